@@ -26,7 +26,7 @@ warm: $(RUN_STAMP)
 	$(BIN)/epsparql warm
 
 checked: $(RUN_STAMP)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -c 'from engine import warmup as engine; from pipeline import warmup as pipeline; engine.warm(); pipeline.warm()'
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -c 'from engine import warmup as engine; from pipeline import warmup as pipeline; engine.compile_engine(); pipeline.compile_formats()'
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from engine.checkpoint.network_state import restore, snapshot_network
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
 from engine.network.network import Network
@@ -24,8 +23,9 @@ from engine.network.placed_query import Planned
 from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
-from engine.runtime.event_scheduler import Member, find_reached
+from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.result_assembly import NOTHING
+from engine.snapshot.network_state import restore, snapshot_network
 from epsparql import algebra as a
 from epsparql import parse
 
@@ -204,7 +204,7 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
 
 
-def copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member:
+def copied(side: "Engine", member: ScheduledNetwork, queries: Sequence[Planned]) -> ScheduledNetwork:
     """Return a network with copies of some queries of another one, as they stand."""
     meta, arrays = snapshot_network(member.network, queries)
     network = Network(
@@ -217,7 +217,7 @@ def copied(side: "Engine", member: Member, queries: Sequence[Planned]) -> Member
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
     network.planning.known = member.network.planning.known
     network.background.coming, network.background.begun = member.network.background.coming, member.network.background.begun
-    return Member(network, member.time, Waiting.from_table(member.pending.table), member.part)
+    return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.table), member.part)
 
 
 def _read_in(engine: "Engine") -> set[str]:

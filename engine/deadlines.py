@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Micros
-from engine.runtime.event_scheduler import Member, find_reached
-from engine.runtime.watermarks import Stream
+from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.watermarks import StreamTime
 
 
 def find_deadlines(engine: Engine) -> dict[str, Micros]:
@@ -23,13 +23,13 @@ def find_deadlines(engine: Engine) -> dict[str, Micros]:
     return found
 
 
-def _holds_back(streams: Mapping[str, Stream], name: str, deadline: Micros) -> bool:
+def _holds_back(streams: Mapping[str, StreamTime], name: str, deadline: Micros) -> bool:
     """Return whether a stream was fed and its watermark has not passed the deadline yet."""
     stream = streams.get(name)
     return stream is not None and stream.fed and stream.watermark <= deadline
 
 
-def find_deadline(member: Member) -> Micros | None:
+def find_deadline(member: ScheduledNetwork) -> Micros | None:
     """Return the least instant that a network's time has to pass for anything to happen in it; None where nothing waits for time.
 
     Waiting are timers and windows, decisions of the last instant, occurrences ahead of time, and queries without a first instant.

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind, Past, copied, in_order, is_history, join, of_own, pause, register
-from engine.checkpoint.format import Fetch, Put, pack, unpack
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
@@ -40,14 +39,14 @@ from engine.physical_plan.plan import Read
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import find_reached
-from engine.runtime.introspection import Operator, measure_progress
+from engine.runtime.introspection import OperatorState, measure_progress
 from engine.runtime.partition_filter import Feed, cut_at_controls, route_rows
 from engine.runtime.query_registry import Registry
 from engine.runtime.result_assembly import assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
 from engine.runtime.watermarks import (
     NO_TIME,
     Arrivals,
-    Course,
+    NetworkTime,
     advance_stream,
     advance_to,
     concatenate_arrivals,
@@ -58,6 +57,7 @@ from engine.runtime.watermarks import (
     import_arrivals,
     make_arrivals,
 )
+from engine.snapshot.format import Fetch, Put, pack, unpack
 from engine.state_size import Own, Usage
 from epsparql import algebra as a
 
@@ -330,18 +330,18 @@ class Engine(Registry):
                 feed = listener.member.feed(entries, courses[listener], listener.select_feeds(new))
                 self._run(layout, listener, feed, new, found, changes)
 
-    def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, Course]:
+    def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, NetworkTime]:
         """Return how the entries move the time of each network.
 
         Only occurrences on streams that a network does not wait for surely leave its time unchanged.
         """
-        courses: dict[Listener, Course] = {}
+        courses: dict[Listener, NetworkTime] = {}
         for k, entry in enumerate(entries):
             stream = advance_stream(self.streams, entry, self._ends)
             everyone = isinstance(entry, Tick | Finish) or (k == 0 and not settled)
             for listener in layout.order if everyone else layout.by_stream.get(stream or "", ()):
                 if listener not in courses:
-                    courses[listener] = Course.from_time(listener.member.time, len(entries))
+                    courses[listener] = NetworkTime.from_time(listener.member.time, len(entries))
                 course = courses[listener]
                 course.reach(k, find_time(listener.gate, layout.sources, self.streams, course.now))
                 if everyone:
@@ -414,7 +414,7 @@ class Engine(Registry):
         """Return the parts of the background that a running query reads."""
         return self._of(registered)[1].reads
 
-    def progress(self, registered: int) -> tuple[Operator, ...]:
+    def progress(self, registered: int) -> tuple[OperatorState, ...]:
         """Return how far a running query is, operator by operator."""
         return measure_progress(*self._of(registered))
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind
-from engine.checkpoint.network_state import FEED, pending, pending_again, restore, snapshot_network
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal, SnapshotMismatch
 from engine.messages import ADD, RDFS, Register
@@ -18,8 +17,9 @@ from engine.partitioning import Part
 from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
-from engine.runtime.event_scheduler import Member
-from engine.runtime.watermarks import Stream
+from engine.runtime.event_scheduler import ScheduledNetwork
+from engine.runtime.watermarks import StreamTime
+from engine.snapshot.network_state import FEED, pending, pending_again, restore, snapshot_network
 from epsparql import QueryError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _kept_behind(engine: "Engine", behind: Behind, arrays: dict[str, NDArray[Any
 def _take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Take over what `_kept` gave."""
     engine.position = meta["position"]
-    engine.streams = {name: Stream(**values) for name, values in meta["streams"].items()}
+    engine.streams = {name: StreamTime(**values) for name, values in meta["streams"].items()}
     if meta.get("known") is not None or meta.get("facts") is not None:
         engine.known = known_from(meta, arrays, engine.terms)
     engine.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
@@ -112,7 +112,7 @@ def _take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray
         engine.members.append(_member_restored(engine, member, own))
 
 
-def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Member:
+def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
     part = None if meta.get("part") is None else Part(meta["part"])
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
@@ -131,7 +131,7 @@ def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, N
     if ignorant:  # the next instant brings them the background
         network.planning.known = earlier[0]
         network.background.announce(engine.known, meta["time"])
-    return Member(network, meta["time"], Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), part)
+    return ScheduledNetwork(network, meta["time"], Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), part)
 
 
 def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:

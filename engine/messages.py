@@ -38,6 +38,7 @@ class Events:
     rows: int
     watermark: Micros | None  # the stream's watermark after this entry; None while it has none
     key: str | None = None  # idempotency key of the request
+    source: tuple[str, str | None] | None = None  # the source that the body came from, and its position after it (None: forgotten)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class SetStream:
     idle_timeout: Micros | None = None
     max_ahead: Micros | None = None
     description: str = ""
+    sources: tuple[str, ...] = ()  # declared: the watermark is the least over them
     base: str = ""
     mapping: str = ""  # JSON text; "" for none
     on_error: str = "reject"

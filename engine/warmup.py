@@ -12,7 +12,7 @@ _QUERY = 'SELECT * WHERE { { ?s <p> ?v } SEQ { ?s <q> ?w } FILTER(?v < ?w && get
 _GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) AS ?w) WHERE { ?s <p> ?v } GROUP BY ?s"
 
 
-def warm() -> None:
+def compile_engine() -> None:
     """Feed a few events through an engine, which compiles or loads all of the kernel, and what groups of numbers need.
 
     There is one kernel, whatever the query.

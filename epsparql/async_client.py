@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +12,21 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from epsparql.client import Accepted, ApiError, Client, Closed, Progress, Solution, SubscriptionCursor, Unreachable, Word, raise_if_final, segment
+from epsparql.client import (
+    Accepted,
+    ApiError,
+    Client,
+    Closed,
+    Progress,
+    Solution,
+    Source,
+    SubscriptionCursor,
+    Unreachable,
+    Word,
+    from_source,
+    raise_if_final,
+    segment,
+)
 
 
 class AsyncClient:
@@ -24,7 +38,7 @@ class AsyncClient:
     async def wait_ready(self, within_s: float | None = None) -> None:
         await asyncio.to_thread(self.sync.wait_ready, within_s)
 
-    async def create_stream(self, name: str, **settings: str | float | Mapping[str, Any] | None) -> dict[str, Any]:
+    async def create_stream(self, name: str, **settings: str | float | Sequence[str] | Mapping[str, Any] | None) -> dict[str, Any]:
         return await asyncio.to_thread(self.sync.create_stream, name, **settings)
 
     async def stream(self, name: str) -> dict[str, Any]:
@@ -33,8 +47,20 @@ class AsyncClient:
     async def finish(self, name: str) -> dict[str, Any]:
         return await asyncio.to_thread(self.sync.finish, name)
 
-    async def send(self, name: str, body: bytes | str, media_type: str = "application/x-ndjson", *, key: str | None = None, **query: str) -> Accepted:
-        return await asyncio.to_thread(self.sync.send, name, body, media_type, key=key, **query)
+    async def sources(self, name: str) -> dict[str, str | None]:
+        return await asyncio.to_thread(self.sync.sources, name)
+
+    async def send(
+        self,
+        name: str,
+        body: bytes | str,
+        media_type: str = "application/x-ndjson",
+        *,
+        key: str | None = None,
+        source: Source | None = None,
+        **query: str,
+    ) -> Accepted:
+        return await asyncio.to_thread(self.sync.send, name, body, media_type, key=key, source=source, **query)
 
     async def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
         return await asyncio.to_thread(self.sync.register, name, query, replace=replace, start=start, **options)
@@ -147,8 +173,9 @@ class AsyncFeed(_AsyncSocket):
         self._pending: deque[str] = deque()
         self.acked, self.answered = 0, 0
 
-    async def send(self, frame: str) -> None:
+    async def send(self, frame: str, *, source: Source | None = None) -> None:
         """Send one frame; wait while `window` frames are unanswered. Raises: as Feed's."""
+        frame = from_source(frame, source)
         self._pending.append(frame)
         try:
             if self._connection is None:

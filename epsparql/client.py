@@ -6,7 +6,7 @@ It registers queries, feeds streams, follows solutions, and takes up where a bro
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -92,16 +92,36 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
+
+    The server accepts it once. With `position` None the stream forgets the source; `reset` accepts the body whatever position is stored.
+    """
+
+    id: str
+    after: str | None
+    position: str | None
+    reset: bool = False
+
+    def to_json(self) -> str:
+        """Return the value of the header Epsparql-Source, in ASCII."""
+        found = {"id": self.id, "after": self.after, "position": self.position}
+        return json.dumps(found | {"reset": True} if self.reset else found)
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """Says what the server accepted.
 
-    `offset` is the log position after the events; `warning`, if any, tells of a time in the body that was not read as the events' own.
+    `offset` is the log position after the events; a `duplicate` was accepted before, as its source position says.
+    `warning`, if any, tells of a time in the body that was not read as the events' own, or of a source that the stream does not declare.
     """
 
     offset: int
     accepted: int
     late: int
     warning: str = ""
+    duplicate: bool = False
 
 
 class Client:
@@ -152,7 +172,7 @@ class Client:
         raise Unreachable(f"{self._url.geturl()} is not ready: {last}")
 
     # ------------------------------------------------------------ streams and queries
-    def create_stream(self, name: str, **settings: str | float | Mapping[str, Any] | None) -> dict[str, Any]:
+    def create_stream(self, name: str, **settings: str | float | Sequence[str] | Mapping[str, Any] | None) -> dict[str, Any]:
         return self._json("PUT", f"/streams/{segment(name)}", settings)
 
     def stream(self, name: str) -> dict[str, Any]:
@@ -161,12 +181,29 @@ class Client:
     def finish(self, name: str) -> dict[str, Any]:
         return self._json("POST", f"/streams/{segment(name)}/finish")
 
-    def send(self, name: str, body: bytes | str, media_type: str = "application/x-ndjson", *, key: str | None = None, **query: str) -> Accepted:
-        """Send one body of events by POST; return when it is durable."""
+    def sources(self, name: str) -> dict[str, str | None]:
+        """Return the position of each source of a stream, from which to read on; None for a declared one without a position."""
+        return {each["id"]: each["position"] for each in self._json("GET", f"/streams/{segment(name)}/sources")["sources"]}
+
+    def send(
+        self,
+        name: str,
+        body: bytes | str,
+        media_type: str = "application/x-ndjson",
+        *,
+        key: str | None = None,
+        source: Source | None = None,
+        **query: str,
+    ) -> Accepted:
+        """Send one body of events by POST; return when it is durable.
+
+        Raises: ApiError; with the code `source-conflict`, `problem["source"]["position"]` is where the source stands.
+        """
         path = f"/streams/{segment(name)}/events" + (f"?{urlencode(query)}" if query else "")
-        _, _, content = self.request("POST", path, body, Content_Type=media_type, **({"Idempotency_Key": key} if key else {}))
+        headers = ({"Idempotency_Key": key} if key else {}) | ({"Epsparql_Source": source.to_json()} if source else {})
+        _, _, content = self.request("POST", path, body, Content_Type=media_type, **headers)
         found = json.loads(content)
-        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""))
+        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""), found.get("duplicate", False))
 
     def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
         """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
@@ -228,6 +265,11 @@ class Client:
                     raise Unreachable(f"{self._url.geturl()} does not answer: {error}") from error
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, 1.0)
+
+
+def from_source(frame: str, source: Source | None) -> str:
+    """Return a frame with the line that names its source."""
+    return frame if source is None else f'{{"source": {source.to_json()}}}\n{frame}'
 
 
 def segment(name: str) -> str:
@@ -292,11 +334,12 @@ class Feed(_Socket):
         self._pending: deque[str] = deque()
         self.acked, self.answered = 0, 0
 
-    def send(self, frame: str) -> None:
+    def send(self, frame: str, *, source: Source | None = None) -> None:
         """Send one frame; wait while `window` frames are unanswered.
 
         Raises: ApiError for a refused frame (the later ones go on); Unreachable; Closed.
         """
+        frame = from_source(frame, source)
         self._pending.append(frame)
         try:
             if self._connection is None:

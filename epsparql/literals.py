@@ -1,15 +1,12 @@
 """This module checks a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep it goes."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import islice
-from typing import assert_never
 
-from epsparql import algebra as a
-from epsparql.terms import XSD, Literal, Variable
+from epsparql.terms import XSD, Literal
 
 MAX_LENGTH, MAX_WORDS = 1 << 18, 20_000
 """A query's text has at most this many characters, and this many words and signs: it takes a second to read so many."""
@@ -51,7 +48,7 @@ _SECONDS = {"W": 604_800, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LexicalFault:
     """Says what is wrong with a lexical form, and what was probably meant (or the form expected)."""
 
     message: str
@@ -71,26 +68,28 @@ def show_lexical(lexical: str) -> str:
     return lexical if len(lexical) <= 60 else f"{lexical[:60]}..."
 
 
-def literal_fault(literal: Literal) -> Fault | None:
+def literal_fault(literal: Literal) -> LexicalFault | None:
     """Return the fault of a constant: fatal for durations and dateTimes, a doubt for numbers and booleans."""
     lexical = literal.lexical.strip(" \t\r\n")  # XSD collapses white space before it looks
     short = literal.datatype.removeprefix(XSD)
     if literal.datatype == XSD + "duration":
-        return None if _DURATION.fullmatch(lexical) else Fault(f'"{show_lexical(lexical)}" is no xsd:duration', likely_duration(lexical), True)
+        return None if _DURATION.fullmatch(lexical) else LexicalFault(f'"{show_lexical(lexical)}" is no xsd:duration', likely_duration(lexical), True)
     if literal.datatype == XSD + "dateTime":
         return _datetime_fault(lexical)
     simple = _SIMPLE.get(literal.datatype)
     if simple is None or simple.fullmatch(lexical):
         return None
-    return Fault(f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False)
+    return LexicalFault(
+        f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False
+    )
 
 
-def _datetime_fault(lexical: str) -> Fault | None:
+def _datetime_fault(lexical: str) -> LexicalFault | None:
     found = _DATETIME.fullmatch(lexical)
     if found is None or not _is_instant(found):
-        return Fault(f'"{show_lexical(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
+        return LexicalFault(f'"{show_lexical(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
     if found[7] is not None and len(found[7]) > 6:
-        return Fault(f'"{show_lexical(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
+        return LexicalFault(f'"{show_lexical(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
     return None
 
 
@@ -183,56 +182,3 @@ def duration_text(micros: int) -> str:
 
 
 # ---------------------------------------------------------------- patterns
-def visible_variables(pattern: a.Pattern) -> tuple[Variable, ...]:
-    """Return the variables in scope after `pattern` (SPARQL 18.2.1), hidden ones included, in the order in which they first appear."""
-    return tuple(_visible(pattern))
-
-
-def _visible(pattern: a.Pattern) -> dict[Variable, None]:
-    match pattern:
-        case a.Bgp(triples):
-            return {term: None for triple in triples for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)}
-        case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Minus(inner, _) | a.InWindow(_, inner):
-            return _visible(inner)
-        case a.Extend(inner, variable, _):
-            return _visible(inner) | {variable: None}
-        case (
-            a.Join(left, right) | a.Union(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right)
-            | a.LeftJoin(left, right, _) | a.SeqRightJoin(left, right, _) | a.EqLeftJoin(left, right, _) | a.SeqWithout(left, right, _, _)
-        ):  # fmt: skip
-            return _visible(left) | _visible(right)
-        case a.Path(subject, _, object_):
-            return {term: None for term in (subject, object_) if isinstance(term, Variable)}
-        case a.Values(variables, _) | a.SubSelect(_, variables, _, _):
-            return dict.fromkeys(variables)
-        case a.Graph(name, inner):
-            return ({name: None} if isinstance(name, Variable) else {}) | _visible(inner)
-        case a.Group(_, keys, aggregates, _):
-            return dict.fromkeys(keys) | {variable: None for variable, _ in aggregates}
-    assert_never(pattern)
-
-
-def walk_nodes(root: object) -> Iterator[object]:
-    """Yield the dataclass nodes of a tree, each before what is in it and in the order of its fields, found without recursion."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, tuple):
-            pending += reversed(node)
-        elif is_dataclass(node):
-            yield node
-            pending += [getattr(node, name) for name in reversed(list(node.__dataclass_fields__))]
-
-
-def tree_depth(root: object) -> int:
-    """Return the number of dataclass nodes above one another, found without recursion."""
-    deepest = 0
-    pending = [(root, 1)]
-    while pending:
-        node, depth = pending.pop()
-        if isinstance(node, tuple):
-            pending.extend((part, depth) for part in node)
-        elif is_dataclass(node):
-            deepest = max(deepest, depth)
-            pending.extend((getattr(node, name), depth + 1) for name in node.__dataclass_fields__)
-    return deepest

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from engine.messages import Micros
 
+_SHOWN = 100  # a message shows this many characters of a position
+
 
 class PipelineError(Exception):
     """This class is the base of all errors that this package raises on purpose."""
@@ -65,6 +67,34 @@ class TooFarAhead(PipelineError):
 
     def __str__(self) -> str:
         return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; correct its time or raise max_ahead"
+
+
+class SourceConflict(PipelineError):
+    """A body does not continue its source from where the stream stands (409). `stored` is None where the stream does not know the source."""
+
+    code = "source-conflict"
+
+    def __init__(self, stream: str, source: str, after: str | None, stored: str | None) -> None:
+        super().__init__(stream, source, after, stored)
+        self.stream, self.source, self.after, self.stored = stream, source, after, stored
+
+    def __str__(self) -> str:
+        known = "has no position" if self.stored is None else f"is at {self.stored[:_SHOWN]!r}"
+        sent = "at the source's beginning" if self.after is None else f"after {self.after[:_SHOWN]!r}"
+        return f'source {self.source!r} of stream {self.stream!r} {known}, and the body begins {sent}; read on from there, or send "reset": true'
+
+
+class TooManySources(PipelineError):
+    """The stream stores as many source positions as it may (422)."""
+
+    code = "too-many-sources"
+
+    def __init__(self, stream: str, known: int) -> None:
+        super().__init__(stream, known)
+        self.stream, self.known = stream, known
+
+    def __str__(self) -> str:
+        return f'stream {self.stream!r} stores the positions of {self.known} sources; let it forget old ones by "position": null, or use fewer'
 
 
 class Overloaded(PipelineError):

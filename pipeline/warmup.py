@@ -17,7 +17,7 @@ _QUADS = rb'<x:s> <x:p> "\u00e9" <x:g> .'
 _EVENT = rb'{"s":"<x:s>","p":"<x:p>","o":"\"\u00e9\"","at":"2026-01-01T00:00:00Z"}'
 
 
-def warm() -> None:
+def compile_formats() -> None:
     """Send one body of each kind and one solution through each entry point."""
     default = Interval(0, 0)
     read = quads_batch(_QUADS, default, graphs=True), events_batch(_EVENT, default, frame=False)

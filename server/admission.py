@@ -7,7 +7,7 @@ from pipeline.solutions.solution_log import SolutionReader
 from server.http.audit import Audit
 from server.http.auth import Gate
 from server.http.body_parsing import BodyBudget
-from server.push.connection_limits import ConnectionLimits
+from server.http.connection_limits import ConnectionLimits
 from server.settings import Settings
 
 

@@ -42,7 +42,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 )  # routes name these models, but none takes one as a parameter
 
 
-_ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
+_ASKED = ("Authorization", "Content-Type", "Epsparql-Source", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
 _TOLD = ("Link", "Location", "Retry-After", "X-Request-Id")
 """Browsers hide these headers of requests and answers from pages of other origins unless they are named."""
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from engine.messages import Micros
-from engine.warmup import warm
+from engine.warmup import compile_engine
 from pipeline.errors import PipelineError
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
@@ -18,8 +18,8 @@ from pipeline.runners.engine_report import DeadlineReader
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
-from pipeline.warmup import warm as warm_formats
-from server.push.notifier import Notifier
+from pipeline.warmup import compile_formats
+from server.query_output.notifier import Notifier
 from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5
@@ -73,9 +73,9 @@ class Lifecycle:
         Compiling comes first, once per machine; meanwhile the server answers, and is not ready.
         """
         try:
-            warm_formats()
+            compile_formats()
             if self._compiles:
-                warm()
+                compile_engine()
             self.preparing = False
             self.runner.start()
             self.scrubber.start()

@@ -8,7 +8,7 @@ from engine.messages import Micros
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
 from pipeline.replication.replicator import Replicator
-from pipeline.runners.engine_report import Report, read_report
+from pipeline.runners.engine_report import EngineReport, read_report
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import Batch, read_batch
 from server.admission import Admission
@@ -16,8 +16,8 @@ from server.background.manager import BackgroundManager
 from server.http.auth import Gate
 from server.lifecycle import Housekeeping, Lifecycle
 from server.process import Threads
-from server.push.notifier import Notifier
-from server.push.query_output import QueryOutput
+from server.query_output.notifier import Notifier
+from server.query_output.query_output import QueryOutput
 from server.registrations.catalog_view import CatalogView
 from server.settings import Settings
 
@@ -44,7 +44,7 @@ class Service:
         self.output = QueryOutput(self.catalog, self.notifier, self.solutions)
         self.lifecycle = Lifecycle(settings, log, self.solutions, export, keeper)
 
-    def read_report(self) -> Report | None:
+    def read_report(self) -> EngineReport | None:
         """Return the runner's latest report of the engine's state, if there is one."""
         return read_report(self.settings.data)
 

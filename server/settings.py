@@ -143,19 +143,19 @@ class Settings:
         told=False,
     )
     low_latency: bool = _setting(
-        False, _yes, "On Spark, one task keeps running in place of micro-batches. Solutions then follow their events after a few milliseconds."
+        False, _yes, "On Spark, one long-running task replaces the micro-batches. Solutions then come a few milliseconds after their events."
     )
     partitions: int | None = _setting(
         None,
         _partitions,
-        "This many engines share the events, each on a thread. The default is the number that the data directory already uses, or 1. "
+        "The events are divided among this many engines, each on its own thread. The default is the number that the data directory already uses, or 1. "
         "With several partitions, queries cannot be paused and cannot read the past.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
     store: str | None = _setting(
         None,
         str,
-        "This object store also keeps the data directory, for example s3://bucket/prefix. An event is acknowledged once the store has it. "
+        "The server keeps a copy of the data directory in this object store, for example s3://bucket/prefix. An event is acknowledged once the store has it. "
         "An empty data directory is filled from the store.",
         told=False,
     )
@@ -169,13 +169,13 @@ class Settings:
     retain_age: float | None = _setting(
         None,
         age,
-        "Both logs may drop what is older than this, such as 90s, 15m, 12h or 30d. With several partitions, the log of events keeps everything. "
+        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the log of events keeps everything. "
         "Without this setting, age removes nothing.",
     )
     retain_bytes: int | None = _setting(
         None,
         size,
-        "Each log may take at most this many bytes, such as 500M or 50G; beyond it, the oldest part goes. Without this setting, size removes nothing.",
+        "Each log may take at most this many bytes, such as 500M or 50G; the oldest part is removed. Without this setting, size removes nothing.",
     )
     retain_every_s: float = _setting(30.0, _seconds, "The server checks the limits of the logs this often.")
     origins: tuple[str, ...] = _setting((), _words, "Browsers may use the server from pages of these origins, besides the server's own.")
@@ -227,7 +227,7 @@ class Settings:
     body_total_s: float = _setting(300.0, _seconds, "A whole body must arrive within this time.")
     buffer_solutions: int = _setting(10_000, _count, "A live subscriber may fall at most this many solutions behind.")
     slow_after_s: float = _setting(2.0, _seconds, "A subscriber with a full buffer counts as slow when a send waits this long.")
-    stall_s: float = _setting(60.0, _seconds, "A subscription ends in any case when a send waits this long.")
+    stall_s: float = _setting(60.0, _seconds, "The server ends a subscription when a send waits this long.")
     comment_s: float = _setting(15.0, _seconds, "An idle event stream gets a comment this often.")
     progress_s: float = _setting(1.0, _seconds, "An idle subscription gets a progress message this often.")
     max_wait_s: float = _setting(60.0, _seconds, "A request for solutions may `wait` at most this long.")

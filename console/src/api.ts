@@ -45,6 +45,7 @@ export interface StreamDocument {
   max_delay: string;
   idle_timeout: string | null;
   max_ahead: string | null;
+  sources: string[];
   latest: string | null;
   watermark: string | null;
   finished: boolean;

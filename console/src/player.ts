@@ -38,8 +38,8 @@ export async function start(example: Example): Promise<void> {
   const known = (await api.streams()).streams.find((stream) => stream.name === example.stream);
   const days = known?.latest ? Math.max(0, Math.floor((Date.parse(known.latest) - Date.parse(instants[0]!.at)) / DAY_MS) + 1) : 0;
   if (!known?.description) {
-    const { max_delay, idle_timeout, max_ahead } = known ?? {};
-    await api.putStream(example.stream, { max_delay, idle_timeout, max_ahead, description: example.source });
+    const { max_delay, idle_timeout, max_ahead, sources } = known ?? {};
+    await api.putStream(example.stream, { max_delay, idle_timeout, max_ahead, sources, description: example.source });
   }
   const id = `${example.id}-${Date.now().toString(36)}`;
   set({ example: example.id, id, at: 0, days, pace: PACES[0], playing: true });

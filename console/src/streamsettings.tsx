@@ -17,7 +17,7 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
   const save = (event: Event) => {
     event.preventDefault();
     const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value.trim()));
-    void attempt(() => api.putStream(name, given), "Saved").then(lookAgain); // a warning may have named the setting
+    void attempt(() => api.putStream(name, { ...given, sources: stream.sources }), "Saved").then(lookAgain); // a warning may have named the setting
   };
   return (
     <form class="settings" onSubmit={save}>

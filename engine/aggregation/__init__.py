@@ -4,6 +4,6 @@ from engine.aggregation.ask import VERDICT, AskCollector
 from engine.aggregation.group_by import GroupCollector
 from engine.aggregation.operator import Collector
 from engine.aggregation.order_limit import ModifiersCollector
-from engine.aggregation.row_batch import Moments, Reports, Rows
+from engine.aggregation.row_batch import Moments, Reports, RowBatch
 
-__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Reports", "Rows"]
+__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Reports", "RowBatch"]

@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from engine.aggregation.row_batch import Ints, Rows
+from engine.aggregation.row_batch import Ints, RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import ExpressionError, evaluate
 from engine.expressions.nondeterministic import Identity, asks_identity
 from engine.kernel.state import layout as c
-from engine.scope import looks_at_time, variables_of
+from engine.pattern_scope import looks_at_time, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 
 _KEPT = 1 << 14
-Take = Callable[[Rows, int, TermTable], Sequence[Any]]
+Take = Callable[[RowBatch, int, TermTable], Sequence[Any]]
 """The function returns what is taken of each row, at an instant."""
 
 
@@ -31,7 +31,7 @@ class Argument:
         self._known: dict[tuple[int, ...], int] = {}
         self._generation = 0  # of the terms in `_known`
 
-    def numbers(self, rows: Rows, now: int, terms: TermTable) -> list[int]:
+    def numbers(self, rows: RowBatch, now: int, terms: TermTable) -> list[int]:
         """Return the number of the value's term for each row; c.UNBOUND for an error.
 
         NOW() of a timeless solution is `now`.
@@ -68,7 +68,7 @@ class Argument:
             return c.UNBOUND
 
 
-def taken_of_many(take: Take, rows: Rows, now: Ints, terms: TermTable) -> Sequence[int]:
+def taken_of_many(take: Take, rows: RowBatch, now: Ints, terms: TermTable) -> Sequence[int]:
     """Return what is taken of rows of several instants; only a timeless row may ask for its own."""
     if not rows.timeless:
         return take(rows, 0, terms)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.aggregation.row_batch import Rows, no_rows, rows_of
+from engine.aggregation.row_batch import RowBatch, no_rows, rows_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.state import layout as c
@@ -22,7 +22,7 @@ class AskCollector:
         self.writes: tuple[Variable, ...] = (VERDICT,)
         self.done = False
 
-    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+    def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
         if self.done:
             return no_rows(1)
         if len(rows):
@@ -33,7 +33,7 @@ class AskCollector:
         self.done = True
         return rows_of([horizon], [horizon], [[terms.intern(str(FALSE))]], 1)
 
-    def _first(self, rows: Rows, terms: TermTable) -> Rows:
+    def _first(self, rows: RowBatch, terms: TermTable) -> RowBatch:
         k = np.lexsort((rows.start, rows.end))[0]
         return rows_of([rows.start[k]], [rows.end[k]], [[terms.intern(str(TRUE))]], 1)
 

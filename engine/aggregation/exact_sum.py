@@ -8,7 +8,7 @@ from typing import Any
 from engine.aggregation.term_values import TermValues, Value
 from engine.expressions import numeric
 from engine.expressions.evaluator import ExpressionError
-from engine.expressions.values import Kind, Number
+from engine.expressions.values import Number, NumericType
 from engine.kernel.state import layout as c
 from epsparql.algebra import AggregateFunction
 
@@ -46,8 +46,8 @@ class Sum:
             self.decimals += by
             self.decimal = numeric.WHOLE.add(self.decimal, number.value) if by > 0 else numeric.WHOLE.subtract(self.decimal, number.value)
         else:
-            self.singles += by * (number.kind is Kind.FLOAT)
-            self.doubles += by * (number.kind is Kind.DOUBLE)
+            self.singles += by * (number.kind is NumericType.FLOAT)
+            self.doubles += by * (number.kind is NumericType.DOUBLE)
             self._count_float(number.value, by)
 
     def _count_float(self, value: float, by: int) -> None:
@@ -65,7 +65,7 @@ class Sum:
             return c.UNBOUND
         try:
             self._total = self._total or self.total()
-            found = numeric.divide(self._total, Number(Kind.INTEGER, self.n)) if function is AggregateFunction.AVG and self.n else self._total
+            found = numeric.divide(self._total, Number(NumericType.INTEGER, self.n)) if function is AggregateFunction.AVG and self.n else self._total
         except ExpressionError:
             return c.UNBOUND
         if isinstance(found.value, int):
@@ -77,16 +77,16 @@ class Sum:
         if self.singles or self.doubles:
             return self._float()
         whole = numeric.bounded(self.integer)
-        return numeric.add(whole, Number(Kind.DECIMAL, self.decimal)) if self.decimals else whole
+        return numeric.add(whole, Number(NumericType.DECIMAL, self.decimal)) if self.decimals else whole
 
     def _float(self) -> Number:
-        kind = Kind.DOUBLE if self.doubles else Kind.FLOAT
+        kind = NumericType.DOUBLE if self.doubles else NumericType.FLOAT
         if self.nans or (self.rises and self.falls):
             return Number(kind, float("nan"))
         if self.rises or self.falls:
             return Number(kind, _INFINITY if self.rises else -_INFINITY)
         exact = Fraction(self.floating, 1 << SMALLEST) + self.integer + Fraction(self.decimal)
-        return Number(kind, numeric.to_float(exact) if kind is Kind.DOUBLE else numeric.nearest_single(exact))
+        return Number(kind, numeric.to_float(exact) if kind is NumericType.DOUBLE else numeric.nearest_single(exact))
 
     def state(self) -> Any:
         counts = [self.n, self.errors, self.decimals, self.singles, self.doubles, self.nans, self.rises, self.falls]

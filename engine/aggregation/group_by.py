@@ -10,12 +10,12 @@ from engine.aggregation.arguments import Argument, Take, taken_of_many
 from engine.aggregation.group_windows import Ever, Sliding
 from engine.aggregation.native import layout as g
 from engine.aggregation.native_group_by import NativeGroups, Taken, fits
-from engine.aggregation.row_batch import Ints, Moments, Reports, Rows, in_order, no_rows, rows_of, together
+from engine.aggregation.row_batch import Ints, Moments, Reports, RowBatch, in_order, no_rows, rows_of, together
 from engine.aggregation.set_functions import folding
 from engine.aggregation.term_values import TermValues, Value
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.rewrite.rename_hidden import seen_as
+from engine.rewrite.rename_hidden import restore_name
 from engine.state_size import goal_bytes
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
 from epsparql.terms import Variable
@@ -44,7 +44,7 @@ class GroupCollector:
         If `graph` is the only key, each graph has one implicit group. `visible` are the columns that the group's own SELECT sees; without it, all
         that are named so.
         """
-        self._visible = tuple(v for v in reads if seen_as(v) is not None) if visible is None else visible
+        self._visible = tuple(v for v in reads if restore_name(v) is not None) if visible is None else visible
         self.reads = reads
         self.writes = (*keys, *(variable for variable, _ in aggregates))
         self.done = False
@@ -62,7 +62,7 @@ class GroupCollector:
         self._kept: list[Any] | None = None  # groups of a snapshot
         self._now = self._latest = -c.BIG  # _latest: the end of the last solution that schedules reports
 
-    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+    def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
         self._worth.over(terms)
         self._now = now
         if self._kept is not None:
@@ -141,7 +141,7 @@ class GroupCollector:
         return following if self._latest > following - self.window.length else c.FOREVER
 
     # ------------------------------------------------------------ solutions come and leave
-    def _take(self, rows: Rows, now: int, terms: TermTable) -> dict[Key, None]:
+    def _take(self, rows: RowBatch, now: int, terms: TermTable) -> dict[Key, None]:
         """Add the solutions to their groups, and name these."""
         if self._ordered and len(rows) > 1:
             rows = rows.where(in_order(rows.placed(now), self.reads, terms, self._visible))
@@ -177,13 +177,13 @@ class GroupCollector:
         columns = [unbound if k is None else cells[:, k].tolist() for k in self._keys]
         return list(zip(*columns, strict=True)) if columns else [()] * len(cells)
 
-    def _read_values(self, rows: Rows, now: int, terms: TermTable) -> list[tuple[Value, ...]]:
+    def _read_values(self, rows: RowBatch, now: int, terms: TermTable) -> list[tuple[Value, ...]]:
         """Return, for each solution, the value that each set function takes in."""
         columns = [take(rows, now, terms) for take in self._taken]
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
     # ------------------------------------------------------------ reports
-    def _report_groups(self, now: int, keys: Iterable[Key], start: int | None = None) -> Rows:
+    def _report_groups(self, now: int, keys: Iterable[Key], start: int | None = None) -> RowBatch:
         """Report one row a group, on [`start` or the least start, now]; a group without solutions stands at [now, now]."""
         starts, cells = [], []
         for key in keys:

@@ -14,7 +14,7 @@ from engine.aggregation.native.numeric_columns import MOST, Plain, Worth, addend
 from engine.aggregation.native.results import results
 from engine.aggregation.native.sweep import sweep
 from engine.aggregation.native.tables import OPERATIONS, MomentColumns, Tables, kept, tables, with_room
-from engine.aggregation.row_batch import Reports, Rows
+from engine.aggregation.row_batch import Reports, RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
 
@@ -122,7 +122,7 @@ class NativeGroups:
         for k, function in shown:
             given = out[:, base + g.RESULT_WIDTH * k : base + g.RESULT_WIDTH * (k + 1)]
             columns.append(results(function, given, self.scales[k], terms)[:, None])
-        return Reports(out[:, g.R_ENTRY], Rows(out[:, g.R_START], out[:, g.R_END], np.concatenate(columns, axis=1)))
+        return Reports(out[:, g.R_ENTRY], RowBatch(out[:, g.R_START], out[:, g.R_END], np.concatenate(columns, axis=1)))
 
     def _swept(self, taken: Taken, values: Ints) -> Ints:
         n = len(taken.moments)

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from engine.aggregation.row_batch import Rows
+from engine.aggregation.row_batch import RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from epsparql.terms import Variable
 
@@ -21,7 +21,7 @@ class Collector(Protocol):
         """Return whether the collector will never return rows again, whatever comes."""
         ...
 
-    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+    def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
         """Take in all rows of the instant `now` (µs), no two equal, and return what is certain by it.
 
         `wakes` are the moments at which an implicit group comes into being, in the columns of `rows`. `horizon` is the last instant of the streams

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation.arguments import Argument
-from engine.aggregation.row_batch import Ints, Rows, in_order, no_rows
+from engine.aggregation.row_batch import Ints, RowBatch, in_order, no_rows
 from engine.dictionary.sort_keys import SortKeys
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
@@ -58,14 +58,14 @@ class ModifiersCollector:
             return limit == 0
         return self._counts.get(c.UNBOUND, (0, 0))[1] >= limit
 
-    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+    def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
         if not len(rows) or self.done:
             return no_rows(len(self.writes))
         if self.stands:
             rows = rows.standing(now)
         rows = rows.where(np.argsort(rows.start != c.BIG, kind="stable"))  # of equals, the timeless one comes first
         rows = rows.where(self._in_order(rows, now, terms))
-        rows = Rows(rows.start, rows.end, self._projected(rows.cells))
+        rows = RowBatch(rows.start, rows.end, self._projected(rows.cells))
         if self.stands:
             rows = rows.placed(now)
         if self.distinct:
@@ -73,9 +73,9 @@ class ModifiersCollector:
         rows = self._sliced(rows)
         if not self.ranked:
             return rows
-        return Rows(rows.start, rows.end, np.column_stack([rows.cells, np.arange(1, len(rows) + 1)]))
+        return RowBatch(rows.start, rows.end, np.column_stack([rows.cells, np.arange(1, len(rows) + 1)]))
 
-    def _in_order(self, rows: Rows, now: int, terms: TermTable) -> Ints:
+    def _in_order(self, rows: RowBatch, now: int, terms: TermTable) -> Ints:
         """Return the rows' order: ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
         order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
         # sorting is stable, so the least comparator goes first
@@ -84,7 +84,7 @@ class ModifiersCollector:
             order.sort(key=keys.__getitem__, reverse=key.descending)
         return np.array(order, np.int64)
 
-    def _by_terms(self, placed: Rows, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
+    def _by_terms(self, placed: RowBatch, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
         """Return the order by end, start and projected terms.
 
         Of equals the timeless ones come first, and then what else tells them apart decides.
@@ -94,14 +94,14 @@ class ModifiersCollector:
         shown = [variable for variable in self.projection if variable in self.reads]
         columns = [self.reads.index(variable) for variable in shown]
         sorted_so_far = placed.where(order)
-        return order[in_order(Rows(sorted_so_far.start, sorted_so_far.end, sorted_so_far.cells[:, columns]), shown, terms)]
+        return order[in_order(RowBatch(sorted_so_far.start, sorted_so_far.end, sorted_so_far.cells[:, columns]), shown, terms)]
 
     def _projected(self, cells: Ints) -> Ints:
         if not self.distinct:
             return cells
         return cells[:, [self.reads.index(variable) for variable in self.columns]]
 
-    def _sliced(self, rows: Rows) -> Rows:
+    def _sliced(self, rows: RowBatch) -> RowBatch:
         graphs = np.zeros(len(rows), np.int64) if self._graph is None else rows.cells[:, self._graph]
         parts = [self._slice(int(graph), np.flatnonzero(graphs == graph)) for graph in np.unique(graphs)]
         return rows.where(np.sort(np.concatenate(parts)))
@@ -129,6 +129,6 @@ class ModifiersCollector:
         self._counts = {graph: (passed, given) for graph, passed, given in state}
 
 
-def _first_of_equals(rows: Rows) -> Ints:
+def _first_of_equals(rows: RowBatch) -> Ints:
     _, first = np.unique(np.column_stack([rows.start, rows.end, rows.cells]), axis=0, return_index=True)
     return np.sort(first)

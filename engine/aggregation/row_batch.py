@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.rewrite.rename_hidden import seen_as
+from engine.rewrite.rename_hidden import restore_name
 from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RowBatch:
     """Holds n solutions; times are in µs, and a timeless one is [c.BIG, -c.BIG]."""
 
     start: Ints
@@ -26,22 +26,22 @@ class Rows:
     def __len__(self) -> int:
         return len(self.start)
 
-    def where(self, chosen: NDArray[np.bool_] | Ints | slice) -> "Rows":
-        return Rows(self.start[chosen], self.end[chosen], self.cells[chosen])
+    def where(self, chosen: NDArray[np.bool_] | Ints | slice) -> "RowBatch":
+        return RowBatch(self.start[chosen], self.end[chosen], self.cells[chosen])
 
     @property
     def timeless(self) -> bool:
         """Return whether any of them is timeless."""
         return c.BIG in self.start.tolist()
 
-    def placed(self, now: int | Ints) -> "Rows":
+    def placed(self, now: int | Ints) -> "RowBatch":
         """Return the rows with timeless solutions at [now, now]: they are given at the instant at which they stand."""
         if not self.timeless:
             return self
         timeless = self.start == c.BIG
-        return Rows(np.where(timeless, now, self.start), np.where(timeless, now, self.end), self.cells)
+        return RowBatch(np.where(timeless, now, self.start), np.where(timeless, now, self.end), self.cells)
 
-    def standing(self, now: int) -> "Rows":
+    def standing(self, now: int) -> "RowBatch":
         """Return the rows without the timeless solutions that equal one at [now, now]: where they stand, the two are one."""
         if not self.timeless:
             return self
@@ -58,7 +58,7 @@ class Moments:
     now: Ints
     entry: Ints
     side: Ints
-    rows: Rows
+    rows: RowBatch
 
     def __len__(self) -> int:
         return len(self.now)
@@ -80,7 +80,7 @@ class Moments:
             kept.append(Moments(moment.now[: len(rows)], moment.entry[: len(rows)], moment.side[: len(rows)], rows))
         now, entry, side = (np.concatenate(arrays) for arrays in zip(*((k.now, k.entry, k.side) for k in kept), strict=True))
         start, end, cells = (np.concatenate(arrays) for arrays in zip(*((k.rows.start, k.rows.end, k.rows.cells) for k in kept), strict=True))
-        whole = Moments(now, entry, side, Rows(start, end, cells))
+        whole = Moments(now, entry, side, RowBatch(start, end, cells))
         return whole.where(np.argsort(now, kind="stable"))
 
     def each(self) -> Iterator["Moments"]:
@@ -95,17 +95,17 @@ class Reports:
     """Holds what a collector gives over several instants, each row with the entry that brings it."""
 
     entry: Ints
-    rows: Rows
+    rows: RowBatch
 
     def __len__(self) -> int:
         return len(self.entry)
 
 
-def rows_of(start: Sequence[int], end: Sequence[int], cells: Sequence[Sequence[int]], width: int) -> Rows:
-    return Rows(np.array(start, np.int64), np.array(end, np.int64), np.array(cells, np.int64).reshape(len(start), width))
+def rows_of(start: Sequence[int], end: Sequence[int], cells: Sequence[Sequence[int]], width: int) -> RowBatch:
+    return RowBatch(np.array(start, np.int64), np.array(end, np.int64), np.array(cells, np.int64).reshape(len(start), width))
 
 
-def no_rows(width: int) -> Rows:
+def no_rows(width: int) -> RowBatch:
     return rows_of([], [], [], width)
 
 
@@ -113,17 +113,17 @@ def together(parts: Sequence[Reports], width: int) -> Reports:
     if not parts:
         return Reports(np.zeros(0, np.int64), no_rows(width))
     entry, start, end = (np.concatenate(arrays) for arrays in zip(*((p.entry, p.rows.start, p.rows.end) for p in parts), strict=True))
-    return Reports(entry, Rows(start, end, np.concatenate([part.rows.cells for part in parts])))
+    return Reports(entry, RowBatch(start, end, np.concatenate([part.rows.cells for part in parts])))
 
 
-def in_order(rows: Rows, reads: Sequence[Variable], terms: TermTable, first: Sequence[Variable] = ()) -> Ints:
+def in_order(rows: RowBatch, reads: Sequence[Variable], terms: TermTable, first: Sequence[Variable] = ()) -> Ints:
     """Return the order of solutions that nothing else orders: end, start, then terms in N-Triples text by variable name, unbound first.
 
     Variables of `first` come before the others, and visible ones before hidden ones. No row may be timeless.
     """
     if len(rows) < 2:
         return np.arange(len(rows))
-    names = [seen_as(variable) for variable in reads]
+    names = [restore_name(variable) for variable in reads]
     columns = sorted(range(len(reads)), key=lambda k: (reads[k] not in first, names[k] is None, names[k] or reads[k].name))
     ranks = terms.in_order(rows.cells[:, columns])
     return np.lexsort((*ranks.T[::-1], rows.start, rows.end))

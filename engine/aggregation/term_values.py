@@ -4,7 +4,7 @@ from engine.dictionary.sort_keys import SortKey, SortKeys
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
 from engine.expressions.evaluator import parse_number
-from engine.expressions.values import Kind, Number
+from engine.expressions.values import Number, NumericType
 from epsparql.terms import BlankNode, Iri, Literal
 
 Value = int | tuple[int, ...]
@@ -58,5 +58,5 @@ class TermValues:
         if found is None:
             if len(self._integers) >= _KEPT:
                 self._integers.clear()
-            found = self._integers[value] = self.terms.intern(str(numeric.literal(Number(Kind.INTEGER, value))))
+            found = self._integers[value] = self.terms.intern(str(numeric.literal(Number(NumericType.INTEGER, value))))
         return found

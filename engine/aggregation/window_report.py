@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.aggregation.row_batch import Ints, Rows, no_rows
+from engine.aggregation.row_batch import Ints, RowBatch, no_rows
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.state_size import goal_bytes
@@ -40,7 +40,7 @@ class ReportCollector:
         self._now = -c.BIG
         self._empty = True  # whether the last report was of empty windows
 
-    def decide(self, now: int, rows: Rows, wakes: Rows, horizon: int | None, terms: TermTable) -> Rows:
+    def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
         self._now = now
         if horizon is None or now <= horizon:
             self._take(rows)
@@ -52,7 +52,7 @@ class ReportCollector:
             return no_rows(len(self.writes))
         return self._report_solutions(now, held, terms)
 
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: RowBatch) -> None:
         for k, content in enumerate(self._contents):
             mine = rows.cells[:, 4 * k : 4 * k + 4]
             chosen = mine[:, 1] != c.UNBOUND
@@ -65,7 +65,7 @@ class ReportCollector:
         self._contents[k] = [row for row in self._contents[k] if row[-1] > at - window.length]
         return [row for row in self._contents[k] if row[-1] <= at]
 
-    def _report_solutions(self, now: int, held: list[list[list[int]]], terms: TermTable) -> Rows:
+    def _report_solutions(self, now: int, held: list[list[list[int]]], terms: TermTable) -> RowBatch:
         contents = {
             window.name: np.array([row[:4] for row in rows], np.int64).reshape(-1, 4) for window, rows in zip(self._windows, held, strict=True)
         }
@@ -75,7 +75,7 @@ class ReportCollector:
         cells = [[*row[1:], terms.intern(f'"{k}"^^<http://www.w3.org/2001/XMLSchema#integer>'), row[0]] for k, row in enumerate(found)]
         start = now - max(window.length for window in self._windows)
         n = len(found)
-        return Rows(np.full(n, start, np.int64), np.full(n, now, np.int64), np.array(cells, np.int64).reshape(n, len(self.writes)))
+        return RowBatch(np.full(n, start, np.int64), np.full(n, now, np.int64), np.array(cells, np.int64).reshape(n, len(self.writes)))
 
     def _difference(self, found: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return the new solutions, or the ones gone, as multisets of what is shown."""

@@ -4,7 +4,7 @@ import math
 from decimal import Decimal
 
 from engine.expressions import numeric
-from engine.expressions.values import Kind
+from engine.expressions.values import NumericType
 from epsparql.terms import XSD
 
 _MARK = f'"^^<{XSD}'
@@ -23,17 +23,17 @@ def approximation(literal: str) -> tuple[float, float]:
         return _NOT_A_NUMBER
     parser = numeric.PARSERS.get(literal[mark + len('"^^<') : -1])
     number = None if parser is None else parser(literal[1:mark])
-    return _NOT_A_NUMBER if number is None or number.kind is Kind.FLOAT else _bounded(number.value, number.kind)
+    return _NOT_A_NUMBER if number is None or number.kind is NumericType.FLOAT else _bounded(number.value, number.kind)
 
 
-def _bounded(exact: int | Decimal | float, kind: Kind) -> tuple[float, float]:
+def _bounded(exact: int | Decimal | float, kind: NumericType) -> tuple[float, float]:
     try:
         value = float(exact)
     except OverflowError:
         return _NOT_A_NUMBER
     if not math.isfinite(value):
         return _NOT_A_NUMBER
-    if kind is Kind.DOUBLE or value == exact:  # Python compares int and Decimal with float exactly
+    if kind is NumericType.DOUBLE or value == exact:  # Python compares int and Decimal with float exactly
         return value, 0.0
     return value, abs(value) * 2.0**-52 + 2.0**-1000
 

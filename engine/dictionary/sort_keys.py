@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import value_of
-from engine.expressions.values import Duration, Instant, Number, Text
+from engine.expressions.values import DateTime, Duration, Number, Text
 from epsparql.terms import BlankNode, Iri, Term
 
 SortKey = tuple[int, int | Decimal | float | str]
@@ -32,7 +32,7 @@ def sort_key(term: Term | None) -> SortKey:
             return _STRING, text
         case bool() as value:
             return _BOOLEAN, value
-        case Instant(micros):
+        case DateTime(micros):
             return _INSTANT, micros
         case Duration(0, micros):
             return _DURATION, micros

@@ -20,7 +20,7 @@ from engine.dictionary.native import layout as c
 from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
 from engine.dictionary.native.arrow_import import HEIGHT, taken
 from engine.dictionary.native.arrow_writer import MOST_BYTES, emit
-from engine.dictionary.native.collation import Keys, sort_places, sort_rows
+from engine.dictionary.native.collation import RowKeys, sort_places, sort_rows
 from engine.dictionary.native.decode import gather, mark_bound, measure
 from engine.dictionary.native.gc import mark_all, mark_rows
 from engine.dictionary.native.intern import enter, intern_one, intern_strings, spread, sweep, value_from
@@ -44,7 +44,7 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selects:
+class SelectTables:
     """Holds the SELECTs of a network, in order of their names.
 
     `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to MARKS) at `address`.
@@ -55,7 +55,7 @@ class Selects:
     address: int
 
     @classmethod
-    def from_queries(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "Selects":
+    def from_queries(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "SelectTables":
         arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64)
         table = handle_of(arrays)
         return cls(arrays, table, int(table.ctypes.data))
@@ -257,7 +257,7 @@ class TermTable:
         offsets = np.empty(len(numbers) + 1, np.int32)
         return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
 
-    def emitted(self, rows: Ints, selects: Selects, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
+    def emitted(self, rows: Ints, selects: SelectTables, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
         """Return the rows that the kernel found for `selects` as solutions in order of emission.
 
         They are SOLUTIONS, or TIED ones, as `schema` says; if there are many, the values are packed.
@@ -293,7 +293,7 @@ class TermTable:
         distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
         order, spare, rank = np.empty((3, len(distinct)), np.int64)
         equal = np.zeros(len(distinct), np.int64)
-        sort_rows(Keys(equal, equal, distinct.reshape(-1, 1), self._cells, self._text), order, spare)
+        sort_rows(RowKeys(equal, equal, distinct.reshape(-1, 1), self._cells, self._text), order, spare)
         rank[order] = np.arange(len(distinct))
         return rank[which].reshape(numbers.shape)
 
@@ -303,7 +303,7 @@ class TermTable:
         Among these first `by` decides, then the texts of `numbers` (rows x columns).
         """
         order, spare = np.empty((2, len(rows)), np.int64)
-        sort_places(rows, (entry, end), Keys(by, by, numbers, self._cells, self._text), order, spare)
+        sort_places(rows, (entry, end), RowKeys(by, by, numbers, self._cells, self._text), order, spare)
         return order
 
     # ------------------------------------------------------------ terms out of use

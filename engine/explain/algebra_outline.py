@@ -6,10 +6,10 @@ from typing import assert_never
 
 from engine.expressions import temporal
 from engine.expressions.values import Duration
-from engine.scope import nodes_of, parts
+from engine.pattern_scope import list_subexpressions, nodes_of
 from epsparql import algebra as a
 from epsparql.render.expressions import Expressions
-from epsparql.render.terms import Terms
+from epsparql.render.terms import TermWriter
 from epsparql.terms import TermOrVariable, Variable
 
 
@@ -34,7 +34,7 @@ class Outliner:
         """Build an outliner of a query; `made` are variables that a plan added."""
         nodes = list(nodes_of(query))
         hidden = {node: node.name for node in (*nodes, *made) if isinstance(node, Variable) and node.hidden}
-        plain = Expressions(Terms("", {}), hidden, lambda _: "{ ... }")
+        plain = Expressions(TermWriter("", {}), hidden, lambda _: "{ ... }")
         named = {variable: plain.aggregate(one) for node in nodes if isinstance(node, a.Group) for variable, one in node.aggregates}
         return cls(query, Expressions(plain.terms, hidden | named, plain.group))
 
@@ -148,7 +148,7 @@ def expressions(pattern: a.Pattern) -> list[a.Expression]:
 
 def exists_in(expression: a.Expression) -> list[a.Pattern]:
     """Return the patterns of the EXISTS in an expression, without entering those patterns."""
-    return [part.pattern for part in parts(expression) if isinstance(part, a.Exists)]
+    return [part.pattern for part in list_subexpressions(expression) if isinstance(part, a.Exists)]
 
 
 # ---------------------------------------------------------------- words

@@ -65,5 +65,6 @@ class Feeds:
 
 
 def hands_on(row: Node) -> bool:
-    """Return whether a node does no more than give what comes to several others."""
-    return row.kind == c.PASS and row.filter == c.NONE and row.span >= LIFTED
+    """Return whether a node does no more than give what comes to others, or give it once where it is timeless."""
+    plain = row.kind == c.PASS and row.filter == c.NONE and row.span >= LIFTED
+    return plain or (row.kind == c.MOVE and row.keep == 1 and row.moves.n == 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.explain.algebra_outline import Item, Outliner, words, write_term
-from engine.explain.plan_reader import FOR_EVER, Reader, Step
+from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED
 from engine.network.network import Network
@@ -16,7 +16,7 @@ from engine.physical_plan.join_trees import Linear, Tree
 from engine.physical_plan.plan import Fragment, Read
 from engine.planner import plan_query
 from engine.planner.builder.join_order import NO_RATES, Rates
-from engine.rewrite import rewritten
+from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
 from epsparql.render.queries import render
@@ -28,7 +28,7 @@ class Explanation:
 
     query: str
     algebra: tuple[Item, ...]
-    plan: tuple[Step, ...]
+    plan: tuple[OperatorStep, ...]
     key: str | None
     reason: str
     unbounded: tuple[str, ...]
@@ -46,7 +46,7 @@ def explain(
     """
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
-    taken = rewritten(query, default_graph, policy, without)
+    taken = rewrite_query(query, default_graph, policy, without)
     fragment = plan_query(taken, network.planning.make_names(FactIndex(terms), policy=policy, rates=rates))
     algebra, apart = Outliner.from_query(query).outline_query(query), partition(query, policy)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
@@ -69,7 +69,7 @@ def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED
     """Return what a query would read of a background. Raises Refusal."""
     terms = TermTable()
     facts = FactIndex.from_quads(quads, terms, regime)
-    return list_reads(plan_query(rewritten(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
+    return list_reads(plan_query(rewrite_query(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
 
 
 def shape_of(fragment: Fragment, rates: Rates) -> str:
@@ -91,6 +91,6 @@ def _braced(tree: Tree) -> str:
     return str(tree + 1) if isinstance(tree, int) else f"{{{_braced(tree[0])} SEQ {_braced(tree[1])}}}"
 
 
-def _kept_for_ever(step: Step) -> str:
+def _kept_for_ever(step: OperatorStep) -> str:
     sides = " and ".join(kept.side for kept in step.keeps if kept.time == FOR_EVER)
     return words(step.operator, f"on {' '.join(step.on)}" if step.on else "", f"keeps its {sides} for ever")

@@ -12,11 +12,11 @@ from engine.explain.source_attribution import Written
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
+from engine.pattern_scope import list_conjuncts, nodes_of
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.planner.operators.without import LIFTED
-from engine.scope import conjuncts, nodes_of
 from epsparql import algebra as a
 
 
@@ -46,7 +46,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OperatorStep:
     """Describes one operator of a plan; `inputs` are the places in the plan of what feeds it."""
 
     operator: str
@@ -88,7 +88,7 @@ class Reader:
         object.__setattr__(self, "rows", list(dict.fromkeys((fact.node, fact.side) for fact in self.fragment.facts if len(fact.rows))))
 
     # ------------------------------------------------------------ the whole
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[OperatorStep, ...]:
         """Return all steps that lead to the node OUT, which comes first. Each step comes before what feeds it, except in cycles."""
         feeds = Feeds.from_fragment(self.fragment, self.rows).without_dead_sources()
         depths = self._depths(feeds)
@@ -116,29 +116,29 @@ class Reader:
             level = following
         return depths
 
-    def _step(self, source: int, depth: int) -> Step:
+    def _step(self, source: int, depth: int) -> OperatorStep:
         nodes, scans = self.fragment.nodes, self.fragment.scans
         if source < len(nodes):
             return self._read_operator(source, nodes[source], depth)
         if source < len(nodes) + len(scans):
-            return Step("scan", self._scanned(scans[source - len(nodes)]))
+            return OperatorStep("scan", self._scanned(scans[source - len(nodes)]))
         place = self.rows[source - len(nodes) - len(scans)]
         n = sum(len(fact.rows) for fact in self.fragment.facts if (fact.node, fact.side) == place)
-        return Step("rows", f"{n}, timeless, of the query itself")
+        return OperatorStep("rows", f"{n}, timeless, of the query itself")
 
     # ------------------------------------------------------------ one of them
-    def _read_operator(self, node: int, row: Node, depth: int) -> Step:
+    def _read_operator(self, node: int, row: Node, depth: int) -> OperatorStep:
         match row.kind:
             case c.OUT:
-                return Step(self.query.node.upper(), self.query.detail)
+                return OperatorStep(self.query.node.upper(), self.query.detail)
             case c.COLLECT:
                 return self._collector(self.fragment.collectors[node])
             case c.MOVE:
-                return Step("DISTINCT" if row.once else "take", self._moved(row))
+                return OperatorStep("DISTINCT" if row.once else "take", self._moved(row))
             case c.MARK:
-                return Step("MARK", "with what EXISTS finds")
+                return OperatorStep("MARK", "with what EXISTS finds")
             case _:
-                return Step(
+                return OperatorStep(
                     operator_of(row),
                     self._detail(row),
                     self._columns(row.key),
@@ -183,29 +183,29 @@ class Reader:
         inquiry = self.fragment.inquiries[ask]
         return "" if inquiry.expression is None else f" as {self.outliner.texts.write_expression(inquiry.expression)}"
 
-    def _collector(self, collector: Collector) -> Step:
+    def _collector(self, collector: Collector) -> OperatorStep:
         match collector:
             case GroupCollector():
                 group = self._group_of(collector)
-                return Step("GROUP", self.outliner.detail(group), keeps=(Kept("groups", window_time(group.window)),))
+                return OperatorStep("GROUP", self.outliner.detail(group), keeps=(Kept("groups", window_time(group.window)),))
             case ModifiersCollector():
                 return self._modifiers(collector)
             case ReportCollector():
                 sources = self.outliner.whole.sources
                 longest = max(window.length for window in sources.windows)
-                return Step("WINDOWS", from_(sources), keeps=(Kept("contents", f"kept {length(longest)}"),))
+                return OperatorStep("WINDOWS", from_(sources), keeps=(Kept("contents", f"kept {length(longest)}"),))
             case AskCollector():
-                return Step("ASK", keeps=(Kept("rows", "kept for the instant"),))
+                return OperatorStep("ASK", keeps=(Kept("rows", "kept for the instant"),))
             case _:
                 raise AssertionError(collector)
 
-    def _modifiers(self, collector: ModifiersCollector) -> Step:
+    def _modifiers(self, collector: ModifiersCollector) -> OperatorStep:
         """Describe a collector of modifiers as a step that is named after its first clause."""
         distinct = f"DISTINCT {variables(collector.projection)}" if collector.distinct else ""
         clauses = [self.outliner.modified(collector.modifiers), distinct]
         text = words(*(clauses if collector.modifiers.order else reversed(clauses)))
         operator = "ORDER BY" if collector.modifiers.order else text.split(" ", 1)[0]
-        return Step(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
+        return OperatorStep(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
 
     def _group_of(self, collector: GroupCollector) -> a.Group:
         """Return the node of the algebra that a collector decides."""
@@ -215,7 +215,7 @@ class Reader:
     def _conditions(self, at: int) -> list[a.Expression]:
         condition = self.fragment.inquiries[self.fragment.code[at][0]].condition
         assert condition is not None
-        return conjuncts(condition)
+        return list_conjuncts(condition)
 
     def _filters(self, at: int, depth: int) -> tuple[Check, ...]:
         if at in (c.TIMED_ONLY, c.TIMELESS_ONLY):

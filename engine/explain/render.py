@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from engine.explain.model import Explanation
-from engine.explain.plan_reader import Step
+from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
 from engine.physical_plan.operator_names import RELATIONS
 from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
@@ -54,7 +54,7 @@ def render_text(explanation: Explanation) -> str:
     )
 
 
-def phrases(step: Step) -> list[str]:
+def phrases(step: OperatorStep) -> list[str]:
     """Return the phrases that describe a step: its operator and detail, keys, window, filters, and what it keeps."""
     found = [f"{step.operator} {step.detail}".rstrip()]
     if step.on:
@@ -69,7 +69,7 @@ def phrases(step: Step) -> list[str]:
     return found
 
 
-def _in_runs(plan: Sequence[Step]) -> tuple[list[str], list[Sequence[int]]]:
+def _in_runs(plan: Sequence[OperatorStep]) -> tuple[list[str], list[Sequence[int]]]:
     """Return what is to say of each step, and what is shown below it.
 
     Joins in a row that are alike, as those of a group's triples, become one with many sides.
@@ -93,7 +93,7 @@ def _in_runs(plan: Sequence[Step]) -> tuple[list[str], list[Sequence[int]]]:
     return lines, below
 
 
-def _two_sided(step: Step) -> bool:
+def _two_sided(step: OperatorStep) -> bool:
     """Return whether each input is a side of its own; a UNION gives a side several inputs."""
     return len(step.inputs) == 2
 
@@ -153,7 +153,7 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: OperatorStep) -> dict[str, Any]:
     return {
         "operator": step.operator,
         "detail": step.detail,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from engine.explain.algebra_outline import exists_in, operands
+from engine.pattern_scope import list_conjuncts
 from engine.planner.builder.predicate_pushdown import duration_limit
-from engine.scope import conjuncts
 from epsparql import algebra as a
 
 FREE = (a.Bgp, a.Filter, a.Within, a.Union, a.Path, a.Values, a.Graph, a.InWindow, a.Group, a.SubSelect)
@@ -29,8 +29,8 @@ class Written:
             node, depth = pending.pop()
             below = depth + (0 if isinstance(node, FREE) else 1)
             if isinstance(node, a.Filter):
-                below += sum(1 for each in conjuncts(node.condition) if exists_in(each))
-                found.conditions.update((each, max(below, found.conditions.get(each, 0))) for each in conjuncts(node.condition))
+                below += sum(1 for each in list_conjuncts(node.condition) if exists_in(each))
+                found.conditions.update((each, max(below, found.conditions.get(each, 0))) for each in list_conjuncts(node.condition))
             found.limits.update((limit, max(depth, found.limits.get(limit, 0))) for limit in limits_of(node))
             pending += [(part, below) for part in operands(node)]
         return found
@@ -46,9 +46,9 @@ def limits_of(pattern: a.Pattern) -> list[int]:
         case a.SeqWithout(_, _, _, within):
             limits = [within]
         case a.Filter(condition, _):
-            conditions = conjuncts(condition)
+            conditions = list_conjuncts(condition)
         case a.LeftJoin(_, _, own) | a.EqLeftJoin(_, _, own) | a.SeqRightJoin(_, _, own) if own is not None:
-            conditions = conjuncts(own)
+            conditions = list_conjuncts(own)
         case _:
             pass
     return [limit for limit in (*limits, *map(duration_limit, conditions)) if limit is not None]

@@ -5,7 +5,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from engine.expressions import numeric, temporal
 from engine.expressions.literals import value_of
-from engine.expressions.values import Day, Duration, ExpressionError, Instant, Kind, Number, Text, Value
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, NumericType, Text, Value
 from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term
 
 
@@ -24,7 +24,7 @@ def to_string(value: Value) -> Value:
             return Text("true" if value else "false")
         case Number():
             return Text(number_text(value))
-        case Instant(micros, zone):
+        case DateTime(micros, zone):
             return Text(temporal.format_instant(micros, zone))
         case Day():
             return Text(temporal.format_day(value))
@@ -41,7 +41,7 @@ def number_text(number: Number) -> str:
         return numeric.lexical(number)
     text = numeric.lexical(number)
     if isinstance(value, float):
-        text = ("-" if text.startswith("-0.0") else "") + numeric.lexical(Number(Kind.DECIMAL, Decimal(text)))
+        text = ("-" if text.startswith("-0.0") else "") + numeric.lexical(Number(NumericType.DECIMAL, Decimal(text)))
     return text.removesuffix(".0") if "." in text else text
 
 
@@ -56,13 +56,13 @@ def to_boolean(value: Value) -> Value:
     raise ExpressionError
 
 
-def _to_floating(kind: Kind) -> Callable[[Value], Value]:
+def _to_floating(kind: NumericType) -> Callable[[Value], Value]:
     def to_floating(value: Value) -> Value:
         match value:
             case bool():
                 return Number(kind, float(value))
             case Number(_, number):
-                return Number(kind, numeric.nearest_single(number) if kind is Kind.FLOAT else numeric.to_float(number))
+                return Number(kind, numeric.nearest_single(number) if kind is NumericType.FLOAT else numeric.to_float(number))
             case Text(text, None):
                 return _cast_text(text, numeric.DATATYPES[kind])
         raise ExpressionError
@@ -73,9 +73,9 @@ def _to_floating(kind: Kind) -> Callable[[Value], Value]:
 def to_decimal(value: Value) -> Value:
     match value:
         case bool():
-            return Number(Kind.DECIMAL, Decimal(value))
+            return Number(NumericType.DECIMAL, Decimal(value))
         case Number(_, number):
-            return Number(Kind.DECIMAL, _finite(number))
+            return Number(NumericType.DECIMAL, _finite(number))
         case Text(text, None):
             return _cast_text(text, XSD + "decimal")
     raise ExpressionError
@@ -84,8 +84,8 @@ def to_decimal(value: Value) -> Value:
 def to_integer(value: Value) -> Value:
     match value:
         case bool():
-            return Number(Kind.INTEGER, int(value))
-        case Number(Kind.INTEGER):
+            return Number(NumericType.INTEGER, int(value))
+        case Number(NumericType.INTEGER):
             return value
         case Number(_, number):
             return numeric.bounded(int(_finite(number).to_integral_value(ROUND_DOWN)))
@@ -107,10 +107,10 @@ def _finite(number: int | Decimal | float) -> Decimal:
 
 def to_instant(value: Value) -> Value:
     match value:
-        case Instant():
+        case DateTime():
             return value
         case Day(micros, zone):
-            return Instant(micros, zone)
+            return DateTime(micros, zone)
         case Text(text, None):
             return _cast_text(text, XSD + "dateTime")
     raise ExpressionError
@@ -120,7 +120,7 @@ def to_day(value: Value) -> Value:
     match value:
         case Day():
             return value
-        case Instant(micros, zone):
+        case DateTime(micros, zone):
             local = micros + (zone or 0) * temporal.MINUTE
             return Day(micros - local % temporal.DAY, zone)
         case Text(text, None):
@@ -140,8 +140,8 @@ def to_duration(value: Value) -> Value:
 _CASTS: dict[str, Callable[[Value], Value]] = {
     XSD_STRING: to_string,
     XSD + "boolean": to_boolean,
-    XSD + "double": _to_floating(Kind.DOUBLE),
-    XSD + "float": _to_floating(Kind.FLOAT),
+    XSD + "double": _to_floating(NumericType.DOUBLE),
+    XSD + "float": _to_floating(NumericType.FLOAT),
     XSD + "decimal": to_decimal,
     XSD + "integer": to_integer,
     XSD + "dateTime": to_instant,

@@ -12,7 +12,7 @@ from engine.expressions.functions import supported as in_library
 from engine.expressions.literals import FALSE, TRUE, effective, parse_number, parse_term, term_of, value_of
 from engine.expressions.nondeterministic import INDIVIDUAL, Identity, individual, now
 from engine.expressions.temporal import duration_micros, format_duration, format_instant, instant_micros
-from engine.expressions.values import Day, Duration, ExpressionError, Instant, Number, Text, Value
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, Value
 from epsparql import algebra
 from epsparql.algebra import Comparison, Operator, TimeFunction
 from epsparql.terms import BlankNode, Iri, Literal, Term, Variable
@@ -137,16 +137,16 @@ def _among(value: Value, members: tuple[algebra.Expression, ...], evaluated: Cal
     return False
 
 
-def _time(function: TimeFunction, start: Micros | None, end: Micros | None) -> Instant | Duration:
+def _time(function: TimeFunction, start: Micros | None, end: Micros | None) -> DateTime | Duration:
     if start is None or end is None:
         raise ExpressionError
     match function:
         case TimeFunction.DURATION:
             return Duration(0, end - start)
         case TimeFunction.START:
-            return Instant(start)
+            return DateTime(start)
         case TimeFunction.END:
-            return Instant(end)
+            return DateTime(end)
     assert_never(function)
 
 
@@ -187,7 +187,7 @@ def equal(left: Value, right: Value) -> bool:
             return a == b and (tag or "").lower() == (other or "").lower()
         case Duration(), Duration():
             return left == right  # XML Schema: the same months and the same seconds
-        case Instant(a), Instant(b):
+        case DateTime(a), DateTime(b):
             return a == b
         case Day(), Day():
             return _ordered(temporal.order_days(left, right)) == 0
@@ -216,7 +216,7 @@ def _less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
             return a < b or (or_equal and a == b)
         case (bool(), bool()) as flags:
             return flags[0] < flags[1] or (or_equal and flags[0] == flags[1])
-        case Instant(a), Instant(b):
+        case DateTime(a), DateTime(b):
             return a < b or (or_equal and a == b)
         case Day(), Day():
             order = _ordered(temporal.order_days(left, right))
@@ -245,11 +245,11 @@ def calculate(operator: Operator, left: Value, right: Value) -> Value:
     match operator, left, right:
         case _, Number(), Number():
             return _NUMERIC[operator](left, right)
-        case Operator.SUBTRACT, Instant(a), Instant(b):
+        case Operator.SUBTRACT, DateTime(a), DateTime(b):
             return Duration(0, a - b)
-        case (Operator.ADD, Instant() as when, Duration() as by) | (Operator.ADD, Duration() as by, Instant() as when):
+        case (Operator.ADD, DateTime() as when, Duration() as by) | (Operator.ADD, Duration() as by, DateTime() as when):
             return temporal.shifted(when, by, 1)
-        case Operator.SUBTRACT, Instant(), Duration():
+        case Operator.SUBTRACT, DateTime(), Duration():
             return temporal.shifted(left, right, -1)
     raise ExpressionError
 

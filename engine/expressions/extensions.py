@@ -17,7 +17,7 @@ from math import asin, cos, isfinite, radians, sin, sqrt
 
 from engine.expressions import numeric
 from engine.expressions.literals import term_of, value_of
-from engine.expressions.values import ExpressionError, Kind, Number, Text
+from engine.expressions.values import ExpressionError, Number, NumericType, Text
 from epsparql.terms import BlankNode, Iri, Literal, Term
 
 NAMESPACE = "urn:epsparql:function:"
@@ -137,10 +137,10 @@ def _to_term(value: object) -> Term:
         case bool():
             return term_of(value)
         case int() | Decimal():
-            kind = Kind.INTEGER if isinstance(value, int) else Kind.DECIMAL
-            return term_of(numeric.add(Number(Kind.INTEGER, 0), Number(kind, value)))  # within the bounds of computed numbers
+            kind = NumericType.INTEGER if isinstance(value, int) else NumericType.DECIMAL
+            return term_of(numeric.add(Number(NumericType.INTEGER, 0), Number(kind, value)))  # within the bounds of computed numbers
         case float():
-            return term_of(Number(Kind.DOUBLE, value))
+            return term_of(Number(NumericType.DOUBLE, value))
         case str():
             return term_of(Text(value))
         case Iri() | Literal() | BlankNode():

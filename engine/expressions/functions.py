@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from engine.expressions import casts, numeric, regex, temporal
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, parse_term, term_of, value_of
-from engine.expressions.values import MAX_TEXT, Duration, ExpressionError, Instant, Kind, Number, Text
+from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExpressionError, Number, NumericType, Text
 from epsparql.iris import resolve
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term
 
@@ -98,9 +98,9 @@ def _number(term: Term) -> Number:
     raise ExpressionError
 
 
-def _instant(term: Term) -> Instant:
+def _instant(term: Term) -> DateTime:
     value = value_of(term)
-    if isinstance(value, Instant):
+    if isinstance(value, DateTime):
         return value
     raise ExpressionError
 
@@ -175,7 +175,7 @@ def lang_matches(tag: Term, wanted: Term) -> Term:
 
 # ---------------------------------------------------------------- strings
 def strlen(term: Term) -> Term:
-    return term_of(Number(Kind.INTEGER, len(_text(term).value)))
+    return term_of(Number(NumericType.INTEGER, len(_text(term).value)))
 
 
 def substr(term: Term, start: Term, length: Term | None = None) -> Term:
@@ -282,11 +282,11 @@ def _round_float(value: float) -> int:
 def _field(read: Callable[[int], int], term: Term) -> Term:
     """Return a field of the dateTime as it was written, in its own zone."""
     instant = _instant(term)
-    return term_of(Number(Kind.INTEGER, read(instant.micros + (instant.zone or 0) * temporal.MINUTE)))
+    return term_of(Number(NumericType.INTEGER, read(instant.micros + (instant.zone or 0) * temporal.MINUTE)))
 
 
 def seconds(term: Term) -> Term:
-    return term_of(Number(Kind.DECIMAL, Decimal(_instant(term).micros % temporal.MINUTE).scaleb(-6)))
+    return term_of(Number(NumericType.DECIMAL, Decimal(_instant(term).micros % temporal.MINUTE).scaleb(-6)))
 
 
 def timezone(term: Term) -> Term:

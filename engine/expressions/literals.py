@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from engine.expressions import numeric, temporal
-from engine.expressions.values import Day, Duration, ExpressionError, Instant, Number, Text, Value
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, Value
 from epsparql.terms import RDF_LANG_STRING, XSD, XSD_STRING, BlankNode, Iri, Literal, Term
 
 XSD_BOOLEAN = XSD + "boolean"
@@ -15,12 +15,12 @@ TRUE, FALSE = Literal("true", XSD_BOOLEAN), Literal("false", XSD_BOOLEAN)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def _zoned_instant(lexical: str) -> Instant | None:
+def _zoned_instant(lexical: str) -> DateTime | None:
     found = temporal.instant(lexical)
     return None if found is None or found.zone is None else found
 
 
-_PARSERS: dict[str, Callable[[str], bool | Number | Text | Instant | Day | Duration | None]] = {
+_PARSERS: dict[str, Callable[[str], bool | Number | Text | DateTime | Day | Duration | None]] = {
     **numeric.PARSERS,
     XSD_STRING: Text,
     XSD_BOOLEAN: _BOOLEANS.get,
@@ -56,7 +56,7 @@ def term_of(value: Value) -> Term:
             return numeric.literal(value)
         case Text(text, language):
             return Literal(text) if language is None else Literal(text, RDF_LANG_STRING, language)
-        case Instant(micros):
+        case DateTime(micros):
             return temporal.instant_literal(micros)
         case Day():
             return Literal(temporal.format_day(value), XSD + "date")

@@ -10,8 +10,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from engine.expressions import temporal
 from engine.expressions.literals import term_of, value_of
-from engine.expressions.values import ExpressionError, Kind, Micros, Number, Text
-from engine.scope import parts
+from engine.expressions.values import ExpressionError, Micros, Number, NumericType, Text
+from engine.pattern_scope import list_subexpressions
 from epsparql import algebra
 from epsparql.terms import BlankNode, Iri, Literal, Term
 
@@ -40,7 +40,7 @@ class Identity:
 
 def asks_identity(expression: algebra.Expression) -> bool:
     """Return whether the expression's value may depend on more than its variables and its solution's interval."""
-    return any(isinstance(part, algebra.Call) and (part.function == "NOW" or part.function in INDIVIDUAL) for part in parts(expression))
+    return any(isinstance(part, algebra.Call) and (part.function == "NOW" or part.function in INDIVIDUAL) for part in list_subexpressions(expression))
 
 
 def individual(function: str, arguments: Sequence[Term], identity: Identity | None) -> Term:
@@ -56,7 +56,7 @@ def individual(function: str, arguments: Sequence[Term], identity: Identity | No
         case "BNODE":
             return BlankNode("n" + _digest(_describe_place(identity)))
         case "RAND":
-            return term_of(Number(Kind.DOUBLE, int(_digest(_describe_place(identity))[:13], 16) / 16**13))
+            return term_of(Number(NumericType.DOUBLE, int(_digest(_describe_place(identity))[:13], 16) / 16**13))
         case "UUID":
             return Iri(f"urn:uuid:{uuid5(NAMESPACE_OID, _describe_place(identity))}")
         case "STRUUID":

@@ -22,7 +22,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from engine.dictionary.native.numeric_literals import INTEGERS
-from engine.expressions.values import ExpressionError, Kind, Number
+from engine.expressions.values import ExpressionError, Number, NumericType
 from epsparql.terms import XSD, Literal
 
 DIGITS = 4000
@@ -46,17 +46,17 @@ def integer(lexical: str, least: int | None = None, most: int | None = None) -> 
     value = int(lexical)
     if (least is not None and value < least) or (most is not None and value > most):
         return None
-    return Number(Kind.INTEGER, value)
+    return Number(NumericType.INTEGER, value)
 
 
 def decimal(lexical: str) -> Number | None:
     if len(lexical) > DIGITS or not _DECIMAL.fullmatch(lexical):
         return None
-    return Number(Kind.DECIMAL, Decimal(lexical))
+    return Number(NumericType.DECIMAL, Decimal(lexical))
 
 
 def double(lexical: str) -> Number | None:
-    return Number(Kind.DOUBLE, float(lexical)) if _DOUBLE.fullmatch(lexical) else None
+    return Number(NumericType.DOUBLE, float(lexical)) if _DOUBLE.fullmatch(lexical) else None
 
 
 def single(lexical: str) -> Number | None:
@@ -64,7 +64,7 @@ def single(lexical: str) -> Number | None:
         return None
     double = float(lexical)
     inexact = double - double == 0 and to_single(double) != double
-    return Number(Kind.FLOAT, nearest_single(Decimal(lexical)) if inexact else to_single(double))
+    return Number(NumericType.FLOAT, nearest_single(Decimal(lexical)) if inexact else to_single(double))
 
 
 PARSERS: dict[str, Callable[[str], Number | None]] = {
@@ -75,7 +75,12 @@ PARSERS: dict[str, Callable[[str], Number | None]] = {
 }
 """Each datatype IRI has the function that gives the number of a lexical form, None if the form stands for none."""
 
-DATATYPES = {Kind.INTEGER: XSD + "integer", Kind.DECIMAL: XSD + "decimal", Kind.FLOAT: XSD + "float", Kind.DOUBLE: XSD + "double"}
+DATATYPES = {
+    NumericType.INTEGER: XSD + "integer",
+    NumericType.DECIMAL: XSD + "decimal",
+    NumericType.FLOAT: XSD + "float",
+    NumericType.DOUBLE: XSD + "double",
+}
 
 
 def to_single(value: float) -> float:
@@ -107,34 +112,34 @@ def to_float(value: int | Decimal | Fraction | float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def promoted(number: Number, kind: Kind) -> Number:
+def promoted(number: Number, kind: NumericType) -> Number:
     """Return the number as one of `kind`, which is not less than its own."""
     value = number.value
     match kind:
-        case Kind.INTEGER:
+        case NumericType.INTEGER:
             return number
-        case Kind.DECIMAL:
+        case NumericType.DECIMAL:
             return Number(kind, Decimal(value))
-        case Kind.FLOAT:
+        case NumericType.FLOAT:
             return Number(kind, nearest_single(value))
-        case Kind.DOUBLE:
+        case NumericType.DOUBLE:
             return Number(kind, to_float(value))
 
 
 def bounded(value: int) -> Number:
     if abs(value) >= _BEYOND:
         raise ExpressionError
-    return Number(Kind.INTEGER, value)
+    return Number(NumericType.INTEGER, value)
 
 
 def _exactly(operation: Callable[[Decimal, Decimal], Decimal], left: int | Decimal | float, right: int | Decimal | float) -> Number:
     try:
-        return Number(Kind.DECIMAL, operation(Decimal(left), Decimal(right)))
+        return Number(NumericType.DECIMAL, operation(Decimal(left), Decimal(right)))
     except DecimalException as error:
         raise ExpressionError from error
 
 
-def _floats(left: Number, right: Number, kind: Kind) -> tuple[float, float]:
+def _floats(left: Number, right: Number, kind: NumericType) -> tuple[float, float]:
     """Return both operands as the type that they are promoted to.
 
     So a decimal beside a float is rounded to single precision first.
@@ -142,8 +147,8 @@ def _floats(left: Number, right: Number, kind: Kind) -> tuple[float, float]:
     return float(promoted(left, kind).value), float(promoted(right, kind).value)
 
 
-def _floating(kind: Kind, value: float) -> Number:
-    return Number(kind, to_single(value) if kind is Kind.FLOAT else value)
+def _floating(kind: NumericType, value: float) -> Number:
+    return Number(kind, to_single(value) if kind is NumericType.FLOAT else value)
 
 
 def add(left: Number, right: Number) -> Number:
@@ -151,7 +156,7 @@ def add(left: Number, right: Number) -> Number:
     match left.value, right.value:
         case int() as a, int() as b:
             return bounded(a + b)
-        case a, b if kind is Kind.DECIMAL:
+        case a, b if kind is NumericType.DECIMAL:
             return _exactly(_EXACT.add, a, b)
         case _:
             x, y = _floats(left, right, kind)
@@ -163,7 +168,7 @@ def subtract(left: Number, right: Number) -> Number:
     match left.value, right.value:
         case int() as a, int() as b:
             return bounded(a - b)
-        case a, b if kind is Kind.DECIMAL:
+        case a, b if kind is NumericType.DECIMAL:
             return _exactly(_EXACT.subtract, a, b)
         case _:
             x, y = _floats(left, right, kind)
@@ -175,7 +180,7 @@ def multiply(left: Number, right: Number) -> Number:
     match left.value, right.value:
         case int() as a, int() as b:
             return bounded(a * b)
-        case a, b if kind is Kind.DECIMAL:
+        case a, b if kind is NumericType.DECIMAL:
             return _exactly(_EXACT.multiply, a, b)
         case _:
             x, y = _floats(left, right, kind)
@@ -184,8 +189,8 @@ def multiply(left: Number, right: Number) -> Number:
 
 def divide(left: Number, right: Number) -> Number:
     """Divide: integers give a decimal; only floats and doubles divide by zero."""
-    kind = max(left.kind, right.kind, Kind.DECIMAL)
-    if kind is Kind.DECIMAL:
+    kind = max(left.kind, right.kind, NumericType.DECIMAL)
+    if kind is NumericType.DECIMAL:
         return Number(kind, _quotient(Decimal(left.value), Decimal(right.value)))
     return _floating(kind, _float_quotient(*_floats(left, right, kind)))
 
@@ -217,7 +222,7 @@ def negate(number: Number) -> Number:
 def comparable(left: Number, right: Number) -> tuple[int | Decimal | float, int | Decimal | float]:
     """Return both values under the promotion of their kinds, for Python's comparison operators."""
     kind = max(left.kind, right.kind)
-    if kind <= Kind.DECIMAL:
+    if kind <= NumericType.DECIMAL:
         return left.value, right.value  # Python compares int and Decimal exactly
     return promoted(left, kind).value, promoted(right, kind).value
 
@@ -240,12 +245,12 @@ def _decimal_lexical(value: Decimal) -> str:
     return f"{sign}{whole.lstrip('-+0') or '0'}.{fraction.rstrip('0') or '0'}"
 
 
-def _float_lexical(value: float, kind: Kind) -> str:
+def _float_lexical(value: float, kind: NumericType) -> str:
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "INF" if value > 0 else "-INF"
-    shortest = str(np.float32(value)) if kind is Kind.FLOAT else repr(value)
+    shortest = str(np.float32(value)) if kind is NumericType.FLOAT else repr(value)
     sign, digits, exponent = Decimal(shortest).as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))

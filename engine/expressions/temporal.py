@@ -2,7 +2,7 @@
 
 import re
 
-from engine.expressions.values import Day, Duration, ExpressionError, Instant, Micros
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Micros
 from epsparql.terms import XSD, Literal
 
 SECOND: Micros = 1_000_000
@@ -64,7 +64,7 @@ def _zone(text: str | None) -> int | None:
 
 
 # ---------------------------------------------------------------- lexical forms
-def instant(lexical: str) -> Instant | None:
+def instant(lexical: str) -> DateTime | None:
     """Return the instant of an xsd:dateTime; None if it is none or has more than six fraction digits."""
     match = _DATE_TIME.fullmatch(lexical)
     days = match and _days(match)
@@ -78,7 +78,7 @@ def instant(lexical: str) -> Instant | None:
         zone = _zone(match["zone"])
     except ValueError:
         return None
-    return Instant(days * DAY + hour * HOUR + (minute - (zone or 0)) * MINUTE + second * SECOND + fraction, zone)
+    return DateTime(days * DAY + hour * HOUR + (minute - (zone or 0)) * MINUTE + second * SECOND + fraction, zone)
 
 
 def day(lexical: str) -> Day | None:
@@ -176,14 +176,14 @@ def duration_literal(value: Duration) -> Literal:
 
 
 # ---------------------------------------------------------------- arithmetic and order
-def shifted(when: Instant, by: Duration, sign: int) -> Instant:
+def shifted(when: DateTime, by: Duration, sign: int) -> DateTime:
     """Return a dateTime plus or minus (`sign` -1) a day-time duration.
 
     Raises: ExpressionError for one with months.
     """
     if by.months:
         raise ExpressionError
-    return Instant(when.micros + sign * by.micros)
+    return DateTime(when.micros + sign * by.micros)
 
 
 def order_durations(left: Duration, right: Duration) -> int | None:

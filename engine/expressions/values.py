@@ -17,7 +17,7 @@ class ExpressionError(Exception):
     """SPARQL's error value says that an expression has no value; it is never shown to users."""
 
 
-class Kind(IntEnum):
+class NumericType(IntEnum):
     """The numeric types are in order of promotion: the greater kind of two operands is the kind of the result."""
 
     INTEGER = 0
@@ -30,7 +30,7 @@ class Kind(IntEnum):
 class Number:
     """Represents a number: `value` is an int for INTEGER, a Decimal for DECIMAL, else a float (rounded to 32 bits for FLOAT)."""
 
-    kind: Kind
+    kind: NumericType
     value: int | Decimal | float
 
 
@@ -43,7 +43,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class DateTime:
     """Represents an xsd:dateTime; `zone` is its offset in minutes, None if it had none and was read as UTC."""
 
     micros: Micros
@@ -66,5 +66,5 @@ class Duration:
     micros: Micros
 
 
-Value = bool | Number | Text | Instant | Day | Duration | Iri | BlankNode | Literal
+Value = bool | Number | Text | DateTime | Day | Duration | Iri | BlankNode | Literal
 """A Literal stands for itself where its datatype is unknown or does not have its lexical form."""

@@ -24,7 +24,7 @@ from engine.network.kernel_arrays import Goals
 from engine.network.placed_query import POLICIES, Planned, list_reads, list_scans
 from engine.network.stratification import rank_nodes
 from engine.physical_plan.join_trees import Linear, Shape, straighter
-from engine.physical_plan.plan import NO_ROWS, Fact, Fragment, Node, RowRange, Unit, placed_nodes
+from engine.physical_plan.plan import NO_ROWS, Fact, Fragment, Node, RowRange, Unit, placed_edges, placed_nodes
 from engine.physical_plan.plan_difference import Difference, compare_plans
 from engine.physical_plan.plan_signature import sign_plan
 from engine.state_size import Quota
@@ -65,13 +65,14 @@ class BackgroundUpdate:
     def check_cycles(self, known: FactIndex) -> None:
         """Raise Cycle if the background `known` would close one; nothing has changed then, nor otherwise."""
         slots, net = self._slots, self._slots.arrays.net
-        planned, nodes, bounds, entailment = dict(slots.planned), net.nodes.copy(), net.queries[:, c.Q_BOUND].copy(), slots.scans.entailment
+        planned, nodes, edges = dict(slots.planned), net.nodes.copy(), net.edges.copy()
+        bounds, entailment = net.queries[:, c.Q_BOUND].copy(), slots.scans.entailment
         try:
             slots.scans.entailment = slots.scans.entailment_by(known)
             self._plan_all(known)
             rank_nodes(slots, list(slots.planned.values()))
         finally:
-            net.nodes[:], net.queries[:, c.Q_BOUND] = nodes, bounds
+            net.nodes[:], net.edges[:], net.queries[:, c.Q_BOUND] = nodes, edges, bounds
             slots.scans.entailment, slots.planned = entailment, planned
 
     def apply_coming(self) -> None:
@@ -102,7 +103,7 @@ class BackgroundUpdate:
         slots.free_dropped()
 
     def _plan_all(self, known: FactIndex) -> list[Fragment]:
-        """Plan all queries over a background: the nodes change where timeless solutions become possible. Return the new fragments."""
+        """Plan all queries over a background: nodes and edges change where timeless solutions become possible. Return the new fragments."""
         fragments, slots = [], self._slots
         for registered, planned in slots.planned.items():
             fragment = self._host.planning.plan_anew(planned, known)
@@ -112,6 +113,7 @@ class BackgroundUpdate:
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             slots.arrays.net.nodes[planned.at.node : planned.after.node] = nodes
+            slots.arrays.net.edges[planned.at.edge : planned.after.edge] = placed_edges(fragment, planned.at)
             slots.planned[registered] = replace(
                 planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment)
             )
@@ -265,13 +267,40 @@ def _hold_to(host: KernelHost, planned: Planned, fragment: Fragment, change: Dif
     Return what it is to take in at its next instant. It may fail by its limits.
     """
     units = [unit for unit in fragment.units if any(node in unit.nodes for node in change.nodes)]
+    woken = _wake_paths(host, planned, fragment, change)
     if change.loses or units:
-        _review_goals(host, planned, fragment, units)
+        _review_goals(host, planned, replace(fragment, facts=[*fragment.facts, *woken]), units)
     if planned.registered not in host.slots.planned:
         return []
-    brought = _join_brought(host, planned, fragment, change)
+    brought = [*_join_brought(host, planned, fragment, change), *woken, *_follow_paths(host, planned, fragment, change)]
     added = _keep_joined(host, planned, fragment, change)
     return _take_in_timed(host, planned, fragment, [*added, *brought]) if planned.registered in host.slots.planned else []
+
+
+def _wake_paths(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+    """Return what wakes the paths that keep walks of the stream and do not copy the background any more."""
+    found = []
+    for path in change.deepened:
+        leaves = [store for unit in fragment.units if unit.root in path.nodes for store, _ in unit.leaves]
+        numbers = _number_stores(planned, leaves)
+        if any(len(goals.timed) for at in numbers for goals in host.arrays.read_goals(at, at + 1).values()):
+            found.append(Fact(path.first, c.LEFT, True, (), np.zeros((1, 0), np.int64)))
+    return found
+
+
+def _follow_paths(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
+    """Return the timeless solutions that are joined with paths which do not copy the background any more. They look it up from now on.
+
+    What they find that stands already does not pass the set behind the join.
+    """
+    columns = tuple(range(c.VAR, c.VAR + len(fragment.columns)))
+    found = []
+    for path in change.deepened:
+        (at,) = _number_stores(planned, [path.operand])
+        for goals in host.arrays.read_goals(at, at + 1).values():
+            if len(goals.timeless):
+                found.append(Fact(*path.entry, True, columns, goals.timeless[:, columns]))
+    return found
 
 
 def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added: Sequence[Fact]) -> list[Fact]:
@@ -280,7 +309,12 @@ def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added
     Timers decide at instants at which nothing may come.
     """
     timers = {node for node, row in enumerate(fragment.nodes) if row.kind == c.WITHOUTFOR}
-    now = [fact for fact in added if any(fact.node in nodes for nodes in fragment.timed) or (fact.node in timers and fact.side == c.BLOCKER)]
+    readers = [fragment.find_reader((fact.node, fact.side))[0] for fact in added]
+    now = [
+        fact
+        for fact, reader in zip(added, readers, strict=True)
+        if any(reader in nodes for nodes in fragment.timed) or (reader in timers and fact.side == c.BLOCKER)
+    ]
     for fact in now:
         _take_in_now(host, planned, fact)
     return [fact for fact in added if not any(fact is each for each in now)]

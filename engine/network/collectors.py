@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import Collector, GroupCollector, Moments, Rows
+from engine.aggregation import Collector, GroupCollector, Moments, RowBatch
 from engine.alpha.free_rows import with_rows
 from engine.dictionary.term_dictionary import Held, numbers_in
 from engine.kernel.state import layout as c
 from engine.network.placed_query import Planned
 from engine.network.query_slots import QuerySlots
-from engine.physical_plan.plan import Fragment, Place, timers_of
+from engine.physical_plan.plan import Fragment, TableOffsets, timers_of
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
@@ -49,7 +49,7 @@ class Collectors:
         self.completions: list[Completion] = []
 
     # ------------------------------------------------------------ coming and going
-    def add_timers(self, fragment: Fragment, at: Place) -> dict[int, int]:
+    def add_timers(self, fragment: Fragment, at: TableOffsets) -> dict[int, int]:
         """Put a fragment's timers behind the others; return the row of each by its node."""
         arrays = self._slots.arrays
         timers, first = timers_of(fragment, at), int(arrays.net.at[c.TIMER_NODES])
@@ -80,7 +80,7 @@ class Collectors:
         self.completed.difference_update(nodes)
 
     # ------------------------------------------------------------ deciding
-    def decide_rows(self, node: int, frames: Ints) -> Rows:
+    def decide_rows(self, node: int, frames: Ints) -> RowBatch:
         """Return what a collector makes at this instant of what has been gathered for it."""
         arrays, collecting = self._slots.arrays, self.placed[node]
         at, collector = arrays.net.at, collecting.collector

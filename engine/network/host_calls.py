@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import Rows
+from engine.aggregation import RowBatch
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held, TermTable
@@ -43,7 +43,7 @@ MOST_FOUND = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Failure:
+class StoppedQuery:
     """Says that a query was stopped at an entry because it was beyond a bound of its own."""
 
     planned: Planned
@@ -68,7 +68,7 @@ class KernelHost:
         self.collectors, self.shares = Collectors(self.slots), Shares(self.slots)
         self.quotas = Quotas(self.slots, self.collectors, self.shares)
         self.sharing = SubplanSharing(self.planning, self.slots, self.shares, self.quotas)
-        self.failures: list[Failure] = []
+        self.failures: list[StoppedQuery] = []
         self._few: Ints = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)  # the feed, where it has few columns
         self._lent: Ints | None = None  # the feed that the kernel sees, kept alive while it is there
         terms.holders.add(self)
@@ -142,7 +142,7 @@ class KernelHost:
 
     def fail_query(self, planned: Planned, reason: str) -> None:
         """Stop a query; no other is touched. `free_dropped` is yet to come."""
-        self.failures.append(Failure(planned, int(self.arrays.net.at[c.ENTRY]), reason))
+        self.failures.append(StoppedQuery(planned, int(self.arrays.net.at[c.ENTRY]), reason))
         self.take_out(planned)
 
     def weigh_collectors(self, entry: int) -> None:
@@ -276,7 +276,7 @@ class KernelHost:
             arrays.release_rows(frames[:, c.FRAME_ROW])
         arrays.refresh_terms()
 
-    def _emit_rows(self, node: int, given: Rows) -> None:
+    def _emit_rows(self, node: int, given: RowBatch) -> None:
         """Put the collector's rows on the stack as the node's own."""
         if not len(given):
             return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import Rows
+from engine.aggregation import RowBatch
 from engine.alpha.free_rows import Ranges, by_predicate, with_predicate
 from engine.dictionary.native.layout import CELL_WIDTH, LENGTH
 from engine.dictionary.term_dictionary import TermTable
@@ -132,9 +132,9 @@ class KernelArrays:
         self.net.free[at[c.FREE] : at[c.FREE] + n] = numbers
         at[c.FREE] += n
 
-    def read_rows(self, numbers: Ints, columns: Ints) -> Rows:
+    def read_rows(self, numbers: Ints, columns: Ints) -> RowBatch:
         rows = self.net.rows[numbers]
-        return Rows(rows[:, c.START], rows[:, c.END], rows[:, columns])
+        return RowBatch(rows[:, c.START], rows[:, c.END], rows[:, columns])
 
     def push_frames(self, nodes: Ints | int, sides: Ints | int, rows: Ints) -> None:
         """Put work on the stack, for which there is room."""

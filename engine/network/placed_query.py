@@ -15,7 +15,7 @@ from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
 from engine.physical_plan.common_subplans import Subplan, find_subplans
 from engine.physical_plan.join_trees import Segment, Shape
-from engine.physical_plan.plan import Fragment, Inquiry, Place, Read, end_of, scan_table
+from engine.physical_plan.plan import Fragment, Inquiry, Read, TableOffsets, end_of, scan_table
 from engine.physical_plan.plan_signature import sign_plan
 from engine.planner import NetworkNames, PlanOptions, plan_query
 from engine.planner.builder.join_order import EVERYTHING, KNOWN, NO_RATES, OVER, Rates, predicates_of
@@ -42,8 +42,8 @@ class Planned:
     name: str
     query: a.Query
     number: int
-    at: Place
-    after: Place
+    at: TableOffsets
+    after: TableOffsets
     columns: dict[Variable, int]
     inquiries: tuple[Inquiry, ...]
     strict: frozenset[tuple[int, int]]
@@ -137,7 +137,7 @@ class QueryPlanning:
 
 
 def describe_plan(
-    registered: int, reads_after: int, name: str, query: a.Query, number: int, fragment: Fragment, at: Place, max_derivations: int, policy: str,
+    registered: int, reads_after: int, name: str, query: a.Query, number: int, fragment: Fragment, at: TableOffsets, max_derivations: int, policy: str,
     rates: Rates,
 ) -> Planned:  # fmt: skip
     scans, after = list_scans(fragment), end_of(fragment, at)
@@ -163,7 +163,7 @@ def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
     return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0))) for scan in fragment.scans)
 
 
-def make_scan_rows(fragment: Fragment, at: Place, query: int) -> Ints:
+def make_scan_rows(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
     """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
     alpha = scan_table(fragment)
     alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node

@@ -17,7 +17,7 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net, margin, with_links, with_width
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.placed_query import POLICIES, Planned, make_scan_rows
-from engine.physical_plan.plan import TABLES, Fact, Fragment, Inquiry, Place, place, ranges_of, sizes
+from engine.physical_plan.plan import TABLES, Fact, Fragment, Inquiry, TableOffsets, place, ranges_of, sizes
 from engine.triples.hash_index import Table
 from engine.triples.relation import without
 from epsparql.terms import Term
@@ -183,10 +183,10 @@ class QuerySlots:
         self.dropped: list[Planned] = []  # whose rows are not free yet, because something may be on its way there
 
     # ------------------------------------------------------------ coming
-    def take_place(self, fragment: Fragment) -> tuple[int, Place]:
+    def take_place(self, fragment: Fragment) -> tuple[int, TableOffsets]:
         """Take a number, and free rows of the tables, for a plan."""
         used = self.arrays.used
-        return used["queries"].take(1), Place(*(used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
+        return used["queries"].take(1), TableOffsets(*(used[table].take(n) for table, n in zip(TABLES, sizes(fragment), strict=True)))
 
     def write_plan(self, planned: Planned, fragment: Fragment, *, is_open: bool = False) -> None:
         """Write a plan to its place, without scans and facts; no occurrence opens it if it `is_open`."""

@@ -34,7 +34,7 @@ class Reading:
     `moves` is the first row by which its root hands on, `filter_` what the root had for itself.
     """
 
-    share: "Share"
+    share: "SharedSubplan"
     registered: int
     first: int  # the query's first node
     subplan: Subplan
@@ -55,7 +55,7 @@ class Reading:
 
 
 @dataclass(slots=True, eq=False)
-class Share:
+class SharedSubplan:
     """Represents a shared subplan.
 
     `stands` is its place in the tables, from its root on in the order of `Subplan.nodes`; `edges` is the range of those to its readers.
@@ -82,10 +82,10 @@ class Shares:
 
     def __init__(self, slots: QuerySlots) -> None:
         self._slots = slots
-        self.numbered: dict[int, Share] = {}  # the shares, by number
+        self.numbered: dict[int, SharedSubplan] = {}  # the shares, by number
         self.readings: dict[int, list[Reading]] = {}  # the subplans that shares carry out, by their queries' `registered`
 
-    def list_read(self, planned: Planned) -> list[Share]:
+    def list_read(self, planned: Planned) -> list[SharedSubplan]:
         """Return the shares that a query reads; a share that it reads twice comes twice."""
         return [reading.share for reading in self.readings.get(planned.registered, ())]
 
@@ -104,7 +104,7 @@ class Shares:
         reading = self.find_reading(planned, node)
         return node if reading is None else reading.stands_for(node)
 
-    def list_shares(self, queries: Sequence[Planned]) -> list[Share]:
+    def list_shares(self, queries: Sequence[Planned]) -> list[SharedSubplan]:
         """Return the shares that any of these queries reads."""
         registered = {planned.registered for planned in queries}
         return [share for share in self.numbered.values() if any(reading.registered in registered for reading in share.readings)]

@@ -20,7 +20,7 @@ from engine.messages import UNRESTRICTED
 from engine.network.placed_query import Planned, QueryPlanning, describe_plan, make_scan_rows
 from engine.network.query_slots import QuerySlots
 from engine.network.quotas import Quotas
-from engine.network.shares import Moment, Reading, Share, Shares
+from engine.network.shares import Moment, Reading, SharedSubplan, Shares
 from engine.physical_plan.common_subplans import Subplan, copy_subplan, find_subplans
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.plan_difference import compare_plans
@@ -36,7 +36,7 @@ class SubplanSharing:
         self._planning, self._slots, self._arrays, self._shares, self._quotas = planning, slots, slots.arrays, shares, quotas
         self.moments: dict[int, Moment] = {}  # at which queries came, by `registered`
         self.due: int = c.FOREVER  # the instant from which on those of different moments may keep the same goals
-        self._shared: dict[bytes, list[Share]] = {}  # by digest
+        self._shared: dict[bytes, list[SharedSubplan]] = {}  # by digest
         self._alone: dict[bytes, dict[tuple[int, int], Subplan]] = {}  # subplans that queries carry out, by digest: `registered`, root
 
     # ------------------------------------------------------------ coming
@@ -59,7 +59,7 @@ class SubplanSharing:
                 self._list_subplans(planned, [subplan])
                 self._plan_meeting(subplan, moment)
 
-    def _find_or_make(self, digest: bytes, moment: Moment) -> Share | None:
+    def _find_or_make(self, digest: bytes, moment: Moment) -> SharedSubplan | None:
         """Return the share that evaluates a subplan for queries of a moment. If a query of that moment evaluates it alone, a share is made of it."""
         for share in self._shared.get(digest, ()):
             if share.moment == moment:
@@ -69,7 +69,7 @@ class SubplanSharing:
                 return self._make_share(self._slots.planned[registered], subplan)
         return None
 
-    def _make_share(self, planned: Planned, subplan: Subplan) -> Share:
+    def _make_share(self, planned: Planned, subplan: Subplan) -> SharedSubplan:
         """Make a share of a query's subplan, which it reads from now on."""
         fragment = copy_subplan(self._planning.plan_anew(planned), subplan, self._arrays.terms.intern)
         share = self._place_share(fragment, subplan.digest, planned, self.moments.get(planned.registered))
@@ -80,14 +80,14 @@ class SubplanSharing:
                 self._arrays.replace_goals(c.SIDES * (share.stands.at.node + k) + side, move_columns(rows, subplan.columns, share.columns))
         return share
 
-    def _place_share(self, fragment: Fragment, digest: bytes, planned: Planned, moment: Moment | None) -> Share:
+    def _place_share(self, fragment: Fragment, digest: bytes, planned: Planned, moment: Moment | None) -> SharedSubplan:
         """Place a share in rows that are free; nobody reads it yet."""
         number, at = self._slots.take_place(fragment)
         stands = describe_plan(-1 - number, planned.reads_after, "", planned.query, number, fragment, at, 0, UNRESTRICTED, NO_RATES)
         self._slots.write_plan(stands, fragment, is_open=True)
         self._slots.add_inquiries(stands)
         self._slots.scans.add_scans(make_scan_rows(fragment, at, number))
-        share = self._shares.numbered[number] = Share(digest, stands, moment)
+        share = self._shares.numbered[number] = SharedSubplan(digest, stands, moment)
         self._shared.setdefault(digest, []).append(share)
         return share
 
@@ -100,7 +100,7 @@ class SubplanSharing:
         return {side: move_columns(rows, reading.share.columns, reading.subplan.columns) for side, rows in found.items()}
 
     # ------------------------------------------------------------ reading
-    def _start_reading(self, share: Share, planned: Planned, subplan: Subplan) -> None:
+    def _start_reading(self, share: SharedSubplan, planned: Planned, subplan: Subplan) -> None:
         """Let a share carry out a query's subplan; the goals that the query kept there are given up."""
         for inner in [r for r in self._shares.readings.get(planned.registered, ()) if r.subplan.root in subplan.nodes]:
             self._end_reading(inner)
@@ -125,7 +125,7 @@ class SubplanSharing:
         columns = [c.KIND, c.FILTER, c.MOVE_AT, c.MOVE_N, c.KEEP, c.ONCE_ONLY]
         self._arrays.net.nodes[reading.root, columns] = c.MOVE, c.NONE, reading.moves, len(reading.subplan.columns), 0, 0
 
-    def _link_readers(self, share: Share) -> None:
+    def _link_readers(self, share: SharedSubplan) -> None:
         """Give a share its readers."""
         self._arrays.used["edges"].give(*share.edges)
         n = len(share.readings)
@@ -148,7 +148,7 @@ class SubplanSharing:
         else:
             self._close_share(share)
 
-    def _close_share(self, share: Share) -> None:
+    def _close_share(self, share: SharedSubplan) -> None:
         """Take out a share that nobody reads."""
         stands = share.stands
         self._arrays.used["edges"].give(*share.edges)
@@ -241,7 +241,7 @@ class SubplanSharing:
             self._quotas.deal_goals(planned)
 
     # ------------------------------------------------------------ snapshots
-    def restore_share(self, readers: Sequence[tuple[Planned, Subplan]], moment: Moment | None, form: str) -> Share:
+    def restore_share(self, readers: Sequence[tuple[Planned, Subplan]], moment: Moment | None, form: str) -> SharedSubplan:
         """Make restored queries, whose goals are yet to come, share a subplan as they did. Raises SnapshotMismatch."""
         share = self._make_share(*readers[0])
         share.moment = moment

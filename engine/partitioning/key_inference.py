@@ -15,7 +15,7 @@ from engine.background.reasoning.rdfs_schema import Triple
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Entailment, is_of
 from engine.messages import UNRESTRICTED
 from engine.partitioning.hash_partitioner import Part
-from engine.scope import nodes_of, parts, scope
+from engine.pattern_scope import find_scope, list_subexpressions, nodes_of
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import TermOrVariable, Variable
@@ -65,7 +65,7 @@ def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHI
         for key in _candidates(query):
             try:
                 if key.part not in found:
-                    _Apart(key, policy != UNRESTRICTED, known).check_query(query)
+                    _KeyCheck(key, policy != UNRESTRICTED, known).check_query(query)
                     found[key.part] = key
             except NoKey as none:
                 why = none if why is None or (none.specific and not why.specific) else why
@@ -105,7 +105,7 @@ def _candidates(query: a.Query) -> Iterator[Key]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Apart:
+class _KeyCheck:
     """Checks whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every bucket."""
 
     key: Key
@@ -213,7 +213,7 @@ class _Apart:
         return kept
 
     def with_exists(self, kept: bool, condition: a.Expression | None) -> bool:
-        for part in [] if condition is None else parts(condition):
+        for part in [] if condition is None else list_subexpressions(condition):
             if isinstance(part, a.Exists):
                 self.decided(kept, partial(self.keyed, part.pattern))
         return kept
@@ -240,7 +240,7 @@ class _Apart:
             return True
         if not self.keyed(inner):
             raise NoKey("GRAPH gives what is the same everywhere the intervals of all triples of a graph")
-        if scope(inner, lambda triple, place: len(self.known.matching(triple, a.ANYWHERE)) > 0).timeless:
+        if find_scope(inner, lambda triple, place: len(self.known.matching(triple, a.ANYWHERE)) > 0).timeless:
             raise NoKey("GRAPH gives what the background holds the intervals of all triples of a graph")
         return True
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import has_exists
 from engine.physical_plan.filter_compiler import add_slots, compile_filter
 from engine.physical_plan.plan import Fragment, RowRange, Scan
-from engine.rewrite.rename_hidden import with_names
-from engine.scope import asks
+from engine.rewrite.rename_hidden import rename_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
@@ -106,9 +106,9 @@ def condition_of(fragment: Fragment, filter_: int, columns: Sequence[int]) -> a.
         return filter_
     inquiry = fragment.inquiries[fragment.code[filter_][0]]
     numbers = {v: fragment.columns[v] for v in inquiry.variables}
-    if inquiry.condition is None or asks(inquiry.condition) or not set(numbers.values()) <= set(columns):
+    if inquiry.condition is None or has_exists(inquiry.condition) or not set(numbers.values()) <= set(columns):
         return None
-    return with_names(inquiry.condition, {v: variable(columns.index(number)) for v, number in numbers.items()})
+    return rename_variables(inquiry.condition, {v: variable(columns.index(number)) for v, number in numbers.items()})
 
 
 def variable(k: int) -> Variable:

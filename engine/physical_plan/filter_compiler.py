@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from engine.dictionary.float_bounds import approximation, constant_micros
 from engine.expressions import temporal
 from engine.kernel.state import layout as c
+from engine.pattern_scope import list_subexpressions, looks_at_time, variables_of
 from engine.physical_plan.plan import Fragment, Inquiry, RowRange
-from engine.scope import looks_at_time, parts, variables_of
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
@@ -57,7 +57,7 @@ def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable
     at = len(fragment.code)
     fragment.code.append((add_question(fragment, Inquiry(variables, timed, condition=condition)), 0))
     body: Code = []
-    if len(parts(condition)) > _DEPTH or not _Compiler(fragment, number).compile_verdict(condition, body):
+    if len(list_subexpressions(condition)) > _DEPTH or not _Compiler(fragment, number).compile_verdict(condition, body):
         body = [(c.ASK_HOST, 0)]
     fragment.code += [*fuse_operands(body), (c.STOP, 0)]
     return at

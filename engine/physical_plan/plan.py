@@ -85,6 +85,21 @@ class Unit:
     inner: tuple[tuple[int, int], ...]  # stores of partial solutions
 
 
+@dataclass(frozen=True, slots=True)
+class PathJoin:
+    """Represents a join of an operand with a path whose walks may be looked up from the operand's solutions.
+
+    If the path is `deep`, they go to `entry` too. Else the path's own nodes copy the background.
+    """
+
+    operand: tuple[int, int]  # the side at which the operand's solutions are kept
+    entry: tuple[int, int]
+    deep: bool
+    timeless: bool  # whether their joins may be
+    first: int  # the node that wakes the path's own nodes
+    nodes: range  # these
+
+
 COPIED, LOOKED_UP, WAITING = "copied", "looked up", "waiting"
 
 
@@ -224,6 +239,9 @@ class Fragment:
     facts: list[Fact] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
+    paths: list[PathJoin] = field(default_factory=list)
+    deciding: dict[tuple[int, int], bool] = field(default_factory=dict)  # sides at which solutions are decided on, and whether timeless ones are
+    sets: dict[int, tuple[int, int]] = field(default_factory=dict)  # nodes behind all others that hand on each timeless solution once, and where to
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)
     strict: set[tuple[int, int]] = field(default_factory=set)
@@ -249,13 +267,19 @@ class Fragment:
         first, n = self.nodes[node].marks
         return [mark for mark, _ in self.edges[first : first + n]]
 
+    def find_reader(self, target: tuple[int, int]) -> tuple[int, int]:
+        """Return a target, or where it hands solutions on to if it is one of the sets."""
+        while target[0] in self.sets:
+            target = self.sets[target[0]]
+        return target
+
     def columns_at(self, rows: RowRange) -> list[int]:
         """Return the columns that stand on the list of slots."""
         return self.slots[rows.first : rows.first + rows.n]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableOffsets:
     """Says where a fragment begins in each of a network's TABLES, or where it ends."""
 
     node: int
@@ -269,7 +293,7 @@ class Place:
 
 
 TABLES = ("nodes", "edges", "slots", "code", "consts", "asks", "templates", "moves")
-"""Each query has a range of rows in these tables, which are in order of the fields of `Place`."""
+"""Each query has a range of rows in these tables, which are in order of the fields of `TableOffsets`."""
 SLOT_COLUMNS = (c.KEY_AT, c.REST_AT, c.KEY2_AT, c.REST2_AT, c.HIDE_AT, c.LOOK_AT)
 CODE_COLUMNS = (c.FILTER, c.CONDITION)
 
@@ -279,12 +303,12 @@ def sizes(fragment: Fragment) -> list[int]:
     return [len(getattr(fragment, name)) for name in TABLES]
 
 
-def end_of(fragment: Fragment, at: Place) -> Place:
+def end_of(fragment: Fragment, at: TableOffsets) -> TableOffsets:
     """Return where a fragment at its place ends."""
-    return Place(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
+    return TableOffsets(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
 
 
-def ranges_of(at: Place, after: Place) -> dict[str, tuple[int, int]]:
+def ranges_of(at: TableOffsets, after: TableOffsets) -> dict[str, tuple[int, int]]:
     """Return the (first, n) rows of each table between two places."""
     return {name: (first, end - first) for name, first, end in zip(TABLES, astuple(at), astuple(after), strict=True)}
 
@@ -308,7 +332,14 @@ def scan_table(fragment: Fragment) -> Ints:
     return scans
 
 
-def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
+def placed_edges(fragment: Fragment, at: TableOffsets) -> Ints:
+    """Return the fragment's edges with their nodes moved."""
+    edges = table(fragment.edges, 2)
+    edges[:, 0] += at.node
+    return edges
+
+
+def placed_nodes(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
     """Return the fragment's nodes with all their references moved."""
     nodes = node_table(fragment)
     nodes[:, SLOT_COLUMNS] += at.slot
@@ -324,10 +355,8 @@ def placed_nodes(fragment: Fragment, at: Place, query: int) -> Ints:
     return nodes
 
 
-def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str, Ranges]) -> Net:
+def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapping[str, Ranges]) -> Net:
     """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
-    edges = table(fragment.edges, 2)
-    edges[:, 0] += at.node
     code = table(fragment.code, 2)
     heads = [filter_ for node in fragment.nodes for filter_ in (node.filter, node.condition) if filter_ >= 0]
     code[heads, 0] += at.ask
@@ -336,7 +365,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
     asks[:, c.ASK_SLOT] += at.slot
     placed: Mapping[str, NDArray[Any]] = {
         "nodes": placed_nodes(fragment, at, query),
-        "edges": edges,
+        "edges": placed_edges(fragment, at),
         "slots": np.array(fragment.slots, np.int64),
         "code": code,
         "consts": table(fragment.consts, 2, np.float64),
@@ -353,7 +382,7 @@ def place(net: Net, fragment: Fragment, at: Place, query: int, used: Mapping[str
     return net
 
 
-def timers_of(fragment: Fragment, at: Place) -> Ints:
+def timers_of(fragment: Fragment, at: TableOffsets) -> Ints:
     """Return the rows of `timers` for a fragment at its place."""
     acting = np.flatnonzero(acts(node_table(fragment))).tolist()
     return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.physical_plan.plan import Fact, Fragment, Lookup
+from engine.physical_plan.plan import Fact, Fragment, Lookup, PathJoin
 from engine.triples.relation import addition, without
 
 Ints = NDArray[np.int64]
@@ -13,12 +13,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Holds the difference of two plans of a query over two backgrounds: rows that they take in, and what they look up, by node of the join."""
+    """Holds the difference of two plans of a query over two backgrounds: rows that they take in, and what they look up, by node of the join.
+
+    `deepened` are the joins with paths that copied the background before and look it up now.
+    """
 
     added: list[Fact]
     removed: list[Fact]
     more: dict[int, Ints]
     fewer: dict[int, Ints]
+    deepened: list[PathJoin]
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.more or self.fewer)
@@ -34,12 +38,14 @@ class Difference:
 
 def compare_plans(before: Fragment, now: Fragment) -> Difference:
     """Return what differs between two plans over two backgrounds. The same plan has the same places for rows, in the same order."""
-    found = Difference([], [], {}, {})
+    deepened = [path for was, path in zip(before.paths, now.paths, strict=True) if path.deep and not was.deep]
+    found = Difference([], [], {}, {}, deepened)
     for old, new in zip(before.facts, now.facts, strict=True):
         if old.source is None or old.source is not new.source:
-            for rows, part in ((without(new.rows, old.rows), found.added), (without(old.rows, new.rows), found.removed)):
-                if len(rows):
-                    part.append(replace(new, rows=rows))
+            if len(rows := without(new.rows, old.rows)):
+                found.added.append(replace(new, rows=rows))
+            if len(rows := without(old.rows, new.rows)):
+                found.removed.append(replace(old, rows=rows))
     for node in now.lookups:
         one, other = before.lookups[node], now.lookups[node]
         if (one is None) != (other is None) or (one is not None and other is not None and one.source is not other.source):

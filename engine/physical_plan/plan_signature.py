@@ -13,13 +13,13 @@ COLLECTOR_STATES = "75b9ccf9c18d20cffbb049b10b7e3c66"
 def sign_plan(fragment: Fragment) -> str:
     """Name the nodes, what they keep and for how long, and how they are linked. Two plans of one text that are named alike keep the same goals.
 
-    Terms stay out: they are the text's.
+    Terms stay out: they are the text's. FINDs keep nothing. Sets of timeless solutions stay out too, since older snapshots have none.
     """
     digest = hashlib.blake2b(digest_size=16)
     names = {column: variable.name for variable, column in fragment.columns.items()}
     digest.update(repr(sorted((name, column - c.VAR) for column, name in names.items())).encode())
     for number, node in enumerate(fragment.nodes):
-        if node.kind != c.FIND:  # it keeps nothing
+        if node.kind != c.FIND and number not in fragment.sets:
             digest.update(repr(_described(fragment, number, node, names)).encode())
     return digest.hexdigest()
 
@@ -32,9 +32,10 @@ def _described(fragment: Fragment, number: int, node: Node, names: dict[int, str
         "span": node.span, "left": node.life_left, "right": node.life_right, "blocker": node.life_blocker, "timeless": node.timeless,
         "by_right": node.by_right, "keep": node.keep, "once": node.once, "moves": node.moves.n, "templates": node.templates.n,
     }  # fmt: skip
+    edges = [fragment.find_reader(target) for target in fragment.edges_of(number)]
     marks = [(mark, c.RIGHT) for mark in fragment.marks_of(number)]
     found: list[object] = [
-        OPERATORS[node.kind], RELATIONS[node.relation], compared, plain, fragment.edges_of(number), marks, names.get(node.column)
+        OPERATORS[node.kind], RELATIONS[node.relation], compared, plain, edges, marks, names.get(node.column)
     ]  # fmt: skip
     for filter_ in (node.filter, node.condition):
         found.append(filter_ if filter_ < 0 else fragment.inquiries[fragment.code[filter_][0]].condition)

@@ -3,11 +3,11 @@
 from engine.aggregation import GroupCollector, ModifiersCollector
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
+from engine.pattern_scope import sort_by_name
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.operators.graph import plan_empty_group
-from engine.rewrite.rename_hidden import seen_as
-from engine.scope import in_name_order
+from engine.rewrite.rename_hidden import restore_name
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
@@ -21,9 +21,9 @@ def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
         raise Refusal(f"a window of more than {MOST_STEPS:,} steps", "STEP")
     node = builder.add_node(Node(c.COLLECT), target)
     builder.plan_pattern(pattern.pattern, (node, c.LEFT))
-    reads = in_name_order(set(builder.fragment.columns))  # also what tells equal solutions apart
+    reads = sort_by_name(set(builder.fragment.columns))  # also what tells equal solutions apart
     graph = next((key for key in pattern.keys if key.name.startswith("_:graph#")), None)
-    visible = in_name_order({v for v in builder.scope(pattern.pattern).possible if seen_as(v) is not None})
+    visible = sort_by_name({v for v in builder.scope(pattern.pattern).possible if restore_name(v) is not None})
     builder.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, builder.options.query, visible)
     if not set(pattern.keys) - {graph}:
         plan_empty_group(builder, a.ANYWHERE if graph is None else _place_of(pattern.pattern, graph), (node, c.BLOCKER))
@@ -63,7 +63,7 @@ def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target:
     node = builder.add_node(Node(c.COLLECT), target)
     builder.plan_pattern(select.pattern, (node, c.LEFT))
     graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
-    reads = in_name_order(set(builder.fragment.columns) - {rank})
+    reads = sort_by_name(set(builder.fragment.columns) - {rank})
     builder.fragment.collectors[node] = ModifiersCollector(
         select.modifiers, select.projection, select.distinct, has_window(select.pattern), reads, rank, graph, builder.options.query,
         stands=isinstance(select, a.Select),

@@ -10,6 +10,7 @@ from engine.kernel.state import layout as c
 from engine.messages import POLICIES, UNRESTRICTED
 from engine.physical_plan.batched_groups import defer_groups
 from engine.physical_plan.plan import Fragment
+from engine.physical_plan.timeless_sets import add_sets
 from engine.planner.builder.plan_builder import Conditions, NetworkNames, PlanBuilder, Target
 from engine.planner.groups_and_modifiers import plan_group, plan_sub_select
 from engine.planner.operators.binds import plan_bind
@@ -23,7 +24,7 @@ from engine.planner.operators.property_paths import plan_path
 from engine.planner.operators.triple_patterns import plan_triples
 from engine.planner.operators.without import plan_without, plan_without_for
 from engine.planner.queries import plan_query_form
-from engine.rewrite.rename_hidden import variables_below
+from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 
@@ -33,7 +34,7 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
     if names.options.policy not in POLICIES:
         raise Refusal(f"the policy {names.options.policy!r}")
     builder = PlanBuilder(query, names, plan_pattern)
-    for variable in sorted(variables_below(query), key=lambda v: v.name):
+    for variable in sorted(find_variables(query), key=lambda v: v.name):
         builder.column(variable)
     for stream in query.streams:
         names.stream(stream)  # also of one that no scan reads
@@ -41,6 +42,7 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
         plan_query_form(builder)
         for plan_rest in builder.postponed:
             plan_rest()
+    add_sets(builder.fragment)
     defer_groups(builder.fragment)
     return builder.fragment
 

@@ -8,10 +8,10 @@ from engine.aggregation.window_report import ReportCollector
 from engine.alpha.alpha_nodes import AS_SENT
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
+from engine.pattern_scope import sort_by_name
 from engine.physical_plan.plan import Inquiry, Node, RowRange, Scan, TemplateTriple
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.groups_and_modifiers import plan_modifiers
-from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
@@ -67,7 +67,7 @@ def _plan_template(builder: PlanBuilder, out: int, template: Sequence[a.TriplePa
     target = (out, c.LEFT)
     blank: dict[BlankNode, Variable] = {}
     parts = [t for triple in template for t in (triple.subject, triple.predicate, triple.object)]
-    everything = in_name_order(builder.fragment.columns)
+    everything = sort_by_name(builder.fragment.columns)
     for label in dict.fromkeys(t for t in parts if isinstance(t, BlankNode)):
         blank[label] = variable = Variable(f"_:template {label.label}")
         inquiry = Inquiry(everything, timed=True, fresh=label.label)

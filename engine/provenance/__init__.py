@@ -3,18 +3,18 @@
 from engine.provenance.derivation import Derivation
 from engine.provenance.inference import Inference
 from engine.provenance.justify import Target, justified
-from engine.provenance.model import Absence, BackgroundFact, Budget, Members, Occurrence, Proof, Step, TooMuch, Used, World
+from engine.provenance.model import Absence, BackgroundFact, Members, Occurrence, Proof, Step, StepBudget, TooMuch, Used, World
 
 __all__ = [
     "Absence",
     "BackgroundFact",
-    "Budget",
     "Derivation",
     "Inference",
     "Members",
     "Occurrence",
     "Proof",
     "Step",
+    "StepBudget",
     "Target",
     "TooMuch",
     "Used",

@@ -11,11 +11,11 @@ from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.literals import FALSE, TRUE
 from engine.messages import Micros
 from engine.provenance.aggregates import reports
-from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, Span, World
-from engine.provenance.path_proofs import Way, Ways
+from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, TimeBounds, World
+from engine.provenance.path_proofs import PathProof, Ways
 from epsparql import algebra as a
-from epsparql.literals import walk_nodes
 from epsparql.terms import Term, TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 NOTHING: Bindings = {}
 Related = Callable[[Proof, Proof], bool]
@@ -29,7 +29,7 @@ class Derivation:
     t0: Micros
     report: Micros
 
-    def proofs(self, pattern: a.Pattern, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def proofs(self, pattern: a.Pattern, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         """Yield derivations of the pattern's solutions that agree with `wanted`, from what the span holds."""
         self.world.budget.spend()
         match pattern:
@@ -83,7 +83,7 @@ class Derivation:
                 assert_never(pattern)
 
     # ------------------------------------------------------------ triples
-    def _derive_triples(self, triples: tuple[a.TriplePattern, ...], place: a.Place, x: Proof, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _derive_triples(self, triples: tuple[a.TriplePattern, ...], place: a.Place, x: Proof, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         if not triples:
             yield x
             return
@@ -97,11 +97,11 @@ class Derivation:
                 y = _proof(edge, bound, self.world.used(f"{_text(chosen.subject)} {_text(chosen.predicate)} {_text(chosen.object)}", edge))
                 yield from self._derive_triples(rest, place, _joined(x, y), wanted, span)
 
-    def _derive_path(self, path: a.Path, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _derive_path(self, path: a.Path, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         ways = Ways(self.world, path.place, span)
         s, o = _under(path.subject, wanted), _under(path.object, wanted)
         if not isinstance(s, Variable):
-            found: Iterator[tuple[Term, Way]] = ((s, way) for way in ways.along(path.path, s))
+            found: Iterator[tuple[Term, PathProof]] = ((s, way) for way in ways.along(path.path, s))
         elif not isinstance(o, Variable):
             found = ((way.node, replace(way, node=o)) for way in ways.along(path.path, o, back=True))
         else:
@@ -111,7 +111,7 @@ class Derivation:
             if bound is not None and _agree(bound, wanted):
                 yield from self._placed(path, Proof(bound, way.start, way.end, way.steps), begin, span)
 
-    def _placed(self, path: a.Path, x: Proof, node: Term, span: Span) -> Iterator[Proof]:
+    def _placed(self, path: a.Path, x: Proof, node: Term, span: TimeBounds) -> Iterator[Proof]:
         """Yield a way with its place: a way of no length between two variables stands where its node does."""
         if x.steps or not isinstance(path.subject, Variable) or not isinstance(path.object, Variable):
             yield x
@@ -121,14 +121,21 @@ class Derivation:
                 yield _joined(x, _proof(edge, NOTHING, self.world.used(_text(path.subject), edge)))
 
     # ------------------------------------------------------------ joins
-    def _joins(self, left: a.Pattern, right: a.Pattern, wanted: Bindings, span: Span, relation: Related) -> Iterator[Proof]:
+    def _joins(self, left: a.Pattern, right: a.Pattern, wanted: Bindings, span: TimeBounds, relation: Related) -> Iterator[Proof]:
         for x in self.proofs(left, wanted, span):
             for y in self.proofs(right, {**wanted, **x.bindings}, span):
                 if relation(x, y):
                     yield _joined(x, y)
 
     def _optional(
-        self, kept: a.Pattern, optional: a.Pattern, condition: a.Expression | None, wanted: Bindings, span: Span, operator: str, partners: Related
+        self,
+        kept: a.Pattern,
+        optional: a.Pattern,
+        condition: a.Expression | None,
+        wanted: Bindings,
+        span: TimeBounds,
+        operator: str,
+        partners: Related,
     ) -> Iterator[Proof]:
         for x in self.proofs(kept, wanted, span):
             found = False
@@ -141,12 +148,12 @@ class Derivation:
             if not found:
                 yield self._derive_without(x, operator, optional)
 
-    def _minus(self, pattern: a.Minus, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _minus(self, pattern: a.Minus, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         for x in self.proofs(pattern.left, wanted, span):
             if not any(_share(x, y) and self._counts(y, x) for y in self.proofs(pattern.right, x.bindings, self._past(x))):
                 yield self._derive_without(x, "MINUS", pattern.right)
 
-    def _seq_without(self, pattern: a.SeqWithout, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _seq_without(self, pattern: a.SeqWithout, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         for x in self.proofs(pattern.left, wanted, span):
             for y in self.proofs(pattern.right, {**wanted, **x.bindings}, span):
                 both = _joined(x, y)
@@ -159,14 +166,14 @@ class Derivation:
                 ):
                     yield self._derive_without(both, "WITHOUT", pattern.absent)
 
-    def _without_for(self, pattern: a.WithoutFor, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _without_for(self, pattern: a.WithoutFor, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         for x in self.proofs(pattern.pattern, wanted, span):
             start, end = (self.t0, self.t0) if x.start is None or x.end is None else (x.start, x.end)
             stands, due = replace(x, start=start, end=end), end + pattern.duration
-            if not any(_before(stands, z) and (z.end is None or z.end <= due) for z in self.proofs(pattern.absent, x.bindings, Span(hi=due))):
+            if not any(_before(stands, z) and (z.end is None or z.end <= due) for z in self.proofs(pattern.absent, x.bindings, TimeBounds(hi=due))):
                 yield self._derive_without(replace(stands, end=due), "WITHOUT ... FOR", pattern.absent)
 
-    def _derive_graph(self, name: TermOrVariable, inner: a.Pattern, place: a.Place, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _derive_graph(self, name: TermOrVariable, inner: a.Pattern, place: a.Place, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         graph = _under(name, wanted)
         below = wanted if place.graph is None or isinstance(graph, Variable) else {**wanted, place.graph: graph}
         for x in self.proofs(inner, below, span):
@@ -177,18 +184,18 @@ class Derivation:
             else:
                 yield x
 
-    def _sub_select(self, pattern: a.SubSelect, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _sub_select(self, pattern: a.SubSelect, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         shown = {v: term for v, term in wanted.items() if v in pattern.projection}
         for x in self.proofs(pattern.pattern, shown, span):
             yield replace(x, bindings={v: term for v, term in x.bindings.items() if v in pattern.projection})
 
     def _derive_group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
         keys = {key: wanted[key] for key in group.keys if key in wanted}
-        found = self.proofs(group.pattern, keys, Span(hi=self.report))
+        found = self.proofs(group.pattern, keys, TimeBounds(hi=self.report))
         yield from (x for x in reports(group, found, self._evaluate_for, self.t0, self.report) if _agree(x.bindings, wanted))
 
     # ------------------------------------------------------------ expressions
-    def _extended(self, pattern: a.Extend, wanted: Bindings, span: Span) -> Iterator[Proof]:
+    def _extended(self, pattern: a.Extend, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         below = {v: term for v, term in wanted.items() if v != pattern.variable}
         for x in self.proofs(pattern.pattern, below, span):
             value = self._evaluate_for(pattern.expression, x)
@@ -227,8 +234,8 @@ class Derivation:
     def _counts(self, z: Proof, x: Proof) -> bool:
         return z.end is None or z.end <= (self.t0 if x.end is None else x.end)
 
-    def _past(self, x: Proof) -> Span:
-        return Span(hi=self.t0 if x.end is None else x.end)
+    def _past(self, x: Proof) -> TimeBounds:
+        return TimeBounds(hi=self.t0 if x.end is None else x.end)
 
     def _derive_without(self, x: Proof, operator: str, pattern: a.Pattern) -> Proof:
         texts = dict.fromkeys(text for node in walk_nodes(pattern) if (text := _pattern_text(node, x.bindings)) is not None)
@@ -268,7 +275,7 @@ def _matched(parts: tuple[TermOrVariable, TermOrVariable, TermOrVariable], edge:
     return _bound(tuple(zip(parts, edge.triple, strict=True)), place.graph, edge.given.graph)
 
 
-def _graph_of(way: Way) -> Term | None:
+def _graph_of(way: PathProof) -> Term | None:
     return next((step.given.graph for step in way.steps), None)
 
 

@@ -7,10 +7,10 @@ from engine.background.reasoning.rdfs_schema import Triple
 from engine.expressions.literals import parse_term
 from engine.messages import Micros
 from engine.provenance.derivation import NOTHING, Derivation
-from engine.provenance.model import Bindings, Proof, Span, World
+from engine.provenance.model import Bindings, Proof, TimeBounds, World
 from epsparql import algebra as a
-from epsparql.literals import walk_nodes
 from epsparql.terms import BlankNode, Iri, Literal, Term, TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def justified(query: a.Query, target: Target, world: World) -> Proof | None:
     t0 = world.first if world.first is not None and looks_back(query) else target.end
     derivation = Derivation(world, t0, target.end)
     for wanted in _wanted(query, target):
-        for proof in derivation.proofs(query.pattern, wanted, Span(target.start, target.end)):
+        for proof in derivation.proofs(query.pattern, wanted, TimeBounds(target.start, target.end)):
             if _stands(query, proof, target) and _shows(query, proof, target):
                 return proof
     return None

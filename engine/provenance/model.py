@@ -20,7 +20,7 @@ class TooMuch(Exception):
 
 
 @dataclass(slots=True)
-class Budget:
+class StepBudget:
     """Counts how many steps the search may still take."""
 
     left: int
@@ -97,7 +97,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeBounds:
     """Limits the search to what starts at `lo` or later, and ends at `hi` or before; None: whenever."""
 
     lo: Micros | None = None
@@ -124,7 +124,7 @@ class World:
         facts: Iterable[Quad],
         known: FactIndex,
         windows: Mapping[str, tuple[str, Micros, Micros]],
-        budget: Budget,
+        budget: StepBudget,
     ) -> None:
         self.windows, self.budget, self.given = windows, budget, Given((quad[:3] for quad in facts), owl=known.regime != RDFS)
         self.first: Micros | None = None  # end
@@ -148,7 +148,7 @@ class World:
         for node in {s, o}:
             self.nodes.setdefault(node, []).append(edge)
 
-    def edges(self, s: TermOrVariable, p: TermOrVariable, o: TermOrVariable, place: a.Place, span: Span) -> Iterator[Edge]:
+    def edges(self, s: TermOrVariable, p: TermOrVariable, o: TermOrVariable, place: a.Place, span: TimeBounds) -> Iterator[Edge]:
         """Yield the edges that may match at a place."""
         for edge in self._candidates(s, p, o):
             self.budget.spend()
@@ -167,7 +167,7 @@ class World:
             return self._by_object.get((p, o), ())
         return self._by_predicate.get(p, ())
 
-    def visible(self, edge: Edge, place: a.Place, span: Span) -> bool:
+    def visible(self, edge: Edge, place: a.Place, span: TimeBounds) -> bool:
         given = edge.given
         if not lies_in(given.graph, place):
             return False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from engine.messages import Micros
-from engine.provenance.model import Edge, Occurrence, Span, Used, World
+from engine.provenance.model import Edge, Occurrence, TimeBounds, Used, World
 from epsparql import algebra as a
 from epsparql.terms import Iri, Term, Variable
 
@@ -13,7 +13,7 @@ _ANY = Variable("_:any")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathProof:
     """Says how far one came along a path, with the interval of all that was passed."""
 
     node: Term
@@ -21,19 +21,19 @@ class Way:
     end: Micros | None = None
     steps: tuple[Used, ...] = ()
 
-    def on(self, other: "Way") -> "Way":
+    def on(self, other: "PathProof") -> "PathProof":
         starts = [t for t in (self.start, other.start) if t is not None]
         ends = [t for t in (self.end, other.end) if t is not None]
-        return Way(other.node, min(starts, default=None), max(ends, default=None), (*self.steps, *other.steps))
+        return PathProof(other.node, min(starts, default=None), max(ends, default=None), (*self.steps, *other.steps))
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
     world: World
     place: a.Place
-    span: Span
+    span: TimeBounds
 
-    def along(self, path: a.PropertyPath, node: Term, *, back: bool = False) -> Iterator[Way]:
+    def along(self, path: a.PropertyPath, node: Term, *, back: bool = False) -> Iterator[PathProof]:
         """Yield all ways from a node, or `back` to it."""
         match path:
             case a.Link(predicate):
@@ -48,10 +48,10 @@ class Ways:
                 yield from self.along(left, node, back=back)
                 yield from self.along(right, node, back=back)
             case a.ZeroOrOne(inner):
-                yield Way(node)
+                yield PathProof(node)
                 yield from self.along(inner, node, back=back)
             case a.ZeroOrMore(inner):
-                yield Way(node)
+                yield PathProof(node)
                 yield from self._repeated(inner, node, back)
             case a.OneOrMore(inner):
                 yield from self._repeated(inner, node, back)
@@ -63,10 +63,10 @@ class Ways:
             case _:
                 assert_never(path)
 
-    def _repeated(self, path: a.PropertyPath, node: Term, back: bool) -> Iterator[Way]:
+    def _repeated(self, path: a.PropertyPath, node: Term, back: bool) -> Iterator[PathProof]:
         """Yield ways that repeat a path one or more times; of the ways to one node on one interval, only the first."""
         seen: set[tuple[Term, Micros | None, Micros | None]] = set()
-        pending = [Way(node)]
+        pending = [PathProof(node)]
         while pending:
             reached = []
             for way in pending:
@@ -78,18 +78,18 @@ class Ways:
                         yield further
             pending = reached
 
-    def _by(self, predicate: Iri, node: Term, back: bool) -> Iterator[Way]:
+    def _by(self, predicate: Iri, node: Term, back: bool) -> Iterator[PathProof]:
         s, o = (_ANY, node) if back else (node, _ANY)
         for edge in self.world.edges(s, predicate, o, self.place, self.span):
             yield self._way(edge, back, str(predicate))
 
-    def _but(self, predicates: tuple[Iri, ...], node: Term, back: bool) -> Iterator[Way]:
+    def _but(self, predicates: tuple[Iri, ...], node: Term, back: bool) -> Iterator[PathProof]:
         s, o = (_ANY, node) if back else (node, _ANY)
         for edge in self.world.edges(s, _ANY, o, self.place, self.span):
             if edge.triple[2 if back else 0] == node and edge.triple[1] not in predicates:
                 yield self._way(edge, back, "!(" + "|".join(map(str, predicates)) + ")")
 
-    def _way(self, edge: Edge, back: bool, pattern: str) -> Way:
+    def _way(self, edge: Edge, back: bool, pattern: str) -> PathProof:
         used = (self.world.used(pattern, edge),)
         node = edge.triple[0 if back else 2]
-        return Way(node, edge.given.start, edge.given.end, used) if isinstance(edge.given, Occurrence) else Way(node, steps=used)
+        return PathProof(node, edge.given.start, edge.given.end, used) if isinstance(edge.given, Occurrence) else PathProof(node, steps=used)

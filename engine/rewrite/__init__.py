@@ -3,34 +3,34 @@
 from collections.abc import Callable, Collection, Mapping
 
 from engine.messages import UNRESTRICTED
-from engine.rewrite.fold_constants import folded
-from engine.rewrite.hoist_exists import set_aside
-from engine.rewrite.prune_binds import needed
-from engine.rewrite.rename_hidden import hidden_apart
-from engine.rewrite.resolve_datasets import placed
-from engine.rewrite.unify_variables import keyed
-from engine.scope import IDENTIFYING, nodes_of
+from engine.pattern_scope import IDENTIFYING, nodes_of
+from engine.rewrite.fold_constants import fold_constants
+from engine.rewrite.hoist_exists import hoist_exists
+from engine.rewrite.prune_binds import prune_binds
+from engine.rewrite.rename_hidden import rename_hidden
+from engine.rewrite.resolve_datasets import resolve_datasets
+from engine.rewrite.unify_variables import unify_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 
-__all__ = ["SIMPLIFICATIONS", "rewritten"]
+__all__ = ["SIMPLIFICATIONS", "rewrite_query"]
 
-SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": folded, "equalities": keyed, "unused": needed}
+SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": fold_constants, "equalities": unify_variables, "unused": prune_binds}
 """A query could do without these steps: it finds the same, at another price."""
 _UNRESTRICTED_ONLY = frozenset({"equalities", "unused"})  # a policy chooses by key, and by terms
 
 
-def rewritten(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, without: Collection[str] = ()) -> a.Query:
+def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, without: Collection[str] = ()) -> a.Query:
     """Return the query as the planner takes it: simplified, but for the steps in `without`.
 
     Variables of sub-SELECTs are apart; GRAPH, FROM and WINDOW have become places of triple patterns.
     """
     with deep_stack():
-        query = hidden_apart(query)
+        query = rename_hidden(query)
         for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
             if name not in without and (policy == UNRESTRICTED or name not in _UNRESTRICTED_ONLY):
                 query = step(query)
-        return placed(set_aside(query), default_graph)
+        return resolve_datasets(hoist_exists(query), default_graph)
 
 
 def _identifies(query: a.Query) -> bool:

@@ -6,14 +6,14 @@ from typing import Any, cast
 from engine.expressions.evaluator import evaluate, supported, truth
 from engine.expressions.literals import FALSE, TRUE
 from engine.expressions.values import ExpressionError
-from engine.scope import conjuncts
+from engine.pattern_scope import list_conjuncts
 from epsparql import algebra as a
 
 _OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
 _NODES = (*_OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers)
 
 
-def folded(query: a.Query) -> a.Query:
+def fold_constants(query: a.Query) -> a.Query:
     """Return the query with the constant parts of its expressions evaluated; a part that is an error stays as it is."""
     return cast(a.Query, _folded(query))
 
@@ -37,7 +37,7 @@ def _rebuilt(node: Any) -> Any:
 
 
 def _filter(node: a.Filter) -> a.Pattern:
-    rest = [part for part in conjuncts(node.condition) if not (isinstance(part, a.Constant) and evaluate_condition(part))]
+    rest = [part for part in list_conjuncts(node.condition) if not (isinstance(part, a.Constant) and evaluate_condition(part))]
     if not rest:
         return node.pattern
     whole = rest[0]

@@ -8,15 +8,15 @@ from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
-from engine.rewrite.transform import with_patterns
-from engine.scope import asks
+from engine.pattern_scope import has_exists
+from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
 Selecting = TypeVar("Selecting", a.Select, a.SubSelect)
 
 
-def set_aside(query: a.Query) -> a.Query:
+def hoist_exists(query: a.Query) -> a.Query:
     """Return the query with no EXISTS in an aggregate or ORDER BY."""
     numbers = count()
 
@@ -24,7 +24,7 @@ def set_aside(query: a.Query) -> a.Query:
         return Variable(f"_:aside#{next(numbers)}")
 
     def hoist_from_pattern(pattern: a.Pattern) -> a.Pattern:
-        below = with_patterns(pattern, hoist_from_pattern)
+        below = replace_patterns(pattern, hoist_from_pattern)
         match below:
             case a.Group():
                 return _hoist_from_group(below, fresh)
@@ -33,7 +33,7 @@ def set_aside(query: a.Query) -> a.Query:
             case _:
                 return below
 
-    below = with_patterns(query, hoist_from_pattern)
+    below = replace_patterns(query, hoist_from_pattern)
     return _ordered(below, fresh) if isinstance(below, a.Select) else below
 
 
@@ -41,7 +41,7 @@ def _hoist_from_group(group: a.Group, fresh: Callable[[], Variable]) -> a.Group:
     pattern = group.pattern
     aggregates = []
     for variable, aggregate in group.aggregates:
-        if aggregate.argument is not None and asks(aggregate.argument):
+        if aggregate.argument is not None and has_exists(aggregate.argument):
             new = fresh()
             pattern = a.Extend(pattern, new, aggregate.argument)
             aggregate = replace(aggregate, argument=a.Var(new))
@@ -53,7 +53,7 @@ def _ordered(select: Selecting, fresh: Callable[[], Variable]) -> Selecting:
     pattern = select.pattern
     order = []
     for key in select.modifiers.order:
-        if asks(key.expression):
+        if has_exists(key.expression):
             new = fresh()
             pattern = a.Extend(pattern, new, key.expression)
             key = replace(key, expression=a.Var(new))

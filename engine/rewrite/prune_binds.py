@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 
-from engine.rewrite.transform import with_patterns
-from engine.scope import Variables, asks, looks_at_time, scope, variables_of
+from engine.pattern_scope import Variables, find_scope, has_exists, looks_at_time, variables_of
+from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
 
-def needed(query: a.Query) -> a.Query:
+def prune_binds(query: a.Query) -> a.Query:
     """Return the query without BINDs to a variable that stands nowhere else, if certain variables alone decide the value.
 
     Sub-SELECTs do not project such variables.
@@ -22,7 +22,7 @@ def needed(query: a.Query) -> a.Query:
     if query.sources.windows or (isinstance(query, a.Select) and query.modifiers != a.PLAIN):
         return query
     while True:
-        found = with_patterns(query, partial(_needed, looked_at=Counter(_looked_at(query))))
+        found = replace_patterns(query, partial(_needed, looked_at=Counter(_looked_at(query))))
         if found == query:
             return query
         query = found
@@ -38,7 +38,7 @@ def _needed(pattern: a.Pattern, looked_at: Counter[Variable]) -> a.Pattern:
             pattern = replace(pattern, projection=tuple(v for v in projection if looked_at[v]))
         case a.Extend(inner, variable, expression) if not looked_at[variable] and _is_of(_determined(inner), expression):
             return _needed(inner, looked_at)
-    return with_patterns(pattern, partial(_needed, looked_at=looked_at))
+    return replace_patterns(pattern, partial(_needed, looked_at=looked_at))
 
 
 def _determined(pattern: a.Pattern) -> Variables:
@@ -50,12 +50,12 @@ def _determined(pattern: a.Pattern) -> Variables:
         case a.Filter(_, inner):
             return _determined(inner)
         case _:
-            return scope(pattern, lambda triple, where: True).certain
+            return find_scope(pattern, lambda triple, where: True).certain
 
 
 def _is_of(known: Variables, expression: a.Expression) -> bool:
     """Return whether solutions that agree on these variables agree on an expression."""
-    return not asks(expression) and not looks_at_time(expression) and variables_of(expression) <= known
+    return not has_exists(expression) and not looks_at_time(expression) and variables_of(expression) <= known
 
 
 def _looked_at(node: object) -> Iterator[Variable]:

@@ -10,20 +10,20 @@ from epsparql.terms import BlankNode, Iri, Literal, Variable
 Names = Mapping[Variable, Variable]
 
 
-def hidden_apart(query: a.Query) -> a.Query:
+def rename_hidden(query: a.Query) -> a.Query:
     """Return the query with every variable that a sub-SELECT hides renamed; its meaning is the same."""
-    return cast(a.Query, _Apart().renamed(query, {}))
+    return cast(a.Query, _Renaming().renamed(query, {}))
 
 
 Node = TypeVar("Node", bound=a.Expression | a.Pattern)
 
 
-def with_names(node: Node, names: Names) -> Node:
+def rename_variables(node: Node, names: Names) -> Node:
     """Return an expression or a pattern over other variables; sub-SELECTs have been renamed before, or there are none."""
-    return cast(Node, _Apart().renamed(node, names))
+    return cast(Node, _Renaming().renamed(node, names))
 
 
-class _Apart:
+class _Renaming:
     def __init__(self) -> None:
         self._count = 0
 
@@ -44,7 +44,7 @@ class _Apart:
 
     def _rename_select(self, select: a.SubSelect, names: Names) -> a.SubSelect:
         self._count += 1
-        hidden = variables_below(select) - set(select.projection)
+        hidden = find_variables(select) - set(select.projection)
         inner = {v: names.get(v, v) for v in select.projection} | {v: self._hidden(v) for v in hidden}
         return a.SubSelect(*(self.renamed(getattr(select, field.name), inner) for field in fields(select)))
 
@@ -56,14 +56,14 @@ class _Apart:
         return Variable(f"_:{variable.name.removeprefix('_:') if variable.hidden else '?' + variable.name}#{self._count}")
 
 
-def seen_as(variable: Variable) -> str | None:
+def restore_name(variable: Variable) -> str | None:
     """Return the name by which its own SELECT sees a variable, also where others do not; None for blank nodes and the like."""
     if not variable.hidden:
         return variable.name
     return variable.name[3:].partition("#")[0] if variable.name.startswith("_:?") else None
 
 
-def variables_below(node: Any) -> set[Variable]:
+def find_variables(node: Any) -> set[Variable]:
     """Return every variable that a node holds, at any depth."""
     found: set[Variable] = set()
     pending = [node]

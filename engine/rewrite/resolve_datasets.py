@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from engine.rewrite.transform import Node, with_patterns
-from engine.scope import asks, scope
+from engine.pattern_scope import find_scope, has_exists
+from engine.rewrite.transform import Node, replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Iri, Variable
 
@@ -14,13 +14,13 @@ BACKGROUND = ""
 """BACKGROUND stands in `Place.window` for no stream, the background alone."""
 
 
-def placed(query: a.Query, default_graph: str) -> a.Query:
+def resolve_datasets(query: a.Query, default_graph: str) -> a.Query:
     """Return the query whose triple patterns say where they look; under GRAPH all rows carry the graph in a hidden variable."""
     dataset = query.sources.dataset
     among = dataset.default if dataset is not None else (UNNAMED,) if default_graph == "unnamed" else None
     window = BACKGROUND if query.sources.windows else None
     step = _Placing(None if dataset is None else dataset.named, among)
-    return with_patterns(query, lambda pattern: step.place_pattern(pattern, a.Place(None, among, window)))
+    return replace_patterns(query, lambda pattern: step.place_pattern(pattern, a.Place(None, among, window)))
 
 
 @dataclass(slots=True)
@@ -41,15 +41,15 @@ class _Placing:
                 return self.place_pattern(content, a.Place(None, self.default, name))
             case a.Group() if place.graph is not None:
                 below = self._below(pattern, place)
-                return replace(below, pattern=in_each_graph(below.pattern, place), keys=(place.graph, *pattern.keys))
+                return replace(below, pattern=join_graph_names(below.pattern, place), keys=(place.graph, *pattern.keys))
             case a.SubSelect() if place.graph is not None:
                 inner = self._below(pattern, place)
-                return replace(inner, pattern=in_each_graph(inner.pattern, place), projection=(*pattern.projection, place.graph))
+                return replace(inner, pattern=join_graph_names(inner.pattern, place), projection=(*pattern.projection, place.graph))
             case _:
-                return with_kept(self._below(pattern, place), place)
+                return join_kept_side(self._below(pattern, place), place)
 
     def _below(self, pattern: Node, place: a.Place) -> Node:
-        return with_patterns(pattern, lambda part: self.place_pattern(part, place))
+        return replace_patterns(pattern, lambda part: self.place_pattern(part, place))
 
     def _place_graph(self, graph: a.Graph, place: a.Place) -> a.Graph:
         among = self.named
@@ -57,33 +57,33 @@ class _Placing:
             name = graph.name.value
             among = (name,) if among is None or name in among else ()
         inner = a.Place(Variable(f"_:graph#{next(self._numbers)}"), among, place.window)
-        return a.Graph(graph.name, in_each_graph(self.place_pattern(graph.pattern, inner), inner), inner)
+        return a.Graph(graph.name, join_graph_names(self.place_pattern(graph.pattern, inner), inner), inner)
 
 
-def in_each_graph(pattern: a.Pattern, place: a.Place) -> a.Pattern:
+def join_graph_names(pattern: a.Pattern, place: a.Place) -> a.Pattern:
     """Return the pattern so that all its solutions say in which graph of the place they are.
 
     Solutions that look at no graph are in each.
     """
-    if place.graph is None or place.graph in scope(pattern, lambda triple, where: True).certain:
+    if place.graph is None or place.graph in find_scope(pattern, lambda triple, where: True).certain:
         return pattern
     if isinstance(pattern, a.Union):
-        return a.Union(in_each_graph(pattern.left, place), in_each_graph(pattern.right, place))
+        return a.Union(join_graph_names(pattern.left, place), join_graph_names(pattern.right, place))
     return a.Join(a.Bgp((), place), pattern)
 
 
-def with_kept(pattern: a.Pattern, place: a.Place) -> a.Pattern:
+def join_kept_side(pattern: a.Pattern, place: a.Place) -> a.Pattern:
     """Make the side on which absence is decided say in which graph it is, because absence is decided graph by graph."""
     match pattern:
         case a.Minus(left, _) | a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqWithout(left, _, _, _):
-            return replace(pattern, left=in_each_graph(left, place))
+            return replace(pattern, left=join_graph_names(left, place))
         case a.SeqRightJoin(_, right, _):
-            return replace(pattern, right=in_each_graph(right, place))
+            return replace(pattern, right=join_graph_names(right, place))
         case a.WithoutFor(inner, _, _):
-            return replace(pattern, pattern=in_each_graph(inner, place))
-        case a.Filter(condition, inner) if asks(condition):
-            return a.Filter(condition, in_each_graph(inner, place))
-        case a.Extend(inner, variable, expression) if asks(expression):
-            return a.Extend(in_each_graph(inner, place), variable, expression)
+            return replace(pattern, pattern=join_graph_names(inner, place))
+        case a.Filter(condition, inner) if has_exists(condition):
+            return a.Filter(condition, join_graph_names(inner, place))
+        case a.Extend(inner, variable, expression) if has_exists(expression):
+            return a.Extend(join_graph_names(inner, place), variable, expression)
         case _:
             return pattern

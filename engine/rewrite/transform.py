@@ -10,7 +10,7 @@ Node = TypeVar("Node")
 OnPattern = Callable[[a.Pattern], a.Pattern]
 
 
-def with_patterns(node: Node, change: OnPattern) -> Node:
+def replace_patterns(node: Node, change: OnPattern) -> Node:
     """Return `node` with each pattern directly below it changed, those of EXISTS in its expressions too."""
     assert is_dataclass(node)
     assert not isinstance(node, type)
@@ -23,5 +23,5 @@ def _changed(value: Any, change: OnPattern) -> Any:
     if isinstance(value, tuple):
         return tuple(_changed(part, change) for part in value)
     if isinstance(value, a.Expression | a.Aggregate | a.OrderKey | a.Modifiers):
-        return with_patterns(value, change)
+        return replace_patterns(value, change)
     return value

@@ -1,26 +1,26 @@
 """Two variables that must be the same term become one, which joins are keyed by; the other is bound to it afterwards."""
 
-from engine.rewrite.rename_hidden import with_names
-from engine.rewrite.transform import with_patterns
-from engine.scope import asks, conjuncts, scope
+from engine.pattern_scope import find_scope, has_exists, list_conjuncts
+from engine.rewrite.rename_hidden import rename_variables
+from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
 
-def keyed(query: a.Query) -> a.Query:
+def unify_variables(query: a.Query) -> a.Query:
     """Return the query where FILTER(sameTerm(?x, ?y)) has become one variable.
 
     The filter stands over triple patterns and positive joins that bind both.
     """
-    return with_patterns(query, _keyed)
+    return replace_patterns(query, _keyed)
 
 
 def _keyed(pattern: a.Pattern) -> a.Pattern:
-    below = with_patterns(pattern, _keyed)
+    below = replace_patterns(pattern, _keyed)
     if not isinstance(below, a.Filter) or not _is_positive(below.pattern):
         return below
-    inner, conditions = below.pattern, conjuncts(below.condition)
-    certain = scope(inner, lambda triple, where: True).certain
+    inner, conditions = below.pattern, list_conjuncts(below.condition)
+    certain = find_scope(inner, lambda triple, where: True).certain
     for condition in conditions:
         match condition:
             case a.Call("SAMETERM", (a.Var(kept), a.Var(other))) if kept != other and {kept, other} <= certain:
@@ -29,7 +29,7 @@ def _keyed(pattern: a.Pattern) -> a.Pattern:
 
 
 def _as_one(inner: a.Pattern, kept: Variable, other: Variable, rest: list[a.Expression]) -> a.Pattern:
-    found: a.Pattern = a.Extend(with_names(inner, {other: kept}), other, a.Var(kept))
+    found: a.Pattern = a.Extend(rename_variables(inner, {other: kept}), other, a.Var(kept))
     for condition in rest:
         found = a.Filter(condition, found)
     return found
@@ -44,6 +44,6 @@ def _is_positive(pattern: a.Pattern) -> bool:
         case a.Within(inner, _):
             return _is_positive(inner)
         case a.Filter(condition, inner):
-            return not asks(condition) and _is_positive(inner)
+            return not has_exists(condition) and _is_positive(inner)
         case _:
             return False

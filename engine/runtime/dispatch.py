@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.dictionary.native.arrow_import import TERMS
-from engine.runtime.event_scheduler import Member, find_reached, sort_by_rules
+from engine.runtime.event_scheduler import ScheduledNetwork, find_reached, sort_by_rules
 from engine.runtime.partition_filter import Feed
 from engine.runtime.result_assembly import Outlets, make_outlets
 from engine.runtime.watermarks import Arrivals
@@ -18,7 +18,7 @@ from epsparql import algebra as a
 class Listener:
     """Holds a network with the streams that it reads, and those whose time it waits for (its gate)."""
 
-    member: Member
+    member: ScheduledNetwork
     reads: tuple[str, ...]
     feeds: tuple[Feed, ...]  # the feeds of the streams that it reads
     gate: tuple[str, ...]
@@ -38,7 +38,7 @@ class Layout:
     terms_wanted: int  # how many of subject, predicate, object and graph the queries look at
 
 
-def build_layout(members: Sequence[Member], rules: Sequence[a.Construct]) -> Layout:
+def build_layout(members: Sequence[ScheduledNetwork], rules: Sequence[a.Construct]) -> Layout:
     """Return the layout of these networks; `rules` are all of the engine's, those that have failed included."""
     order = tuple(make_listener(member, rules) for member in sort_by_rules(members))
     by_stream: dict[str, list[Listener]] = {}
@@ -50,7 +50,7 @@ def build_layout(members: Sequence[Member], rules: Sequence[a.Construct]) -> Lay
     return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, find_sources(rules), wanted)
 
 
-def make_listener(member: Member, rules: Sequence[a.Construct]) -> Listener:
+def make_listener(member: ScheduledNetwork, rules: Sequence[a.Construct]) -> Listener:
     reads = tuple(sorted(member.network.reads))
     outlets = make_outlets(member.network.planned.values())
     return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(find_reached(reads, rules))), outlets)

@@ -11,7 +11,7 @@ from engine.messages import END_OF_TIME, Entry, Finish, Tick
 from engine.network.network import Network
 from engine.partitioning.hash_partitioner import Part
 from engine.runtime.event_queue import Waiting
-from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Course, Ints
+from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Ints, NetworkTime
 from epsparql import algebra as a
 
 Mark = tuple[int, int, int, int, int]
@@ -19,7 +19,7 @@ Mark = tuple[int, int, int, int, int]
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class ScheduledNetwork:
     """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events are dealt out by `part`."""
 
     network: Network
@@ -54,7 +54,7 @@ class Member:
             return insert_marks(table, [(table.shape[1], c.TICK, 0, time, offset)])
         return table
 
-    def feed(self, entries: Sequence[Entry], course: Course, new: Sequence[tuple[str, Arrivals]]) -> Ints:
+    def feed(self, entries: Sequence[Entry], course: NetworkTime, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """Return what the kernel is to take in over these entries.
 
         Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
@@ -79,7 +79,7 @@ class Member:
         table[c.IN_ENTRY] = release + first
         return insert_marks(np.ascontiguousarray(table), marks)
 
-    def _find_openings(self, entries: Sequence[Entry], course: Course, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
+    def _find_openings(self, entries: Sequence[Entry], course: NetworkTime, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
         """Return, by place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
         time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
@@ -107,7 +107,7 @@ class Member:
             part.table[c.IN_STREAM] = self.network.slots.streams.numbers[name]
         return new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
 
-    def _mark_last_instant(self, entries: Sequence[Entry], course: Course, release: Ints) -> list[Mark]:
+    def _mark_last_instant(self, entries: Sequence[Entry], course: NetworkTime, release: Ints) -> list[Mark]:
         """Return the mark of the last instant, before what the entry releases that finishes the last of the streams."""
         time = course.time
         if time[-1] < END_OF_TIME or self.network.net.at[c.HORIZON] < c.FOREVER:
@@ -182,9 +182,9 @@ def find_reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onward
     return found
 
 
-def sort_by_rules(members: Sequence[Member]) -> list[Member]:
+def sort_by_rules(members: Sequence[ScheduledNetwork]) -> list[ScheduledNetwork]:
     """Order members so that each comes after those whose rules write what it reads."""
-    rest, ordered = list(members), list[Member]()
+    rest, ordered = list(members), list[ScheduledNetwork]()
     while rest:
         following = next((m for m in rest if not any(is_fed_by(other, m) for other in rest if other is not m)), rest[0])
         rest.remove(following)
@@ -192,6 +192,6 @@ def sort_by_rules(members: Sequence[Member]) -> list[Member]:
     return ordered
 
 
-def is_fed_by(member: Member, other: Member) -> bool:
+def is_fed_by(member: ScheduledNetwork, other: ScheduledNetwork) -> bool:
     reads = other.network.reads
     return any(rule.into in reads for rule in member.rules)

@@ -23,7 +23,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorState:
     """Describes an operator that keeps something; `on` are the variables that key it, `state_bytes` what it holds beside goals."""
 
     operator: str
@@ -32,21 +32,21 @@ class Operator:
     state_bytes: int
 
 
-def measure_progress(network: Network, planned: Planned) -> tuple[Operator, ...]:
+def measure_progress(network: Network, planned: Planned) -> tuple[OperatorState, ...]:
     """Return the query's operators that keep something, outermost first."""
     names = {column: str(variable) for variable, column in planned.columns.items() if not variable.hidden}
     found = (_describe_operator(network, planned, node, names) for node in range(planned.at.node, planned.after.node))
     return tuple(each for each in found if each.sides or each.state_bytes)
 
 
-def _describe_operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> Operator:
+def _describe_operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> OperatorState:
     net, held = network.net, network.host.shares.find_keeper(planned, node)
     kind, relation = net.nodes[held, [c.KIND, c.RELATION]].tolist()
     at, n = net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
     on = sorted(names[column] for column in net.slots[at : at + n].tolist() if column in names)
     sides = (_describe_side(net, held, side, name) for side, name in SIDES.items())
     size = network.collectors.placed[node].collector.size() if node in network.collectors.placed else 0
-    return Operator(RELATIONS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), tuple(s for s in sides if s.goals), size)
+    return OperatorState(RELATIONS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), tuple(s for s in sides if s.goals), size)
 
 
 def _describe_side(net: Net, node: int, side: int, name: SideName) -> Side:

@@ -11,10 +11,10 @@ from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
 from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
-from engine.rewrite import rewritten
+from engine.rewrite import rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
-from engine.runtime.event_scheduler import Member, find_reached
-from engine.runtime.watermarks import NO_TIME, Stream, find_time
+from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.watermarks import NO_TIME, StreamTime, find_time
 from engine.state_size import Quota
 from engine.triples.quads import Quad
 from epsparql import QueryError, parse
@@ -29,14 +29,14 @@ class Registry:
         self.share = share
         self.sets = sets or Sets(share.buckets)
         self.terms = TermTable() if terms is None else terms
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, StreamTime] = {}
         self.known = FactIndex(self.terms)
         """This is the background."""
         self.registered: dict[int, Register] = {}
         """These queries run, by the offset of their registration."""
         self.fallen: dict[int, Register] = {}
         """These rules have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
-        self.members: list[Member] = []
+        self.members: list[ScheduledNetwork] = []
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
         self.without: frozenset[str] = frozenset()
@@ -98,7 +98,7 @@ class Registry:
     def _add_query(
         self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
     ) -> None:  # fmt: skip
-        written = rewritten(query, entry.default_graph, entry.policy, self.without)
+        written = rewrite_query(query, entry.default_graph, entry.policy, self.without)
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
         network.host.add_query(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, shape, reads_after=after)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
@@ -114,7 +114,7 @@ class Registry:
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
-    def _choose_member(self, query: a.Query, part: Part | None) -> Member:
+    def _choose_member(self, query: a.Query, part: Part | None) -> ScheduledNetwork:
         """Return the network that a query belongs to.
 
         That is the network of its cycle of rules, else one that reaches the same streams and is where the query begins, else a new one.
@@ -141,7 +141,7 @@ class Registry:
             alike = member.part is part and member.network.planning.without == self.without
             if begins and alike and find_reached(member.network.reads, rules) == gate:
                 return member
-        member = Member(Network(self.terms, owns=self.make_owner_test(part), without=self.without), part=part)
+        member = ScheduledNetwork(Network(self.terms, owns=self.make_owner_test(part), without=self.without), part=part)
         member.time = time
         self.members.append(member)
         return member

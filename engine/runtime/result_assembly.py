@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 from engine.aggregation import VERDICT
 from engine.background.fact_store import FactIndex
 from engine.dictionary.arrow_encoding import one_after_another
-from engine.dictionary.native import arrow_writer as e
-from engine.dictionary.term_dictionary import Selects, TermTable
+from engine.dictionary.native.solution_order import ALIKE, BEGIN, END, ENTRY, FIRST, NAME, NAME_SIZE, NODE, QUERY_WIDTH, REGISTERED, SHOWN
+from engine.dictionary.term_dictionary import SelectTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import INSTANT, SOLUTIONS, TIED, int64s
 from engine.network.placed_query import Planned
+from engine.pattern_scope import sort_by_name
 from engine.planner.queries import RANK
-from engine.scope import in_name_order
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
 Ints = NDArray[np.int64]
 NOTHING = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NOTHING_TIED = pa.RecordBatch.from_pylist([], schema=TIED)
-assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (e.BEGIN, e.END, e.NODE, e.ENTRY), "emission reads what the kernel writes"
+assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (BEGIN, END, NODE, ENTRY), "emission reads what the kernel writes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlets:
     """Says where the solutions of a network come out: all its SELECTs, and its queries of other forms by their nodes."""
 
-    selects: Selects
+    selects: SelectTables
     others: Mapping[int, Planned]
 
 
@@ -42,18 +42,18 @@ def make_outlets(queries: Iterable[Planned]) -> Outlets:
     return Outlets(_make_selects(chosen), {one.out: one for one in planned if not isinstance(one.query, a.Select)})
 
 
-def _make_selects(planned: Sequence[Planned]) -> Selects:
+def _make_selects(planned: Sequence[Planned]) -> SelectTables:
     names = [one.name.encode() for one in planned]
     places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
     places[[one.out for one in planned]] = np.arange(len(planned))
-    queries = np.zeros((len(planned), e.QUERY_WIDTH), np.int64)
-    queries[:, e.REGISTERED], queries[:, e.SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
-    queries[:, e.NAME_SIZE] = [len(name) for name in names]
-    queries[:, e.NAME] = np.cumsum(queries[:, e.NAME_SIZE]) - queries[:, e.NAME_SIZE]
-    queries[:, e.FIRST] = np.cumsum(2 * queries[:, e.SHOWN] + 1) - (2 * queries[:, e.SHOWN] + 1)
-    queries[:, e.ALIKE] = [one.shows_by_name for one in planned]
+    queries = np.zeros((len(planned), QUERY_WIDTH), np.int64)
+    queries[:, REGISTERED], queries[:, SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
+    queries[:, NAME_SIZE] = [len(name) for name in names]
+    queries[:, NAME] = np.cumsum(queries[:, NAME_SIZE]) - queries[:, NAME_SIZE]
+    queries[:, FIRST] = np.cumsum(2 * queries[:, SHOWN] + 1) - (2 * queries[:, SHOWN] + 1)
+    queries[:, ALIKE] = [one.shows_by_name for one in planned]
     wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
-    return Selects.from_queries(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
+    return SelectTables.from_queries(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
 
 
 def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
@@ -90,7 +90,7 @@ def read_cells(columns: Sequence[int], rows: Ints) -> Ints:
 def _assemble_query(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
     """Return the solutions of a query that is no SELECT."""
     assert not isinstance(planned.query, a.Select)
-    shown = in_name_order(list_shown(planned.query))
+    shown = sort_by_name(list_shown(planned.query))
     numbers = read_cells([planned.columns.get(v, c.NONE) for v in shown], rows)
     order = rank_rows(rows, read_column(planned, rows, RANK), numbers, terms)
     rows, numbers = rows[order], numbers[order]
@@ -118,9 +118,9 @@ def list_shown(query: a.Construct | a.Describe | a.Ask) -> tuple[Variable, ...]:
     """Return the variables that tell the solutions of a query which is no SELECT apart."""
     match query:
         case a.Construct(template=template):
-            return in_name_order(t for triple in template for t in list_parts(triple) if isinstance(t, Variable))
+            return sort_by_name(t for triple in template for t in list_parts(triple) if isinstance(t, Variable))
         case a.Describe(targets=targets):
-            return in_name_order(t for t in targets if isinstance(t, Variable))
+            return sort_by_name(t for t in targets if isinstance(t, Variable))
         case a.Ask():
             return (VERDICT,)
         case _:

@@ -20,7 +20,7 @@ NO_MARK = 1 << 62
 
 
 @dataclass(slots=True)
-class Stream:
+class StreamTime:
     """Holds what an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences."""
 
     watermark: int = NO_TIME
@@ -28,7 +28,7 @@ class Stream:
     fed: bool = False
 
 
-def advance_stream(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, int]) -> str | None:
+def advance_stream(streams: dict[str, StreamTime], entry: Entry, ends: Mapping[int, int]) -> str | None:
     """Take a stream over an entry and return its name; `ends` is what `latest_ends` gave for its block."""
     if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
         return None
@@ -36,11 +36,11 @@ def advance_stream(streams: dict[str, Stream], entry: Entry, ends: Mapping[int, 
     return entry.stream
 
 
-def advance_to(streams: dict[str, Stream], name: str, watermark: Micros | None, latest: int) -> None:
+def advance_to(streams: dict[str, StreamTime], name: str, watermark: Micros | None, latest: int) -> None:
     """Take a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
     stream = streams.get(name)
     if stream is None:
-        stream = streams[name] = Stream()
+        stream = streams[name] = StreamTime()
     if watermark is not None and watermark > stream.watermark:
         stream.watermark = watermark
     if latest > stream.latest:
@@ -48,12 +48,12 @@ def advance_to(streams: dict[str, Stream], name: str, watermark: Micros | None, 
     stream.fed = True
 
 
-def find_latest(gate: Collection[str], streams: Mapping[str, Stream]) -> int:
+def find_latest(gate: Collection[str], streams: Mapping[str, StreamTime]) -> int:
     """Return the latest end on any stream of a gate."""
     return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
 
 
-def find_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, Stream], before: int) -> int:
+def find_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, StreamTime], before: int) -> int:
     """Return a query's time: the least watermark of the fed streams of its gate, and never less than before.
 
     A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream that rules write, `sources` has
@@ -70,7 +70,7 @@ def find_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], stre
 
 
 @dataclass(slots=True, eq=False)
-class Course:
+class NetworkTime:
     """Follows a network's time over a span of entries, `now` after those so far.
 
     `latest` has, by place of entries that may end all, the latest end so far.
@@ -81,7 +81,7 @@ class Course:
     latest: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def from_time(cls, before: int, n: int) -> "Course":
+    def from_time(cls, before: int, n: int) -> "NetworkTime":
         return cls(before, np.full(n, before, np.int64))
 
     def reach(self, k: int, time: int) -> None:

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
+from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions
 from engine.physical_plan.operator_names import RELATIONS
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
@@ -21,7 +22,6 @@ from engine.planner.operators.minus import visible
 from engine.planner.operators.optional import reach_of
 from engine.planner.operators.property_paths import keeps_steps
 from engine.planner.operators.without import blocking_life
-from engine.scope import Matches, Scope, Variables, conjuncts, parts, scope
 from epsparql import algebra as a
 from epsparql.errors import Span, Warning_
 from epsparql.translate.source_map import beginning
@@ -98,7 +98,7 @@ class _Reader:
     found: list[tuple[Span, str, str]] = field(default_factory=list)
 
     def scope(self, pattern: a.Pattern) -> Scope:
-        return scope(pattern, self.matches)
+        return find_scope(pattern, self.matches)
 
     def _at(self, node: object, under: Under) -> Span:
         return self.parsed.places.find_span(node) or under.at
@@ -123,7 +123,7 @@ class _Reader:
                 self.read_pattern(right, under)
             case a.Filter(condition, inner):
                 self.expressions((condition,), self.scope(inner), under)
-                self.read_pattern(inner, replace(under, span=min(under.span, span_of(conjuncts(condition)))))
+                self.read_pattern(inner, replace(under, span=min(under.span, span_of(list_conjuncts(condition)))))
             case a.Within(inner, limit):
                 self.read_pattern(inner, replace(under, span=min(under.span, limit)))
             case a.Extend(inner, _, expression):
@@ -273,7 +273,7 @@ class _Reader:
     def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:
         """Warn of what EXISTS in the expressions looks for, beside the solutions of which they are asked."""
         for expression in expressions:
-            for part in parts(expression):
+            for part in list_subexpressions(expression):
                 if isinstance(part, a.Exists):
                     self._exists(part, kept, under)
 

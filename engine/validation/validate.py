@@ -24,9 +24,9 @@ from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
-from epsparql.literals import walk_nodes
 from epsparql.terms import XSD
 from epsparql.translate.translator import ParsedQuery
+from epsparql.trees import walk_nodes
 
 _INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
 """The remedy, by the word of a Refusal, says what is accepted instead."""

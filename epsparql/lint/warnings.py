@@ -48,7 +48,7 @@ class _Reader:
 
     def _read_select(self, select: f.SelectForm, inherited: Set[str], owner: str) -> None:
         if select.distinct and not self._windowed:
-            message = "DISTINCT is over bindings and interval: equal bindings at another time are another solution"
+            message = "DISTINCT compares bindings and intervals, so equal bindings at different times are different solutions"
             self._warn("distinct-per-interval", message, select.span)
         self._body(select.body, select.items, inherited, owner)
 
@@ -156,7 +156,7 @@ class _Reader:
 
     def _optional(self, group: s.GroupGraphPattern, span: Span) -> None:
         if not self._windowed and not any(isinstance(element, s.FilterElement) and _limits_duration(element.condition) for element in group.elements):
-            message = "OPTIONAL looks back to the start and keeps all that it may still need"
+            message = "OPTIONAL keeps all solutions of its group since the start"
             remedy = 'FILTER(getDURATION() < "PT1H"^^xsd:duration) directly in its group bounds it'
             self._warn("unbounded-optional", f"{message}: {remedy}", Span(span.start, span.start + len("OPTIONAL")))
 
@@ -192,7 +192,7 @@ class _Reader:
 
 _UNORDERED = {
     "the rule": "triples that a rule writes have no order",
-    "ASK": "whether there is a solution is no matter of order",
+    "ASK": "the answer of ASK does not depend on an order",
     "the sub-SELECT": "the solutions of a sub-SELECT have no order, and without LIMIT or OFFSET none is left out",
 }
 

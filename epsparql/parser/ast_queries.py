@@ -186,7 +186,7 @@ QueryForm = SelectQuery | ConstructQuery | AskQuery | DescribeQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegisterClause:
     """Represents `REGISTER operator output AS`: RSTREAM, ISTREAM or DSTREAM, with the stream that it writes."""
 
     operator: str
@@ -197,5 +197,5 @@ class Registration:
 @dataclass(frozen=True, slots=True)
 class Document:
     declarations: tuple[Declaration, ...]
-    registration: Registration | None
+    registration: RegisterClause | None
     query: QueryForm

@@ -1,7 +1,7 @@
 """This module parses text to syntax: the SPARQL 1.1 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are SPARQL's rule numbers.
 
 The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Faults are placed where the text stopped making sense.
-Each token that does not match notes what it expected, and the furthest place noted is the fault's (`Source.note`). What is refused whatever follows
+Each token that does not match notes what it expected, and the furthest place noted is the fault's (`QueryText.note`). What is refused whatever follows
 it is recognised at its keyword (`refused`).
 """
 
@@ -73,7 +73,7 @@ _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 
 
 # ---------------------------------------------------------------- the text and its furthest fault
-class Source(str):
+class QueryText(str):
     """Holds a query's text with its codepoint escapes (SPARQL 19.2) decoded, and the state of one parse of it.
 
     `furthest` is the last place at which some token failed, `expected` what the tokens that failed there would have been.
@@ -86,7 +86,7 @@ class Source(str):
     depth: int
 
     @classmethod
-    def from_text(cls, text: str) -> "Source":
+    def from_text(cls, text: str) -> "QueryText":
         decoded, offsets = _decode(text)
         source = cls(decoded)
         source.text, source.offsets = text, offsets
@@ -141,13 +141,13 @@ def _decode(text: str) -> tuple[str, list[int] | None]:
 class Halt(ParseFatalException):
     """Ends the parse with a fault that no other alternative can mend."""
 
-    def __init__(self, source: Source, fault: QueryError) -> None:
+    def __init__(self, source: QueryText, fault: QueryError) -> None:
         super().__init__(source, 0, "halt")
         self.fault = fault
 
 
 # ---------------------------------------------------------------- kinds of parser elements
-class Mark:
+class Sign:
     """Marks a keyword (in capitals) or a sign, which only serves to build nodes."""
 
     __slots__ = ("span", "value")
@@ -157,7 +157,7 @@ class Mark:
         self.span = span
 
 
-Build = Callable[[Source, str, Span], object]
+Build = Callable[[QueryText, str, Span], object]
 Result = tuple[int, Any]
 
 
@@ -179,7 +179,7 @@ class Token(PyparsingToken):
         return self.expected or "token"
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        source = cast(Source, instring)
+        source = cast(QueryText, instring)
         found = self.match(source, loc)
         if found is None:
             at = source.skip(loc)
@@ -189,17 +189,17 @@ class Token(PyparsingToken):
         return end, [self.build(source, found[1], source.span(start, end))]
 
 
-class Rule(ParseElementEnhance):
+class Production(ParseElementEnhance):
     """Matches a production: `make` turns what `expr` found into one node."""
 
-    def __init__(self, expr: ParserElement, make: Callable[[Source, list[Any]], object]) -> None:
+    def __init__(self, expr: ParserElement, make: Callable[[QueryText, list[Any]], object]) -> None:
         super().__init__(expr)
         self.make = make
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
         loc, found = self.expr._parse(instring, loc, do_actions, callPreParse=False)
-        return loc, [self.make(cast(Source, instring), list(found))]
+        return loc, [self.make(cast(QueryText, instring), list(found))]
 
 
 class Labelled(ParseElementEnhance):
@@ -212,7 +212,7 @@ class Labelled(ParseElementEnhance):
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
-        source = cast(Source, instring)
+        source = cast(QueryText, instring)
         start = source.skip(loc)
         if self.can_start(source, start) is None:
             source.note(start, self.label)
@@ -246,7 +246,7 @@ class Nested(ParseElementEnhance):
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         assert self.expr is not None
-        source = cast(Source, instring)
+        source = cast(QueryText, instring)
         source.depth += 1
         try:
             if source.depth > MAX_DEPTH:
@@ -256,14 +256,14 @@ class Nested(ParseElementEnhance):
             source.depth -= 1
 
 
-def _refuse_depth(source: Source, at: int) -> None:
+def _refuse_depth(source: QueryText, at: int) -> None:
     if source[at : at + 1] in ("{", "(", "["):
         span = source.span(at, at + 1)
         raise Halt(source, SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", span, source.text, "a flatter query"))
 
 
-def _mark(source: Source, value: str, span: Span) -> Mark:
-    return Mark(value.upper(), span)
+def _mark(source: QueryText, value: str, span: Span) -> Sign:
+    return Sign(value.upper(), span)
 
 
 def word(name: str, *, expected: str | None = "") -> Token:
@@ -287,7 +287,7 @@ def sign(text: str, *, expected: str | None = "") -> Token:
 def refused(pattern: str, reason: Callable[[str], str]) -> Token:
     """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned."""
 
-    def build(source: Source, value: str, span: Span) -> NoReturn:
+    def build(source: QueryText, value: str, span: Span) -> NoReturn:
         raise Halt(source, Unsupported(reason(value.upper()), span, source.text))
 
     return Token(pattern, build, None)
@@ -312,7 +312,7 @@ def separated(item: ParserElement, separator: ParserElement) -> ParserElement:
 
 def keep_nodes(found: Iterable[Any]) -> list[Any]:
     """Return what was found without the keywords and signs."""
-    return [part for part in found if type(part) is not Mark]
+    return [part for part in found if type(part) is not Sign]
 
 
 def extent(found: Sequence[Any]) -> Span:
@@ -321,20 +321,20 @@ def extent(found: Sequence[Any]) -> Span:
 
 
 # ---------------------------------------------------------------- terms
-def _iri_ref(source: Source, value: str, span: Span) -> ast.IriRef:
+def _iri_ref(source: QueryText, value: str, span: Span) -> ast.IriRef:
     return ast.IriRef(value[1:-1], span)
 
 
-def _prefixed_name(source: Source, value: str, span: Span) -> ast.PrefixedName:
+def _prefixed_name(source: QueryText, value: str, span: Span) -> ast.PrefixedName:
     prefix, _, local = value.partition(":")
     return ast.PrefixedName(prefix, _ESCAPED.sub(r"\1", local) if "\\" in local else local, span)
 
 
-def _iri_name(source: Source, value: str, span: Span) -> ast.IriName:
+def _iri_name(source: QueryText, value: str, span: Span) -> ast.IriName:
     return _iri_ref(source, value, span) if value[0] == "<" else _prefixed_name(source, value, span)
 
 
-def _string(source: Source, value: str, span: Span) -> ast.StringLiteral:
+def _string(source: QueryText, value: str, span: Span) -> ast.StringLiteral:
     quotes = 3 if value[:3] in ('"""', "'''") else 1
     lexical = value[quotes:-quotes]
     if "\\" in lexical:
@@ -342,12 +342,12 @@ def _string(source: Source, value: str, span: Span) -> ast.StringLiteral:
     return ast.StringLiteral(lexical, None, None, span)
 
 
-def _literal(source: Source, found: list[Any]) -> ast.StringLiteral:
+def _literal(source: QueryText, found: list[Any]) -> ast.StringLiteral:
     """Build a literal: [129] RDFLiteral."""
     string: ast.StringLiteral = found[0]
     if len(found) == 1:
         return string
-    if isinstance(found[1], Mark):
+    if isinstance(found[1], Sign):
         if len(found) == 3:
             return ast.StringLiteral(string.lexical, None, found[2], extent(found))
         return ast.StringLiteral(string.lexical, found[1].value.lower()[1:], None, extent(found))
@@ -361,7 +361,7 @@ string = Token(_STRING, _string, "a string")  # [135]
 number = Token(_NUMBER, lambda source, value, span: ast.NumericLiteral(value, span), "a number")  # [130]
 boolean = Token(f"(?i:true|false){_WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false")  # [134]
 language = Token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*", _mark, None)  # [145]
-literal = Rule(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
+literal = Production(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
 blank_label = Token(  # [142], [138]
     f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node"
 )
@@ -378,14 +378,14 @@ _OPERATORS = {operator.symbol: operator for operator in ast.BinaryOperator}
 _COMPARING = ast.BinaryOperator.EQUAL.strength
 
 
-def _build_operator(source: Source, value: str, span: Span) -> Mark:
-    return Mark("NOT IN" if len(value) > 3 else value.upper(), span)
+def _build_operator(source: QueryText, value: str, span: Span) -> Sign:
+    return Sign("NOT IN" if len(value) > 3 else value.upper(), span)
 
 
-def _fold(source: Source, found: list[Any]) -> ast.Expression:
+def _fold(source: QueryText, found: list[Any]) -> ast.Expression:
     """Fold operands and operators, which come in turn, by strength: [111]-[117], where all but comparisons associate to the left."""
     operands: list[ast.Expression] = [found[0]]
-    operators: list[Mark] = []
+    operators: list[Sign] = []
     for mark, operand in zip(found[1::2], found[2::2], strict=True):
         strength = _OPERATORS[mark.value].strength
         while operators and _OPERATORS[operators[-1].value].strength >= strength:
@@ -398,18 +398,18 @@ def _fold(source: Source, found: list[Any]) -> ast.Expression:
     return operands[0]
 
 
-def _reduce(operands: list[ast.Expression], operators: list[Mark]) -> None:
+def _reduce(operands: list[ast.Expression], operators: list[Sign]) -> None:
     right, left = operands.pop(), operands.pop()
     operands.append(ast.Binary(_OPERATORS[operators.pop().value], left, right, extent((left, right))))
 
 
-def _refuse_comparison_chain(source: Source, left: Mark, right: Mark) -> None:
+def _refuse_comparison_chain(source: QueryText, left: Sign, right: Sign) -> None:
     if _OPERATORS[left.value].strength == _OPERATORS[right.value].strength == _COMPARING:
         message = f"{left.value!r} and {right.value!r} cannot follow each other: a comparison gives true or false"
         raise Halt(source, SyntaxFault(message, right.span, source.text, "'&&', '||', or brackets around one comparison"))
 
 
-def _signed(source: Source, found: list[Any]) -> ast.Expression:
+def _signed(source: QueryText, found: list[Any]) -> ast.Expression:
     """Build an expression with at most one sign: [118] UnaryExpression."""
     if len(found) == 1:
         only: ast.Expression = found[0]
@@ -420,35 +420,35 @@ def _signed(source: Source, found: list[Any]) -> ast.Expression:
     return ast.Unary(ast.UnaryOperator(found[0].value), found[1], extent(found))
 
 
-def _exists(source: Source, found: list[Any]) -> ast.ExistsCall:
+def _exists(source: QueryText, found: list[Any]) -> ast.ExistsCall:
     """Build an EXISTS or NOT EXISTS: [125] ExistsFunc, [126] NotExistsFunc."""
     return ast.ExistsCall(found[0].value == "NOT", found[-1], extent(found))
 
 
-def _built_in(source: Source, found: list[Any]) -> ast.BuiltInCall:
+def _built_in(source: QueryText, found: list[Any]) -> ast.BuiltInCall:
     """Build a call of a built-in function: [121] BuiltInCall."""
     return ast.BuiltInCall(found[0].value, found[1].members, extent(found))
 
 
-def _bound(source: Source, found: list[Any]) -> ast.BuiltInCall:
+def _bound(source: QueryText, found: list[Any]) -> ast.BuiltInCall:
     """Build a call of BOUND, which takes a variable, not an expression: [121]."""
     return ast.BuiltInCall("BOUND", (found[2],), extent(found))
 
 
-def _iri_or_function(source: Source, found: list[Any]) -> ast.Expression:
+def _iri_or_function(source: QueryText, found: list[Any]) -> ast.Expression:
     """Build an IRI or a call of the function with this IRI: [128] iriOrFunction, [70] FunctionCall."""
     return found[0] if len(found) == 1 else ast.FunctionCall(found[0], found[1].members, extent(found))
 
 
-def _aggregate(source: Source, found: list[Any]) -> ast.AggregateCall:
+def _aggregate(source: QueryText, found: list[Any]) -> ast.AggregateCall:
     """Build a call of a set function: [127] Aggregate."""
-    distinct = isinstance(found[2], Mark) and found[2].value == "DISTINCT"
+    distinct = isinstance(found[2], Sign) and found[2].value == "DISTINCT"
     argument = found[3] if distinct else found[2]
-    separator = found[-2].lexical if isinstance(found[-3], Mark) and found[-3].value == "=" else None
-    return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Mark) else argument, separator, extent(found))
+    separator = found[-2].lexical if isinstance(found[-3], Sign) and found[-3].value == "=" else None
+    return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Sign) else argument, separator, extent(found))
 
 
-def _unknown_function(source: Source, value: str, span: Span) -> NoReturn:
+def _unknown_function(source: QueryText, value: str, span: Span) -> NoReturn:
     near = difflib.get_close_matches(value.upper(), [*_BUILT_INS, *_AGGREGATES], 1)
     hint = f"{_as_written(near[0])}(...)" if near else "a function of SPARQL, or one named by its IRI"
     raise Halt(source, SyntaxFault(f"there is no function {value}", span, source.text, hint))
@@ -459,12 +459,12 @@ def _as_written(name: str) -> str:
     return times.get(name, name)
 
 
-def _members(source: Source, found: list[Any]) -> ast.ExpressionList:
+def _members(source: QueryText, found: list[Any]) -> ast.ExpressionList:
     return ast.ExpressionList(tuple(keep_nodes(found)), extent(found))
 
 
 open_paren, close_paren, comma = sign("("), sign(")"), sign(",")
-expression_list = Rule(  # [71] ArgList, [77] ExpressionList
+expression_list = Production(  # [71] ArgList, [77] ExpressionList
     Nested(
         all_of(
             open_paren,
@@ -479,14 +479,14 @@ expression_list = Rule(  # [71] ArgList, [77] ExpressionList
     ),
     _members,
 )
-bracketed = Rule(Nested(all_of(open_paren, expression, close_paren)), lambda source, found: found[1])  # [120]
-exists = Rule(  # [125], [126]
+bracketed = Production(Nested(all_of(open_paren, expression, close_paren)), lambda source, found: found[1])  # [120]
+exists = Production(  # [125], [126]
     all_of(one_of(all_of(word("NOT", expected=None), word("EXISTS")), word("EXISTS", expected=None)), Labelled(group, "a group in braces")), _exists
 )
 opt_distinct = Opt(word("DISTINCT", expected=None))
 aggregate = Ahead(  # [127]
     f"(?i:{'|'.join(_AGGREGATES)}){_WORD_END}",
-    Rule(
+    Production(
         one_of(
             all_of(word("COUNT", expected=None), Nested(all_of(open_paren, opt_distinct, one_of(sign("*"), expression), close_paren))),
             all_of(
@@ -499,8 +499,8 @@ aggregate = Ahead(  # [127]
     ),
 )
 built_in = one_of(  # [121]
-    Rule(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
-    Rule(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
+    Production(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
+    Production(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
     exists,
     aggregate,
     Token(
@@ -509,24 +509,24 @@ built_in = one_of(  # [121]
         None,
     ),
 )
-iri_or_function = Rule(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
+iri_or_function = Production(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
 primary = one_of(variable, number, bracketed, literal, boolean, built_in, iri_or_function)  # [119]
 unary_sign = Token(f"!|[+-](?!{_NUMBER[5:]})", _mark, None)
-unary = Labelled(Rule(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
+unary = Labelled(Production(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
 binary_operator = Token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _build_operator, "an operator")
 in_operator = Token(f"(?i:NOT{_SKIP.pattern}IN|IN){_WORD_END}", _build_operator, None)  # [114]
-expression <<= Rule(  # [110]-[117]
+expression <<= Production(  # [110]-[117]
     all_of(unary, ZeroOrMore(one_of(all_of(binary_operator, unary), all_of(in_operator, expression_list)))), _fold
 )
-constraint = one_of(bracketed, built_in, Rule(all_of(iri, expression_list), _iri_or_function))  # [69]
+constraint = one_of(bracketed, built_in, Production(all_of(iri, expression_list), _iri_or_function))  # [69]
 
 
 # ---------------------------------------------------------------- triples
-def _property(source: Source, found: list[Any]) -> ast.Property:
+def _property(source: QueryText, found: list[Any]) -> ast.Property:
     return ast.Property(found[0], tuple(keep_nodes(found[1:])))
 
 
-def _build_triples(source: Source, found: list[Any]) -> ast.TriplesSameSubject:
+def _build_triples(source: QueryText, found: list[Any]) -> ast.TriplesSameSubject:
     span = Span(found[0].span.start, _last_end(found))
     return ast.TriplesSameSubject(found[0], tuple(keep_nodes(found[1:])), span)
 
@@ -537,35 +537,35 @@ def _last_end(found: list[Any]) -> int:
     return end
 
 
-def _blank_properties(source: Source, found: list[Any]) -> ast.BlankProperties:
+def _blank_properties(source: QueryText, found: list[Any]) -> ast.BlankProperties:
     return ast.BlankProperties(tuple(keep_nodes(found)), extent(found))
 
 
-def _collection(source: Source, found: list[Any]) -> ast.Collection:
+def _collection(source: QueryText, found: list[Any]) -> ast.Collection:
     return ast.Collection(tuple(keep_nodes(found)), extent(found))
 
 
-def _alternative(source: Source, found: list[Any]) -> ast.Path:
+def _alternative(source: QueryText, found: list[Any]) -> ast.Path:
     """Build an alternative of paths: [89] PathAlternative."""
     return found[0] if len(found) == 1 else ast.AlternativePath(tuple(keep_nodes(found)), extent(found))
 
 
-def _sequence(source: Source, found: list[Any]) -> ast.Path:
+def _sequence(source: QueryText, found: list[Any]) -> ast.Path:
     """Build a sequence of paths: [90] PathSequence."""
     return found[0] if len(found) == 1 else ast.SequencePath(tuple(keep_nodes(found)), extent(found))
 
 
-def _inverse(source: Source, found: list[Any]) -> ast.Path:
+def _inverse(source: QueryText, found: list[Any]) -> ast.Path:
     """Build an inverse path: [92] PathEltOrInverse, [96] PathOneInPropertySet."""
     return found[0] if len(found) == 1 else ast.InversePath(found[1], extent(found))
 
 
-def _repeated(source: Source, found: list[Any]) -> ast.Path:
+def _repeated(source: QueryText, found: list[Any]) -> ast.Path:
     """Build a path with its modifier: [91] PathElt."""
     return found[0] if len(found) == 1 else ast.RepeatedPath(found[0], found[1].value, extent(found))
 
 
-def _negated(source: Source, found: list[Any]) -> ast.NegatedPath:
+def _negated(source: QueryText, found: list[Any]) -> ast.NegatedPath:
     """Build a negated property set: [95] PathNegatedPropertySet."""
     return ast.NegatedPath(tuple(keep_nodes(found)), extent(found))
 
@@ -576,90 +576,92 @@ node = Forward()
 path = Forward()
 type_verb = Token(f"a{_WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
 bar, hat = sign("|", expected=None), sign("^", expected=None)
-in_property_set = Rule(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
-negated = Rule(  # [95]
+in_property_set = Production(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
+negated = Production(  # [95]
     all_of(
         sign("!", expected=None),
         one_of(in_property_set, Nested(all_of(open_paren, Opt(separated(in_property_set, bar)), close_paren))),
     ),
     _negated,
 )
-path_in_brackets = Rule(Nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
+path_in_brackets = Production(Nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
 path_primary = Labelled(one_of(iri, type_verb, negated, path_in_brackets), "the next part of the path, which is no variable")  # [94]
 path_modifier = Token(f"\\*|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})", _mark, None)  # [93]
-path_element = Rule(all_of(path_primary, Opt(path_modifier)), _repeated)  # [91]
-path_part = Rule(all_of(Opt(hat), path_element), _inverse)  # [92]
-path_sequence = Rule(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
-path <<= Rule(separated(path_sequence, bar), _alternative)  # [88], [89]
+path_element = Production(all_of(path_primary, Opt(path_modifier)), _repeated)  # [91]
+path_part = Production(all_of(Opt(hat), path_element), _inverse)  # [92]
+path_sequence = Production(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
+path <<= Production(separated(path_sequence, bar), _alternative)  # [88], [89]
 _NO_PATH = f"(?!{_SKIP.pattern}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
 lone_iri = Token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
 lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: ast.TypeVerb(span), None)
 verb = Labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
 objects = separated(Labelled(node, "an object"), comma)  # [79], [86]
-property_ = Rule(all_of(verb, objects), _property)
+property_ = Production(all_of(verb, objects), _property)
 properties = all_of(property_, ZeroOrMore(all_of(semicolon, Opt(property_))))  # [77], [83]
-blank_properties = Rule(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
-collection = Rule(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
+blank_properties = Production(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
+collection = Production(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
 term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_label, anonymous, nil)  # [106], [109]
 triples_node = one_of(blank_properties, collection)  # [98], [100]
 node <<= one_of(term, triples_node)  # [104], [105]
 triples = Labelled(  # [75], [81]
-    Rule(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples), "a triple pattern", r"(?!\.(?![0-9]))[^{};,)\]]"
+    Production(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples),
+    "a triple pattern",
+    r"(?!\.(?![0-9]))[^{};,)\]]",
 )
 triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [52], [55]
 
 
 # ---------------------------------------------------------------- patterns
-def _duration(source: Source, found: list[Any]) -> ast.DurationText:
+def _duration(source: QueryText, found: list[Any]) -> ast.DurationText:
     first = found[0]
     match first:
         case ast.NumericLiteral(text, span):
             return ast.DurationText(text, True, None, span)
         case ast.StringLiteral(lexical, None, None, _):
             return ast.DurationText(lexical, False, found[2] if len(found) > 1 else None, extent(found))
-        case Mark():
+        case Sign():
             return ast.DurationText(first.value, False, None, first.span)
     raise AssertionError(found)
 
 
-def _filter(source: Source, found: list[Any]) -> ast.FilterElement:
+def _filter(source: QueryText, found: list[Any]) -> ast.FilterElement:
     return ast.FilterElement(found[1], extent(found))
 
 
-def _bind(source: Source, found: list[Any]) -> ast.BindElement:
+def _bind(source: QueryText, found: list[Any]) -> ast.BindElement:
     return ast.BindElement(found[2], found[4], extent(found))
 
 
-def _optional(source: Source, found: list[Any]) -> ast.OptionalElement:
+def _optional(source: QueryText, found: list[Any]) -> ast.OptionalElement:
     return ast.OptionalElement(found[1], extent(found))
 
 
-def _minus(source: Source, found: list[Any]) -> ast.MinusElement:
+def _minus(source: QueryText, found: list[Any]) -> ast.MinusElement:
     return ast.MinusElement(found[1], extent(found))
 
 
-def _combine(source: Source, found: list[Any]) -> ast.Combine:
+def _combine(source: QueryText, found: list[Any]) -> ast.Combine:
     name = found[0].value
     return ast.Combine(ast.ChainOperator("EQUALSOPTIONAL" if name == "EQUALOPTIONAL" else name), found[1], found[0].span)
 
 
-def _within(source: Source, found: list[Any]) -> ast.WithinStep:
+def _within(source: QueryText, found: list[Any]) -> ast.WithinStep:
     return ast.WithinStep(found[1], extent(found))
 
 
-def _build_without(source: Source, found: list[Any]) -> ast.WithoutStep:
+def _build_without(source: QueryText, found: list[Any]) -> ast.WithoutStep:
     return ast.WithoutStep(found[1], found[3] if len(found) > 2 else None, found[0].span)
 
 
-def _chain(source: Source, found: list[Any]) -> ast.Chain:
+def _chain(source: QueryText, found: list[Any]) -> ast.Chain:
     return ast.Chain(found[0], tuple(found[1:]), extent(found))
 
 
-def _build_group(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+def _build_group(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
-def _where(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+def _where(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     """Build the group after WHERE.
 
     The paper leaves out the braces around a chain there, with what follows it; its query (5) does so in a sub-SELECT too.
@@ -671,103 +673,102 @@ def _where(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
     return ast.GroupGraphPattern(tuple(elements), extent(elements))
 
 
-def _build_graph(source: Source, found: list[Any]) -> ast.GraphElement:
+def _build_graph(source: QueryText, found: list[Any]) -> ast.GraphElement:
     return ast.GraphElement(found[1], found[2], extent(found))
 
 
-def _window_element(source: Source, found: list[Any]) -> ast.WindowElement:
+def _window_element(source: QueryText, found: list[Any]) -> ast.WindowElement:
     return ast.WindowElement(found[1], found[2], extent(found))
 
 
-def _service(source: Source, found: list[Any]) -> ast.ServiceElement:
-    return ast.ServiceElement(isinstance(found[1], Mark), found[-2], found[-1], extent(found))
+def _service(source: QueryText, found: list[Any]) -> ast.ServiceElement:
+    return ast.ServiceElement(isinstance(found[1], Sign), found[-2], found[-1], extent(found))
 
 
-def _values_row(source: Source, found: list[Any]) -> ast.ValuesRow:
+def _values_row(source: QueryText, found: list[Any]) -> ast.ValuesRow:
     return ast.ValuesRow(_data(found), extent(found))
 
 
 def _data(found: list[Any]) -> tuple[ast.DataTerm | None, ...]:
-    return tuple(None if type(part) is Mark else part for part in found[1:-1])
+    return tuple(None if type(part) is Sign else part for part in found[1:-1])
 
 
-def _values_of_one(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _values_of_one(source: QueryText, found: list[Any]) -> ast.ValuesElement:
     """Build a VALUES of one variable: [63] InlineDataOneVar."""
-    rows = (ast.ValuesRow((None if type(part) is Mark else part,), part.span) for part in found[2:-1])
+    rows = (ast.ValuesRow((None if type(part) is Sign else part,), part.span) for part in found[2:-1])
     return ast.ValuesElement((found[0],), tuple(rows), extent(found))
 
 
-def _values_of_many(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _values_of_many(source: QueryText, found: list[Any]) -> ast.ValuesElement:
     """Build a VALUES of several variables: [64] InlineDataFull."""
     variables = tuple(part for part in found if isinstance(part, ast.VariableName))
     return ast.ValuesElement(variables, tuple(part for part in found if isinstance(part, ast.ValuesRow)), extent(found))
 
 
-def _build_values(source: Source, found: list[Any]) -> ast.ValuesElement:
+def _build_values(source: QueryText, found: list[Any]) -> ast.ValuesElement:
     return ast.ValuesElement(found[1].variables, found[1].rows, extent(found))
 
 
-def _sub_select(source: Source, found: list[Any]) -> ast.SubSelectElement:
+def _sub_select(source: QueryText, found: list[Any]) -> ast.SubSelectElement:
     """Build a sub-SELECT: [8] SubSelect."""
     return ast.SubSelectElement(_selected(found), found[0].span)
 
 
 _SEQOPTIONAL = (
-    "SEQOPTIONAL is refused on purpose: a solution given for want of a right operand would be invalid as soon as one came; "
-    "use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
+    "SEQOPTIONAL is refused: a later right operand would make an emitted solution invalid; use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
 )
 _OPERATOR_NAMES = [*(operator.value for operator in ast.ChainOperator), "EQUALOPTIONAL"]
 
 braces = Labelled(group, "a group in braces")
-bare_duration = Token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Mark(value, span), None)
+bare_duration = Token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Sign(value, span), None)
 duration = Labelled(  # Dur
-    Rule(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), number, bare_duration), _duration),
+    Production(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), number, bare_duration), _duration),
     'a duration such as "PT10S"^^xsd:duration, or a number of seconds',
 )
 step = one_of(
-    Rule(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
-    Rule(all_of(counting("WITHIN"), duration), _within),
-    Rule(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _build_without),
+    Production(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
+    Production(all_of(counting("WITHIN"), duration), _within),
+    Production(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _build_without),
     refused(f"(?i:SEQOPTIONAL){_WORD_END}", lambda value: _SEQOPTIONAL),
 )
-chain = Rule(all_of(group, ZeroOrMore(step)), _chain)  # [67], Chain
-filter_ = Rule(all_of(word("FILTER"), Labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
-bind = Rule(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
-optional = Rule(all_of(word("OPTIONAL"), braces), _optional)  # [57]
-minus = Rule(all_of(word("MINUS"), braces), _minus)  # [66]
+chain = Production(all_of(group, ZeroOrMore(step)), _chain)  # [67], Chain
+filter_ = Production(all_of(word("FILTER"), Labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
+bind = Production(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
+optional = Production(all_of(word("OPTIONAL"), braces), _optional)  # [57]
+minus = Production(all_of(word("MINUS"), braces), _minus)  # [66]
 applied = one_of(filter_, optional, bind, minus)
 name = Labelled(one_of(variable, iri), "a variable or an IRI")  # [107]
-graph = Rule(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
-service = Rule(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
-window_element = Rule(all_of(word("WINDOW", expected=None), name, braces), _window_element)
+graph = Production(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
+service = Production(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
+window_element = Production(all_of(word("WINDOW", expected=None), name, braces), _window_element)
 open_brace, close_brace = sign("{"), sign("}")
 data_term = Labelled(one_of(number, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
-row = Rule(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
+row = Production(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
 data = one_of(  # [62]
-    Rule(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
-    Rule(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
+    Production(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
+    Production(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
 )
-values = Rule(all_of(word("VALUES"), data), _build_values)  # [28], [61]
+values = Production(all_of(word("VALUES"), data), _build_values)  # [28], [61]
 not_triples = Labelled(  # [56]
     one_of(chain, applied, graph, values, window_element, service), "a group, FILTER, BIND, OPTIONAL, MINUS, GRAPH, VALUES", "[{A-Za-z]"
 )
 group_body = all_of(Opt(triples_block), ZeroOrMore(all_of(not_triples, Opt(dot), Opt(triples_block))))  # [54]
 sub_select = Forward()
-group <<= Rule(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
+group <<= Production(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
 
 
 # ---------------------------------------------------------------- queries
-def _base(source: Source, found: list[Any]) -> ast_queries.BaseDeclaration:
+def _base(source: QueryText, found: list[Any]) -> ast_queries.BaseDeclaration:
     return ast_queries.BaseDeclaration(found[1], extent(found))
 
 
-def _prefix(source: Source, found: list[Any]) -> ast_queries.PrefixDeclaration:
+def _prefix(source: QueryText, found: list[Any]) -> ast_queries.PrefixDeclaration:
     return ast_queries.PrefixDeclaration(found[1].prefix, found[2], extent(found))
 
 
-def _stream(source: Source, found: list[Any]) -> ast_queries.StreamName:
+def _stream(source: QueryText, found: list[Any]) -> ast_queries.StreamName:
     (name,) = found
-    return ast_queries.StreamName(None if isinstance(name, Mark) else name, name.span)
+    return ast_queries.StreamName(None if isinstance(name, Sign) else name, name.span)
 
 
 class Clause:
@@ -781,52 +782,52 @@ class Clause:
         self.span = span
 
 
-def _clause(source: Source, found: list[Any]) -> Clause:
+def _clause(source: QueryText, found: list[Any]) -> Clause:
     return Clause(found[0].value, tuple(keep_nodes(found)), extent(found))
 
 
-def _from_stream(source: Source, found: list[Any]) -> ast_queries.FromStream:
+def _from_stream(source: QueryText, found: list[Any]) -> ast_queries.FromStream:
     return ast_queries.FromStream(found[1], extent(found))
 
 
-def _from_graph(source: Source, found: list[Any]) -> ast_queries.FromGraph:
+def _from_graph(source: QueryText, found: list[Any]) -> ast_queries.FromGraph:
     return ast_queries.FromGraph(found[-1], len(found) == 3, extent(found))
 
 
-def _from_window(source: Source, found: list[Any]) -> ast_queries.FromWindow:
+def _from_window(source: QueryText, found: list[Any]) -> ast_queries.FromWindow:
     name, stream, length, width = keep_nodes(found)
     return ast_queries.FromWindow(name, stream, length, width, extent(found))
 
 
-def _registration(source: Source, found: list[Any]) -> ast_queries.Registration:
-    return ast_queries.Registration(found[1].value, found[2], extent(found))
+def _registration(source: QueryText, found: list[Any]) -> ast_queries.RegisterClause:
+    return ast_queries.RegisterClause(found[1].value, found[2], extent(found))
 
 
-def _item(source: Source, found: list[Any]) -> ast_queries.SelectItem:
+def _item(source: QueryText, found: list[Any]) -> ast_queries.SelectItem:
     if len(found) == 1:
         return ast_queries.SelectItem(None, found[0], found[0].span)
     return ast_queries.SelectItem(found[1], found[3], extent(found))
 
 
-def _group_key(source: Source, found: list[Any]) -> ast_queries.GroupKey:
+def _group_key(source: QueryText, found: list[Any]) -> ast_queries.GroupKey:
     """Build a key of GROUP BY: [20] GroupCondition."""
     expression, *variable = keep_nodes(found)
     return ast_queries.GroupKey(expression, variable[0] if variable else None, extent(found))
 
 
-def _window_clause(source: Source, found: list[Any]) -> ast_queries.WindowClause:
+def _window_clause(source: QueryText, found: list[Any]) -> ast_queries.WindowClause:
     if found[2].value == "ROWS":
         return ast_queries.WindowClause(None, None, found[3], extent(found))
     length, *width = keep_nodes(found)
     return ast_queries.WindowClause(length, width[0] if width else None, None, extent(found))
 
 
-def _order_condition(source: Source, found: list[Any]) -> ast_queries.OrderCondition:
+def _order_condition(source: QueryText, found: list[Any]) -> ast_queries.OrderCondition:
     """Build a comparator of ORDER BY: [24] OrderCondition."""
-    return ast_queries.OrderCondition(found[-1], isinstance(found[0], Mark) and found[0].value == "DESC", extent(found))
+    return ast_queries.OrderCondition(found[-1], isinstance(found[0], Sign) and found[0].value == "DESC", extent(found))
 
 
-def _modifier(source: Source, found: list[Any]) -> ast_queries.SolutionModifier:
+def _modifier(source: QueryText, found: list[Any]) -> ast_queries.SolutionModifier:
     """Build the solution modifiers: [18] SolutionModifier."""
     parts = {clause.name: clause.parts for clause in found}
     one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
@@ -836,7 +837,7 @@ def _modifier(source: Source, found: list[Any]) -> ast_queries.SolutionModifier:
     )
 
 
-def _body(source: Source, found: list[Any]) -> ast_queries.Body:
+def _body(source: QueryText, found: list[Any]) -> ast_queries.Body:
     where, modifier, *trailing = keep_nodes(found)
     return ast_queries.Body(where, modifier, trailing[0] if trailing else None)
 
@@ -846,19 +847,19 @@ def _sources(found: list[Any]) -> tuple[ast_queries.Source, ...]:
 
 
 def _selected(found: list[Any]) -> ast_queries.SelectForm:
-    distinct = any(isinstance(part, Mark) and part.value == "DISTINCT" for part in found)
+    distinct = any(isinstance(part, Sign) and part.value == "DISTINCT" for part in found)
     return ast_queries.SelectForm(distinct, tuple(part for part in found if isinstance(part, ast_queries.SelectItem)), found[-1], found[0].span)
 
 
-def _build_select(source: Source, found: list[Any]) -> ast_queries.SelectQuery:
+def _build_select(source: QueryText, found: list[Any]) -> ast_queries.SelectQuery:
     return ast_queries.SelectQuery(_selected(found), _sources(found))
 
 
-def _template(source: Source, found: list[Any]) -> ast.GroupGraphPattern:
+def _template(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
-def _construct(source: Source, found: list[Any]) -> ast_queries.ConstructQuery:
+def _construct(source: QueryText, found: list[Any]) -> ast_queries.ConstructQuery:
     body: ast_queries.Body = found[-1]
     template = next((part for part in found if isinstance(part, ast.GroupGraphPattern)), body.where)
     triples = tuple(part for part in template.elements if isinstance(part, ast.TriplesSameSubject))
@@ -866,18 +867,18 @@ def _construct(source: Source, found: list[Any]) -> ast_queries.ConstructQuery:
     return ast_queries.ConstructQuery(triples, into, _sources(found), body, found[0].span)
 
 
-def _ask(source: Source, found: list[Any]) -> ast_queries.AskQuery:
+def _ask(source: QueryText, found: list[Any]) -> ast_queries.AskQuery:
     return ast_queries.AskQuery(_sources(found), found[-1])
 
 
-def _describe(source: Source, found: list[Any]) -> ast_queries.DescribeQuery:
+def _describe(source: QueryText, found: list[Any]) -> ast_queries.DescribeQuery:
     targets = tuple(part for part in found if isinstance(part, ast.IriName | ast.VariableName))
     return ast_queries.DescribeQuery(targets, _sources(found), found[-1])
 
 
-def _build_document(source: Source, found: list[Any]) -> ast_queries.Document:
+def _build_document(source: QueryText, found: list[Any]) -> ast_queries.Document:
     declarations = tuple(part for part in found if isinstance(part, ast_queries.Declaration))
-    registration = next((part for part in found if isinstance(part, ast_queries.Registration)), None)
+    registration = next((part for part in found if isinstance(part, ast_queries.RegisterClause)), None)
     return ast_queries.Document(declarations, registration, found[-2])
 
 
@@ -887,33 +888,34 @@ _UPDATE = {
 }
 
 prefix_name = Token(f"(?:{_PREFIX})?:", _prefixed_name, "a prefix such as ex:")  # [140]
-base = Rule(all_of(word("BASE"), iri_ref), _base)  # [5]
-prefix = Rule(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
+base = Production(all_of(word("BASE"), iri_ref), _base)  # [5]
+prefix = Production(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
 declarations = ZeroOrMore(one_of(base, prefix))  # [4]
-stream_name = Rule(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
-in_stream = Rule(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
+stream_name = Production(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
+in_stream = Production(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
 window_length = Labelled(  # Dur
-    Rule(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), bare_duration), _duration), 'a duration such as "PT10S"^^xsd:duration'
+    Production(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), bare_duration), _duration),
+    'a duration such as "PT10S"^^xsd:duration',
 )
 open_bracket, close_bracket = sign("["), sign("]")
 sliding = all_of(open_bracket, word("RANGE"), window_length, word("STEP"), window_length, close_bracket)
 from_ = one_of(  # [13]
-    Rule(all_of(word("FROM"), in_stream), _from_stream),
-    Rule(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
-    Rule(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
+    Production(all_of(word("FROM"), in_stream), _from_stream),
+    Production(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
+    Production(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
 )
-into_stream = Rule(all_of(word("INTO"), in_stream), lambda source, found: found[1])
-item = Rule(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
+into_stream = Production(all_of(word("INTO"), in_stream), lambda source, found: found[1])
+item = Production(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
 items = Labelled(one_of(sign("*"), all_of(item, ZeroOrMore(Labelled(item, "another variable")))), "variables, '*' or (expression AS ?variable)")
 where = one_of(  # [17]
-    all_of(word("WHERE"), Rule(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)),
+    all_of(word("WHERE"), Production(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)),
     Labelled(group, "a pattern in braces"),
 )
-call = one_of(built_in, Rule(all_of(iri, expression_list), _iri_or_function))
-group_key = Rule(  # [20]
+call = one_of(built_in, Production(all_of(iri, expression_list), _iri_or_function))
+group_key = Production(  # [20]
     one_of(variable, Nested(all_of(open_paren, expression, Opt(all_of(word("AS"), variable)), close_paren)), call), _group_key
 )
-group_clause = Rule(  # [19]
+group_clause = Production(  # [19]
     all_of(
         word("GROUP", expected="a solution modifier such as GROUP BY or LIMIT"),
         word("BY"),
@@ -922,11 +924,11 @@ group_clause = Rule(  # [19]
     ),
     _clause,
 )
-having_clause = Rule(  # [21], [22]
+having_clause = Production(  # [21], [22]
     all_of(word("HAVING", expected=None), Labelled(constraint, "a condition in brackets or a function call"), ZeroOrMore(constraint)), _clause
 )
-window_clause = Rule(  # WindowClause
-    Rule(
+window_clause = Production(  # WindowClause
+    Production(
         all_of(
             word("WINDOW", expected=None),
             open_bracket,
@@ -937,10 +939,10 @@ window_clause = Rule(  # WindowClause
     ),
     lambda source, found: Clause("WINDOW", (found[0],), found[0].span),
 )
-order_condition = Rule(  # [24]
+order_condition = Production(  # [24]
     one_of(variable, all_of(words(("ASC", "DESC"), None), Labelled(bracketed, "an expression in brackets")), constraint), _order_condition
 )
-order_clause = Rule(  # [23]
+order_clause = Production(  # [23]
     all_of(
         word("ORDER", expected=None),
         word("BY"),
@@ -949,38 +951,40 @@ order_clause = Rule(  # [23]
     ),
     _clause,
 )
-limit_clause = Rule(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
-offset_clause = Rule(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
+limit_clause = Production(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
+offset_clause = Production(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
 limits = one_of(all_of(limit_clause, Opt(offset_clause)), all_of(offset_clause, Opt(limit_clause)))  # [25]
-modifier = Rule(  # [18]
+modifier = Production(  # [18]
     all_of(Opt(group_clause), Opt(having_clause), Opt(window_clause), Opt(order_clause), Opt(limits)), _modifier
 )
 trailing = all_of(modifier, Opt(values))  # [18], [28]
-body = Rule(all_of(where, trailing), _body)
+body = Production(all_of(where, trailing), _body)
 no_pattern = Token("", lambda source, value, span: ast.GroupGraphPattern((), span), None)
 select_clause = all_of(word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
-sub_select <<= Rule(all_of(select_clause, body), _sub_select)  # [8]
-select = Rule(all_of(select_clause, ZeroOrMore(from_), body), _build_select)  # [7]
-template = Labelled(Rule(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
-construct = Rule(  # [10]
+sub_select <<= Production(all_of(select_clause, body), _sub_select)  # [8]
+select = Production(all_of(select_clause, ZeroOrMore(from_), body), _build_select)  # [7]
+template = Labelled(Production(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
+construct = Production(  # [10]
     all_of(
         word("CONSTRUCT"),
         one_of(
             all_of(template, Opt(into_stream), ZeroOrMore(from_), body),
-            all_of(Opt(into_stream), ZeroOrMore(from_), Rule(all_of(word("WHERE"), template, trailing), _body)),
+            all_of(Opt(into_stream), ZeroOrMore(from_), Production(all_of(word("WHERE"), template, trailing), _body)),
         ),
     ),
     _construct,
 )
-ask = Rule(all_of(word("ASK"), ZeroOrMore(from_), body), _ask)  # [12]
+ask = Production(all_of(word("ASK"), ZeroOrMore(from_), body), _ask)  # [12]
 targets = Labelled(one_of(sign("*"), all_of(name, ZeroOrMore(name))), "variables, IRIs or '*'")
-describe = Rule(all_of(word("DESCRIBE"), targets, ZeroOrMore(from_), Rule(all_of(one_of(where, no_pattern), trailing), _body)), _describe)  # [11]
-register = Rule(
+describe = Production(
+    all_of(word("DESCRIBE"), targets, ZeroOrMore(from_), Production(all_of(one_of(where, no_pattern), trailing), _body)), _describe
+)  # [11]
+register = Production(
     all_of(word("REGISTER", expected=None), words(("RSTREAM", "ISTREAM", "DSTREAM"), "RSTREAM, ISTREAM or DSTREAM"), stream_name, word("AS")),
     _registration,
 )
 end = Token("\\Z", _mark, "the end of the query")
-document = Rule(  # [1]-[4]
+document = Production(  # [1]-[4]
     all_of(declarations, Opt(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end), _build_document
 )
 document.parse_with_tabs()
@@ -990,7 +994,7 @@ document.streamline()
 # ---------------------------------------------------------------- faults
 def parse_document(text: str) -> ast_queries.Document:
     """Parse a query's text. Raises `QueryError`."""
-    source = Source.from_text(text)
+    source = QueryText.from_text(text)
     try:
         parsed: ast_queries.Document = document.parse_string(source)[0]
     except Halt as halt:
@@ -1006,12 +1010,12 @@ _APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")
 _MISPLACED = {
     "SELECT": ("a triple pattern", "a SELECT inside a group stands alone in braces of its own: { SELECT ... }"),
     "FROM": ("the end of the query", "FROM comes too late: what a query reads is said before WHERE"),
-    "INTO": ("the end of the query", "INTO STREAM stands in a CONSTRUCT alone, after its template"),
+    "INTO": ("the end of the query", "INTO STREAM is allowed only in a CONSTRUCT, after its template"),
 }
 """These keywords are known by what was expected in their place."""
 
 
-def _fault(source: Source) -> SyntaxFault:
+def _fault(source: QueryText) -> SyntaxFault:
     """Return the fault at the furthest place: the lexeme found there, and what was expected instead."""
     at = source.furthest
     found = re.compile(_LEXEME, re.S).match(source, at)
@@ -1023,7 +1027,7 @@ def _fault(source: Source) -> SyntaxFault:
     return SyntaxFault(_message(source, at, lexeme), span, source.text, _expectation(source, at, lexeme))
 
 
-def _message(source: Source, at: int, lexeme: str) -> str:
+def _message(source: QueryText, at: int, lexeme: str) -> str:
     if not lexeme:
         return "the query ends too early"
     if lexeme in ('"', "'"):
@@ -1045,7 +1049,7 @@ def _message(source: Source, at: int, lexeme: str) -> str:
     return f"unexpected {lexeme if len(lexeme) <= 40 else lexeme[:40] + '...'}"
 
 
-def _misplaced(source: Source, word: str) -> str | None:
+def _misplaced(source: QueryText, word: str) -> str | None:
     """Return what is said of a keyword that has its place elsewhere."""
     if word in _MODIFIERS and "VALUES" in source.expected:
         return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT and OFFSET"
@@ -1060,7 +1064,7 @@ def _near_keyword(lexeme: str) -> str | None:
     return near[0] if near else None
 
 
-def _expectation(source: Source, at: int, lexeme: str) -> str:
+def _expectation(source: QueryText, at: int, lexeme: str) -> str:
     """Return what was expected, in human words. After a keyword the keyword is named, since that is what the writer sees."""
     expected = list(source.expected)
     if len(expected) > 1 and lexeme.upper() in _AFTER_GROUPS:

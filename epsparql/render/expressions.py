@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.render.terms import Terms
+from epsparql.render.terms import TermWriter
 from epsparql.terms import Variable
 
 _OR, _AND, _COMPARE, _ADD, _MULTIPLY, _UNARY, _ATOM = range(7)
@@ -17,7 +17,7 @@ _ALTERNATIVE, _SEQUENCE, _INVERSE, _MODIFIED, _PRIMARY = range(5)
 class Expressions:
     """Writes expressions. `hidden` has the text of the aggregates and keys that hidden variables stand for; `group` writes a pattern in braces."""
 
-    terms: Terms
+    terms: TermWriter
     hidden: Mapping[Variable, str]
     group: Callable[[a.Pattern], str]
 

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.literals import MAX_LENGTH, duration_text, visible_variables
+from epsparql.algebra.in_scope_variables import visible_variables
+from epsparql.literals import MAX_LENGTH, duration_text
 from epsparql.render.expressions import Expressions
-from epsparql.render.terms import Terms, write_stream
+from epsparql.render.terms import TermWriter, write_stream
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 
 def render(query: a.Query) -> str:
     """Return the text of a query, in full; abbreviate it only where it would be too long to be read again."""
-    text = _Writer(Terms.from_query(query)).write_query(query)
-    return text if len(text) <= MAX_LENGTH else _Writer(Terms.from_query(query, short=True)).write_query(query)
+    text = _Writer(TermWriter.from_query(query)).write_query(query)
+    return text if len(text) <= MAX_LENGTH else _Writer(TermWriter.from_query(query, short=True)).write_query(query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _computed(pattern: a.Pattern, names: tuple[Variable, ...]) -> tuple[a.Patter
 class _Writer:
     """Writes one SELECT and what is in it; `hidden` has the text of its aggregates and keys."""
 
-    def __init__(self, terms: Terms, hidden: Mapping[Variable, str] | None = None) -> None:
+    def __init__(self, terms: TermWriter, hidden: Mapping[Variable, str] | None = None) -> None:
         self._terms = terms
         self._expressions = Expressions(terms, hidden or {}, self._write_group)
 

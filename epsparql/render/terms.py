@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from epsparql import algebra as a
 from epsparql.iris import resolve
-from epsparql.literals import walk_nodes
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 _SHORT = {
     XSD + "integer": re.compile(r"[+-]?[0-9]+"),
@@ -20,7 +20,7 @@ _NAMESPACE = re.compile(r"(.*[/#])([A-Za-z_][A-Za-z0-9_]*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TermWriter:
     """Writes terms: IRIs in `names` by a prefixed name, all other IRIs in full. A `short` text abbreviates all it can."""
 
     prologue: str
@@ -28,7 +28,7 @@ class Terms:
     short: bool = False
 
     @classmethod
-    def from_query(cls, query: a.Query, *, short: bool = False) -> "Terms":
+    def from_query(cls, query: a.Query, *, short: bool = False) -> "TermWriter":
         """Build the prologue of a query: a BASE where IRI(x) needs one, and prefixes for IRIs that BASE would change, or for all in a `short` text."""
         base = _base(query)
         used = dict.fromkeys(_iris(query))

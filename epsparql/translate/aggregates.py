@@ -4,20 +4,21 @@ from collections.abc import Container, Iterator
 
 from epsparql import algebra as a
 from epsparql.errors import ScopeFault
-from epsparql.literals import MAX_TREE_DEPTH, tree_depth
+from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.terms import XSD, Literal, Variable
 from epsparql.translate.context import Context
-from epsparql.translate.expressions import Scope, expression
+from epsparql.translate.expressions import NameScope, expression
+from epsparql.trees import tree_depth
 
 _NONE = a.Constant(Literal("0", XSD + "integer"))
 _FUNCTIONS = {function.value: function for function in a.AggregateFunction}
 
 
 class Aggregates:
-    """This is the `Scope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden variable, equal ones the same."""
+    """This is the `NameScope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden variable, equal ones the same."""
 
-    def __init__(self, outside: Scope) -> None:
+    def __init__(self, outside: NameScope) -> None:
         self._outside = outside
         self._found: dict[a.Aggregate, Variable] = {}
 
@@ -51,7 +52,7 @@ class Aggregates:
 
 
 class Sampling:
-    """This is the `Scope` of HAVING and ORDER BY over groups.
+    """This is the `NameScope` of HAVING and ORDER BY over groups.
 
     A variable outside of aggregates that is none of `known` is the SAMPLE of it (18.2.4.1).
 

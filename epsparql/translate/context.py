@@ -8,7 +8,7 @@ from epsparql.iris import Names
 from epsparql.literals import MAX_TREE_DEPTH, literal_fault
 from epsparql.parser import ast as s
 from epsparql.terms import RDF_LANG_STRING, XSD, Iri, Literal, Variable
-from epsparql.translate.source_map import Places
+from epsparql.translate.source_map import SourceMap
 
 
 class Context:
@@ -18,7 +18,7 @@ class Context:
         self.text = text
         self.names = Names(text)
         self.warnings: list[Warning_] = []
-        self.places = Places()
+        self.places = SourceMap()
         self.windows: tuple[a.NamedWindow, ...] = ()  # which patterns refer to, once the sources are known
         self._numbers: dict[str, int] = {}
 

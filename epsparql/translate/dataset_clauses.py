@@ -24,7 +24,7 @@ def stream_name(context: Context, stream: f.StreamName) -> str:
     return name
 
 
-def sources_of(context: Context, sources: tuple[f.Source, ...], registration: f.Registration | None) -> a.Sources:
+def sources_of(context: Context, sources: tuple[f.Source, ...], registration: f.RegisterClause | None) -> a.Sources:
     """Return graphs and windows. All solutions of windows are reported where REGISTER does not say otherwise."""
     graphs = [source for source in sources if isinstance(source, f.FromGraph)]
     default, named = (tuple(dict.fromkeys(context.names.iri(graph.name) for graph in graphs if graph.named is named)) for named in (False, True))
@@ -44,7 +44,7 @@ def _window(context: Context, source: f.FromWindow) -> a.NamedWindow:
     return a.NamedWindow(name, stream, micros_of(context, source.length), micros_of(context, source.step))
 
 
-def _translate_report(context: Context, registration: f.Registration | None, windows: bool) -> a.Report | None:
+def _translate_report(context: Context, registration: f.RegisterClause | None, windows: bool) -> a.Report | None:
     if registration is None:
         return a.Report.RSTREAM if windows else None
     if not windows:

@@ -28,7 +28,7 @@ _ARITIES: dict[str, tuple[int, int]] = {
 _ONE = (1, 1)
 
 
-class Scope(Protocol):
+class NameScope(Protocol):
     """Answers what an expression needs of the query around it; a variable and an aggregate are given by where they stand."""
 
     @property
@@ -43,7 +43,7 @@ class Scope(Protocol):
     def aggregate(self, call: s.AggregateCall) -> a.Expression: ...
 
 
-def expression(scope: Scope, node: s.Expression) -> a.Expression:
+def expression(scope: NameScope, node: s.Expression) -> a.Expression:
     """Translate an expression. Raises QueryError."""
     match node:
         case s.VariableName():
@@ -71,7 +71,7 @@ def expression(scope: Scope, node: s.Expression) -> a.Expression:
     assert_never(node)
 
 
-def _all(scope: Scope, nodes: tuple[s.Expression, ...]) -> tuple[a.Expression, ...]:
+def _all(scope: NameScope, nodes: tuple[s.Expression, ...]) -> tuple[a.Expression, ...]:
     return tuple(expression(scope, node) for node in nodes)
 
 
@@ -86,7 +86,7 @@ def _unary(operator: s.UnaryOperator, operand: a.Expression) -> a.Expression:
     assert_never(operator)
 
 
-def _binary(scope: Scope, node: s.Binary) -> a.Expression:
+def _binary(scope: NameScope, node: s.Binary) -> a.Expression:
     """Translate a binary expression. Chains of one operator lean left, so the left side is walked, not recursed into."""
     pending = [node]
     while isinstance(pending[-1].left, s.Binary):
@@ -97,7 +97,7 @@ def _binary(scope: Scope, node: s.Binary) -> a.Expression:
     return result
 
 
-def _operation(scope: Scope, node: s.Binary, left: a.Expression) -> a.Expression:
+def _operation(scope: NameScope, node: s.Binary, left: a.Expression) -> a.Expression:
     operator = node.operator
     if isinstance(node.right, s.ExpressionList):
         membership = a.In(left, _all(scope, node.right.members))
@@ -112,7 +112,7 @@ def _operation(scope: Scope, node: s.Binary, left: a.Expression) -> a.Expression
     return a.Arithmetic(_ARITHMETIC[operator.symbol], left, right)
 
 
-def _built_in(scope: Scope, call: s.BuiltInCall) -> a.Expression:
+def _built_in(scope: NameScope, call: s.BuiltInCall) -> a.Expression:
     _check_arity(scope, call)
     match call:
         case s.BuiltInCall("BOUND", (s.VariableName() as variable,), _):
@@ -130,7 +130,7 @@ def _built_in(scope: Scope, call: s.BuiltInCall) -> a.Expression:
     return a.Call(name, arguments)
 
 
-def _check_arity(scope: Scope, call: s.BuiltInCall) -> None:
+def _check_arity(scope: NameScope, call: s.BuiltInCall) -> None:
     least, most = _ARITIES.get(call.name, _ONE)
     count = len(call.arguments)
     if least <= count <= most:

@@ -3,16 +3,17 @@
 from typing import NoReturn, TypeVar, assert_never
 
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.errors import ScopeFault, Span, SyntaxFault, Unsupported
-from epsparql.literals import MAX_TREE_DEPTH, visible_variables
+from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.terms import Iri, Variable
 from epsparql.translate.context import Context
 from epsparql.translate.durations import micros_of
 from epsparql.translate.expressions import expression
-from epsparql.translate.select import Selects
+from epsparql.translate.select import SelectTranslator
 from epsparql.translate.source_map import beginning
-from epsparql.translate.triple_patterns import EMPTY, Link, Triples, join_patterns
+from epsparql.translate.triple_patterns import EMPTY, Link, TripleTranslator, join_patterns
 
 Placed = TypeVar("Placed", bound=a.Pattern)
 _RELATIONS = {relation.value: relation for relation in a.Relation}
@@ -46,8 +47,8 @@ class Groups:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.triples = Triples(context)
-        self.selects = Selects(self)
+        self.triples = TripleTranslator(context)
+        self.selects = SelectTranslator(self)
 
     def translate_group(self, group: s.GroupGraphPattern) -> a.Pattern:
         """Translate a group whose FILTERs filter itself."""
@@ -205,7 +206,7 @@ class Groups:
         if step.duration is not None:
             return a.WithoutFor(pattern, absent, micros_of(self.context, step.duration))
         if seq is None:
-            message = "WITHOUT has no SEQ directly before it in its chain, whose operands it could stand between"
+            message = "WITHOUT does not follow a SEQ of its chain"
             expected = "{...} SEQ {...} WITHOUT {...} with only WITHIN between, or FOR and a duration; several absences are one WITHOUT { {...} UNION {...} }"
             self.context.fail(SyntaxFault, message, step.span, expected)
         return a.SeqWithout(seq.left, seq.right, absent, seq.within)
@@ -214,5 +215,5 @@ class Groups:
         operators = [step for step in chain.steps if isinstance(step, s.Combine)]
         other = next((step for step in operators if step.operator is not operators[0].operator), None)
         if other is not None:
-            message = f"the chain mixes {operators[0].operator.value} and {other.operator.value}, which apply from left to right; braces would say so"
+            message = f"the chain mixes {operators[0].operator.value} and {other.operator.value}, which apply from left to right; add braces to make the order explicit"
             self.context.warn("mixed-operators", message, other.span)

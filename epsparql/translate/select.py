@@ -4,24 +4,25 @@ from functools import reduce
 from typing import NoReturn
 
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.errors import InvalidLiteral, ScopeFault, Span, SyntaxFault, Unsupported
 from epsparql.lint.scopes import parts
-from epsparql.literals import MAX_TREE_DEPTH, visible_variables
+from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.parser import ast_queries as f
 from epsparql.terms import Variable
 from epsparql.translate.aggregates import Aggregates, Sampling, check_grouped
 from epsparql.translate.durations import count_of, micros_of
-from epsparql.translate.expressions import Scope, expression
+from epsparql.translate.expressions import NameScope, expression
 from epsparql.translate.triple_patterns import join_patterns
 
 Items = tuple[tuple[f.SelectItem, a.Expression | None], ...]
 
 
-class Selects:
+class SelectTranslator:
     """Translates the SELECTs of one query, and what follows the patterns of its other forms; `scope` is that of the groups."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: NameScope) -> None:
         self._scope = scope
         self._context = scope.context
 
@@ -58,7 +59,7 @@ class Selects:
         having = [expression(Sampling(aggregates, keys, inside, assigned), condition) for condition in modifier.having]
         asked = parts(condition.expression for condition in modifier.order)
         grouped = bool(keys or having or aggregates.found or any(isinstance(part, s.AggregateCall) for part in asked))
-        ordered: Scope = Sampling(aggregates, (*keys, *assigned), inside) if grouped else aggregates
+        ordered: NameScope = Sampling(aggregates, (*keys, *assigned), inside) if grouped else aggregates
         order = tuple(a.OrderKey(expression(ordered, condition.expression), condition.descending) for condition in modifier.order)
         window = None if modifier.window is None else self._window(modifier.window, bool(aggregates.found or keys))
         if grouped:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from epsparql.errors import Span
-from epsparql.literals import walk_nodes
+from epsparql.trees import walk_nodes
 
 
 def beginning(span: Span, keyword: str) -> Span:
@@ -11,7 +11,7 @@ def beginning(span: Span, keyword: str) -> Span:
     return Span(span.start, span.start + len(keyword))
 
 
-class Places:
+class SourceMap:
     """Keeps places by the identity of nodes, since equal ones may stand in several places."""
 
     __slots__ = ("_noted",)
@@ -19,8 +19,8 @@ class Places:
     def __init__(self, noted: Iterable[tuple[object, Span]] = ()) -> None:
         self._noted = {id(node): (node, span) for node, span in noted}  # with the node, so that no other gets its identity
 
-    def __reduce__(self) -> tuple[type["Places"], tuple[tuple[tuple[object, Span], ...]]]:
-        return Places, (tuple(self._noted.values()),)  # a copy's nodes have other identities
+    def __reduce__(self) -> tuple[type["SourceMap"], tuple[tuple[tuple[object, Span], ...]]]:
+        return SourceMap, (tuple(self._noted.values()),)  # a copy's nodes have other identities
 
     def note(self, node: object, span: Span) -> None:
         self._noted[id(node)] = node, span
@@ -29,7 +29,7 @@ class Places:
         found = self._noted.get(id(node))
         return None if found is None else found[1]
 
-    def moved(self, before: object, after: object) -> "Places":
+    def moved(self, before: object, after: object) -> "SourceMap":
         """Return the places of `before` for a tree of the same shape."""
         pairs = zip(walk_nodes(before), walk_nodes(after), strict=True)
-        return Places((new, span) for old, new in pairs if (span := self.find_span(old)) is not None)
+        return SourceMap((new, span) for old, new in pairs if (span := self.find_span(old)) is not None)

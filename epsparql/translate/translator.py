@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.algebra.normalize import renumbered
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
 from epsparql.lint.warnings import doubts
-from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, tree_depth, visible_variables, word_beyond
+from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, word_beyond
 from epsparql.parser import ast as s
 from epsparql.parser import ast_queries as f
 from epsparql.parser.grammar import parse_document
@@ -21,7 +22,8 @@ from epsparql.translate.context import Context
 from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_of
 from epsparql.translate.group_patterns import Groups
 from epsparql.translate.select import list_shown
-from epsparql.translate.source_map import Places
+from epsparql.translate.source_map import SourceMap
+from epsparql.trees import tree_depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class ParsedQuery:
     query: a.Query
     text: str
     warnings: tuple[Warning_, ...]
-    places: Places = field(default_factory=Places, compare=False, repr=False)
+    places: SourceMap = field(default_factory=SourceMap, compare=False, repr=False)
 
 
 def parse(text: str) -> ParsedQuery:
@@ -74,7 +76,7 @@ class _Translation:
         places = places if numbered is query else places.moved(query, numbered)
         return ParsedQuery(numbered, self._context.text, tuple(sorted(found, key=_find_position)), places)
 
-    def _query(self, query: f.QueryForm, registration: f.Registration | None) -> a.Query:
+    def _query(self, query: f.QueryForm, registration: f.RegisterClause | None) -> a.Query:
         sources = sources_of(self._context, query.sources, registration)
         self._context.windows = sources.windows
         streams = streams_of(self._context, query.sources)

@@ -23,7 +23,7 @@ _REPEATED: dict[str, type[a.ZeroOrOne | a.ZeroOrMore | a.OneOrMore]] = {"?": a.Z
 Link = a.TriplePattern | a.Path
 
 
-class Triples:
+class TripleTranslator:
     """Translates the triples of one query: each blank node label belongs to one basic graph pattern."""
 
     def __init__(self, context: Context) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.messages import UNRESTRICTED
 from engine.partitioning import NoKey, Part, keys_of
 from epsparql import algebra as a
-from epsparql.literals import walk_nodes
+from epsparql.trees import walk_nodes
 
 _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
 """These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself. Their queries are not dealt out."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from engine.messages import END_OF_TIME, INSTANT
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import ROW_BYTES, Budget
+from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.fast_path import batch_of_columns, odd_terms, used_terms
-from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
+from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
 
 _PLACES = {"s": SUBJECTS, "p": PREDICATES, "o": OBJECTS, "g": GRAPHS}
 _TIMES = ("start", "end")
@@ -27,7 +27,7 @@ _HEADER, _COMPRESSION, _DATA = 2, 3, 1  # fields of Message, RecordBatch and Dic
 
 def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
     """Return OCCURRENCES of a stream of record batches; `default` is the time of a stream without times. Raises: FormatError."""
-    budget = Budget(len(body))
+    budget = ExpansionBudget(len(body))
     table = _read(body, budget)
     budget.spend(table.num_rows * ROW_BYTES)
     timed = "start" in table.schema.names
@@ -38,7 +38,7 @@ def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
 
 
 # ---------------------------------------------------------------- the stream
-def _read(body: bytes, budget: Budget) -> pa.Table:
+def _read(body: bytes, budget: ExpansionBudget) -> pa.Table:
     try:
         if any(map(_compressed, pa.ipc.MessageReader.open_stream(pa.py_buffer(body)))):
             raise FormatError("arrow", "the stream's batches are compressed", expected="batches without compression")
@@ -50,7 +50,7 @@ def _read(body: bytes, budget: Budget) -> pa.Table:
     return table
 
 
-def _bounded(reader: pa.RecordBatchStreamReader, budget: Budget) -> Iterator[pa.RecordBatch]:
+def _bounded(reader: pa.RecordBatchStreamReader, budget: ExpansionBudget) -> Iterator[pa.RecordBatch]:
     """Yield the valid batches, each after its expanded size was spent from the budget.
 
     That size counts views, and dictionaries, which a message may extend and thereby make anew.
@@ -162,7 +162,7 @@ def terms_of(table: pa.Table, name: str, written: Callable[[str], str]) -> pa.Di
     return pa.DictionaryArray.from_arrays(unified.indices.take(column.indices), unified.dictionary)
 
 
-def _canonical(column: pa.DictionaryArray, k: int, name: str, terms: Terms, text: str, written: Callable[[str], str]) -> str:
+def _canonical(column: pa.DictionaryArray, k: int, name: str, terms: CanonicalTerms, text: str, written: Callable[[str], str]) -> str:
     try:
         term = terms[text]
     except FormatError as fault:

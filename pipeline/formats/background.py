@@ -8,7 +8,7 @@ import pyoxigraph as ox
 
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Labels
-from pipeline.formats.batches.expansion_budget import Budget, size_of
+from pipeline.formats.batches.expansion_budget import ExpansionBudget, size_of
 from pipeline.formats.batches.ntriples import canonical
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
 from pipeline.formats.rdf.rdf import parse_quads, place_of, term_text
@@ -60,7 +60,7 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
     kind = media_type.partition(";")[0].strip().lower()
     if kind not in _FORMATS:
         raise FormatError("media-type", f"{kind!r} is no format of background here", expected=", ".join(SYNTAXES))
-    labels, budget = Labels(body, None), Budget(len(body), _GRANTED, _FACTOR)
+    labels, budget = Labels(body, None), ExpansionBudget(len(body), _GRANTED, _FACTOR)
     graphs: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for s, p, o, g in _quads(body, kind, name, budget):
         graph = name if isinstance(g, ox.DefaultGraph) else term_text(g, labels, body)
@@ -95,7 +95,7 @@ def checked_name(name: str) -> str:
     raise FormatError("graph-name", f"{name!r} cannot name a graph", expected="an absolute IRI")
 
 
-def _quads(body: bytes, kind: str, base: str, budget: Budget) -> Iterator[ox.Quad]:
+def _quads(body: bytes, kind: str, base: str, budget: ExpansionBudget) -> Iterator[ox.Quad]:
     text = plain_xml(body, budget) if kind == RDF_XML else body
     try:
         yield from parse_quads(text, _FORMATS[kind], base or None, budget=budget)

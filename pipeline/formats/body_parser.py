@@ -9,11 +9,11 @@ from engine.messages import Micros
 from pipeline.errors import FormatError
 from pipeline.formats.arrow import parse_arrow
 from pipeline.formats.batches.batch_builder import Interval
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import quads_batch
-from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
-from pipeline.formats.ndjson import parse_ndjson, parse_ndjson_frame
+from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
 from pipeline.formats.rdf.rdf import read_message
 from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
@@ -90,13 +90,13 @@ def parse_body(
     if kind == ARROW:
         return parse_arrow(body, otherwise)
     if kind not in _RDF:
-        raise FormatError("media-type", f"{kind!r} is no format of events here", expected=", ".join(MEDIA_TYPES))
+        raise FormatError("media-type", f"{kind!r} is not a media type for events", expected=", ".join(MEDIA_TYPES))
     if (version := version_of(media_type)) is not None:
         if version != VERSION or kind in (LD_JSON, RDF_XML):
             raise FormatError(
                 "media-type", f"{kind} has no version {version!r} here", expected=f"version={VERSION} of {TURTLE}, {TRIG}, {N_TRIPLES} or {N_QUADS}"
             )
-        rows = Rows(Budget(len(body)))
+        rows = RowBuilder(ExpansionBudget(len(body)))
         parse_messages(body, _RDF[kind], otherwise, rows, timing)
         return rows.batch()
     if kind == RDF_XML:
@@ -107,14 +107,14 @@ def parse_body(
 
 def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
     """Read any RDF message by the exact path: return its OCCURRENCES, those without a time at `otherwise`. Raises: FormatError."""
-    rows = Rows(Budget(len(body)))
+    rows = RowBuilder(ExpansionBudget(len(body)))
     read_message(body, fmt, otherwise, rows)
     return rows.batch()
 
 
 def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None) -> pa.RecordBatch:
     """Read RDF/XML as one message, which has no graphs and so is timed as a whole. Raises: FormatError."""
-    rows = Rows(Budget(len(body)))
+    rows = RowBuilder(ExpansionBudget(len(body)))
     try:
         read_timed_message(plain_xml(body, rows.budget), ox.RdfFormat.RDF_XML, otherwise, rows, timing, scope=body)
     except FormatError as fault:
@@ -131,13 +131,13 @@ def version_of(media_type: str) -> str | None:
     return None
 
 
-def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, short: ShortTerms | None = None) -> tuple[pa.RecordBatch, str | None]:
-    """Read a WebSocket frame: ndjson, with the `"id"` that its first line may carry (alone or with an event); a binary frame is Arrow.
+def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, short: ShortTerms | None = None) -> EventFrame:
+    """Read a WebSocket frame: ndjson, with the `"id"` and `"source"` that its first line may carry, alone or with an event; a binary frame is Arrow.
 
     Raises: FormatError.
     """
     if binary:
-        return parse_arrow(body, Interval(arrived, arrived)), None
+        return EventFrame(parse_arrow(body, Interval(arrived, arrived)), None, None)
     return parse_ndjson_frame(body, Interval(arrived, arrived), short)
 
 

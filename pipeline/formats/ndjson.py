@@ -6,7 +6,7 @@ all others, and also finds the place of a fault.
 
 import re
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -16,19 +16,20 @@ from msgspec import UNSET, Raw, UnsetType
 from engine.messages import Micros
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import events_batch
-from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, Terms
-from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
+from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import read_message
 from pipeline.formats.short_terms import ShortTerms
+from pipeline.source_positions import Source, parse_source
 
 LONGEST_KEY = 255
 """A frame's id and an idempotency key have at most this many characters."""
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """Represents one line: the fields that it may have."""
 
     s: str | UnsetType = UNSET
@@ -41,13 +42,22 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     at: str | UnsetType = UNSET
 
 
-class FrameLine(Line, forbid_unknown_fields=True, gc=False):
-    """Represents a line of a WebSocket frame, whose first line may carry the frame's id."""
+class FrameLine(EventLine, forbid_unknown_fields=True, gc=False):
+    """Represents a line of a WebSocket frame, whose first line may carry the frame's id and source."""
 
     id: str | UnsetType = UNSET
+    source: msgspec.Raw | UnsetType = UNSET
 
 
-class ShortLine(Line, forbid_unknown_fields=True, gc=False):
+class EventFrame(NamedTuple):
+    """Holds a WebSocket frame: its OCCURRENCES, its id, and the source that it comes from."""
+
+    batch: pa.RecordBatch
+    key: str | None
+    source: Source | None
+
+
+class ShortLine(EventLine, forbid_unknown_fields=True, gc=False):
     """Represents a line whose terms may be short: the object may be any JSON value."""
 
     o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # read as a term before the line is read on
@@ -61,7 +71,7 @@ class ShortFrameLine(FrameLine, forbid_unknown_fields=True, gc=False):
 
 _EACH_LINE = "one JSON object per line"
 _WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
-_LINE = msgspec.json.Decoder(Line)
+_LINE = msgspec.json.Decoder(EventLine)
 _FRAME_LINE = msgspec.json.Decoder(FrameLine)
 _SHORT_LINE, _SHORT_FRAME_LINE = msgspec.json.Decoder(ShortLine), msgspec.json.Decoder(ShortFrameLine)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
@@ -75,16 +85,34 @@ def parse_ndjson(body: bytes, default: Interval, short: ShortTerms | None = None
     return found[0]
 
 
-def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None = None) -> tuple[pa.RecordBatch, str | None]:
-    """Read a WebSocket frame like a body.
-
-    Return also the `"id"` of its first line, if there is one; that line may hold nothing else. Raises: FormatError.
-    """
+def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None = None) -> EventFrame:
+    """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold nothing else. Raises: FormatError."""
     decoder = _FRAME_LINE if short is None else _SHORT_FRAME_LINE
-    batch, key = events_batch(body, default, frame=True) or read_lines(body, default, decoder, short)
+    first, end, rest = body.partition(b"\n")
+    header = _decode(first, 1, decoder) if b'"source"' in first else None
+    source = _read_source(header, first)
+    if header is not None and source is not None and not _is_event(header):
+        batch = parse_ndjson(end + rest, default, short)  # the compiled way knows no source; lines keep their numbers
+        key = header.id if isinstance(header, FrameLine) and header.id is not UNSET else None
+    else:
+        batch, key = events_batch(body, default, frame=True) or read_lines(body, default, decoder, short)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
-    return batch, key
+    return EventFrame(batch, key, source)
+
+
+def _is_event(line: EventLine) -> bool:
+    return any(getattr(line, name) is not UNSET for name in EventLine.__struct_fields__)
+
+
+def _read_source(line: EventLine | None, text: bytes) -> Source | None:
+    """Return the source that a frame's first line carries. Raises: FormatError."""
+    if not isinstance(line, FrameLine) or isinstance(line.source, UnsetType):
+        return None
+    try:
+        return parse_source(bytes(line.source))
+    except FormatError as fault:
+        raise FormatError(fault.code, fault.message, 1, _Place(text, 1).value("source")[0], fault.expected) from None
 
 
 def _too_long(body: bytes) -> FormatError:
@@ -97,10 +125,12 @@ def read_lines(
     body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] = _LINE, short: ShortTerms | None = None
 ) -> tuple[pa.RecordBatch, str | None]:
     """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
-    rows, first = Rows(Budget(len(body))), None
+    rows, first = RowBuilder(ExpansionBudget(len(body))), None
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line, place = _decode(text, number, decoder), _Place(text, number)
+            if first is not None and isinstance(line, FrameLine) and line.source is not UNSET:
+                raise FormatError("field", "only a frame's first line has a source", number, place.key("source"))
             if short is not None:
                 place.lengthen(line, short)
             place.read(line, default, rows)
@@ -108,10 +138,10 @@ def read_lines(
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
 
-def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Any]) -> Line:
+def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Any]) -> EventLine:
     try:
         text.decode()
-        line: Line = decoder.decode(text)
+        line: EventLine = decoder.decode(text)
     except UnicodeDecodeError as fault:
         column = len(text[: fault.start].decode()) + 1
         raise FormatError("json", "these bytes are not UTF-8", number, column) from None
@@ -133,7 +163,7 @@ def _invalid(message: str, text: bytes, number: int) -> FormatError:
     field = path.rstrip("`")
     unknown = re.search(r"unknown field `(.*)`", reason)
     if unknown:
-        fields = ", ".join(Line.__struct_fields__)
+        fields = ", ".join(EventLine.__struct_fields__)
         return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
     if not field:
         return FormatError("json", reason, number, 1, _EACH_LINE)
@@ -168,11 +198,11 @@ class _Place:
     def fault(self, code: str, message: str, name: str, expected: str = "") -> FormatError:
         return FormatError(code, message, self.number, self.column(name, 0), expected)
 
-    def read(self, line: Line, default: Interval, rows: Rows) -> None:
+    def read(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
         """Add the occurrences of the line. Raises: FormatError."""
         when = self._when(line)
         labels = Labels(self.text, default if when is None else None)
-        if isinstance(line, FrameLine) and line.id is not UNSET and all(getattr(line, f) is UNSET for f in Line.__struct_fields__):
+        if isinstance(line, FrameLine) and line.id is not UNSET and not _is_event(line):
             return
         graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
         at = when or default
@@ -186,7 +216,7 @@ class _Place:
         rows.spend_row()
         rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
 
-    def lengthen(self, line: Line, short: ShortTerms) -> None:
+    def lengthen(self, line: EventLine, short: ShortTerms) -> None:
         """Put terms in N-Triples syntax in place of the line's short ones. Raises: FormatError."""
         writers = {"s": short.write_name, "p": short.write_predicate, "g": short.write_name}
         for name in "spog":
@@ -197,13 +227,13 @@ class _Place:
                 except FormatError as fault:
                     raise FormatError(fault.code, fault.message, self.number, self.value(name)[0], fault.expected) from None
 
-    def _required(self, terms: Terms, name: str, line: Line, labels: Labels) -> str:
+    def _required(self, terms: CanonicalTerms, name: str, line: EventLine, labels: Labels) -> str:
         text = getattr(line, name)
         if text is UNSET:
             raise FormatError("field", f"the field {name!r} is missing", self.number, 1, "s, p and o, or triples")
         return self._term(terms, name, text, labels)
 
-    def _term(self, terms: Terms, name: str, text: str, labels: Labels) -> str:
+    def _term(self, terms: CanonicalTerms, name: str, text: str, labels: Labels) -> str:
         try:
             if text.startswith("_:"):
                 return labels.blank_node(terms[text][2:])
@@ -211,7 +241,7 @@ class _Place:
         except FormatError as fault:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
 
-    def _read_triples(self, text: str, at: Interval, rows: Rows, graph: str | None, *, stated: bool) -> None:
+    def _read_triples(self, text: str, at: Interval, rows: RowBuilder, graph: str | None, *, stated: bool) -> None:
         """Read a message of Turtle, whose blank nodes are scoped by the whole line."""
         try:
             read_message(text.encode(), ox.RdfFormat.TURTLE, at, rows, scope=self.text, stated=stated, graph=graph)
@@ -220,7 +250,7 @@ class _Place:
             offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1
             raise FormatError(fault.code, fault.message, self.number, self.column("triples", offset), fault.expected) from None
 
-    def _when(self, line: Line) -> Interval | None:
+    def _when(self, line: EventLine) -> Interval | None:
         """Return the time that the line states, or None."""
         if line.at is not UNSET:
             for name in ("start", "end"):
@@ -235,10 +265,10 @@ class _Place:
                 raise self.fault("field", f"{other!r} comes with {name!r}", other)
         start, end = self._instant(line, "start"), self._instant(line, "end")
         if start > end:
-            raise self.fault("interval", f"its start {line.start} is after its end {line.end}", "start")
+            raise self.fault("interval", f"the event starts at {line.start}, which is after its end {line.end}", "start")
         return Interval(start, end)
 
-    def _instant(self, line: Line, name: str) -> Micros:
+    def _instant(self, line: EventLine, name: str) -> Micros:
         try:
             return instant(getattr(line, name))
         except ValueError as fault:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from engine.messages import Facts
 from pipeline.log import LogReader
-from pipeline.log.catalog import Graph
+from pipeline.log.catalog import BackgroundGraph
 
 Lines = dict[str, None]
 """Holds triples, each once, as a line of N-Triples without its end."""
@@ -14,7 +14,7 @@ def lines_of(ntriples: str) -> Lines:
     return dict.fromkeys(line for line in ntriples.split("\n") if line)
 
 
-def graph_lines(reader: LogReader, graph: Graph) -> Lines:
+def graph_lines(reader: LogReader, graph: BackgroundGraph) -> Lines:
     """Return the triples of a graph, in the order in which they came."""
     found: Lines = {}
     for offset in graph.entries:
@@ -22,7 +22,7 @@ def graph_lines(reader: LogReader, graph: Graph) -> Lines:
     return found
 
 
-def nquads(reader: LogReader, graphs: Iterable[Graph]) -> str:
+def nquads(reader: LogReader, graphs: Iterable[BackgroundGraph]) -> str:
     """Return the triples of graphs, each in its own, as N-Quads."""
     return "".join(quads_of(graph_lines(reader, graph), graph.name) for graph in graphs)
 

@@ -1,6 +1,6 @@
 """This module folds the log's entries into a catalogue: streams with their watermarks, and queries with their states."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -25,6 +25,7 @@ from engine.messages import (
     Tick,
 )
 from pipeline.log.codec import Record
+from pipeline.source_positions import SourceState
 
 CLOCK_SILENCE: Micros = 1_000_000
 """A stream without times of its own is silent for this long before the clock advances it."""
@@ -34,7 +35,8 @@ CLOCK_SILENCE: Micros = 1_000_000
 class Stream:
     """Represents a stream as of some log position.
 
-    `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late.
+    `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late. `sources` are the declared ones, and
+    `declared` is the clock when they were.
     """
 
     name: str
@@ -50,10 +52,17 @@ class Stream:
     late: int = 0
     arrived: Micros | None = None  # clock at its last events
     by_clock: bool = False  # true where all its events took the server's arrival time
+    sources: tuple[str, ...] = ()
+    declared: Micros | None = None
     base: str = ""
     mapping: str = ""  # JSON text; "" for none
     on_error: str = "reject"
     rejected: int = 0  # rows of bodies that did not map
+
+    @property
+    def silence(self) -> Micros | None:
+        """Return for how long the stream, or a declared source, is silent before it counts as such; None for any time."""
+        return CLOCK_SILENCE if self.by_clock else self.idle_timeout
 
     def after(self, latest: Micros | None) -> Micros | None:
         """Return the watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
@@ -66,12 +75,19 @@ class Stream:
 
         A deadline that the watermark has passed is an old one: so each deadline brings one advance, and no watermark ever falls.
         """
-        silence = CLOCK_SILENCE if self.by_clock else self.idle_timeout
+        silence = self.silence
         if silence is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < silence:
             return None
-        reached = self.latest - self.max_delay + now - self.arrived
+        return self.pass_deadline(self.latest - self.max_delay + now - self.arrived, deadline)
+
+    def pass_deadline(self, reached: Micros | None, deadline: Micros) -> Micros | None:
+        """Return the watermark `reached` if it is the first beyond the deadline."""
         waits = self.watermark is None or self.watermark <= deadline
-        return reached if waits and reached > deadline else None
+        return reached if waits and reached is not None and reached > deadline else None
+
+    def is_clocked(self, by_clock: bool, rows: int) -> bool:
+        """Return whether all events took the arrival time, once so many rows have come which did (`by_clock`) or did not."""
+        return by_clock and (self.by_clock or not self.accepted) if rows else self.by_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +117,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class BackgroundGraph:
     """Represents a background graph by the log entries whose triples it has. `size` is the length of their texts, in characters."""
 
     name: str  # "" for no graph
@@ -121,13 +137,14 @@ class Catalogue:
     position: int = 0
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, Registration] = field(default_factory=dict)  # the key is the name; the order is that of registration
-    graphs: dict[str, Graph] = field(default_factory=dict)  # these are the background graphs
+    graphs: dict[str, BackgroundGraph] = field(default_factory=dict)  # these are the background graphs
     entailment: str = RDFS
     rereads: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """The key is the entry from which queries were behind.
 
     The value is their lead, where they began to read again, and the last entry that let them.
     """
+    sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)  # by stream and the source's id
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
 
     def __post_init__(self) -> None:
@@ -139,6 +156,17 @@ class Catalogue:
     def stream(self, name: str) -> Stream:
         """Return the stream, or the one that feeding it now would create."""
         return self.streams.get(name) or Stream(name, self.position)
+
+    def advance(self, name: str, now: Micros, deadline: Micros, opened: Micros) -> Micros | None:
+        """Return the watermark to which the clock brings a stream whose declared sources, or which itself, fell silent; None for no change.
+
+        A silence begins no earlier than `opened`, when the writer was: while there is none, a source cannot be heard.
+        """
+        stream = self.stream(name)
+        ends = source_ends(stream, self.sources.get(name, {}), now, opened)
+        if not ends:
+            return stream.advance(now, deadline)
+        return None if stream.finished else stream.pass_deadline(stream.after(least_end(ends)), deadline)
 
     def apply(self, record: Record, at: Micros) -> None:
         """Take in the next entry, written at clock `at`."""
@@ -152,9 +180,10 @@ class Catalogue:
             case Finish():
                 self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME)
             case SetStream():
-                self._set(entry)
+                self._set(entry, at)
             case DropStream():
                 self.streams.pop(entry.stream, None)
+                self.sources.pop(entry.stream, None)
             case Register():
                 self._register(entry)
             case Pause():
@@ -185,9 +214,16 @@ class Catalogue:
             accepted=known.accepted + entry.rows,
             late=known.late + record.late,
             arrived=at,
-            by_clock=record.by_clock and (known.by_clock or not known.accepted),
+            by_clock=known.is_clocked(record.by_clock, entry.rows),
             rejected=known.rejected + len(record.rejected),
         )
+        if entry.source is not None:
+            name, position = entry.source
+            sources = self.sources.setdefault(entry.stream, {})
+            if position is None:
+                sources.pop(name, None)
+            else:
+                sources[name] = SourceState(position, entry.offset + 1, at, record.source_latest)
 
     def _register(self, entry: Register) -> None:
         self.queries.pop(entry.name, None)
@@ -237,13 +273,16 @@ class Catalogue:
             if query.registered in registered:
                 self.queries[name] = replace(query, **changes)
 
-    def _set(self, entry: SetStream) -> None:
+    def _set(self, entry: SetStream, at: Micros) -> None:
+        known = self.stream(entry.stream)
         changed = replace(
-            self.stream(entry.stream),
+            known,
             max_delay=entry.max_delay,
             idle_timeout=entry.idle_timeout,
             max_ahead=entry.max_ahead,
             description=entry.description,
+            sources=entry.sources,
+            declared=known.declared if entry.sources == known.sources else at,
             base=entry.base,
             mapping=entry.mapping,
             on_error=entry.on_error,
@@ -253,9 +292,9 @@ class Catalogue:
     def _learn(self, entry: Facts) -> None:
         known = self.graphs.pop(entry.graph, None)
         if entry.change == REPLACE or known is None:
-            known = Graph(entry.graph)
+            known = BackgroundGraph(entry.graph)
         if entry.change != DROP:
-            self.graphs[entry.graph] = Graph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
+            self.graphs[entry.graph] = BackgroundGraph(entry.graph, (*known.entries, entry.offset), known.size + len(entry.triples))
 
     def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
         """Return the queries, with the states that the runner reported in `changes`."""
@@ -264,3 +303,19 @@ class Catalogue:
             name: replace(query, state=found[query.registered].state, reason=found[query.registered].reason) if query.registered in found else query
             for name, query in list(self.queries.items())
         }
+
+
+def source_ends(stream: Stream, sources: Mapping[str, SourceState], now: Micros, opened: Micros) -> list[Micros | None]:
+    """Return the latest end of each declared source that is not silent; None for one that has brought no events."""
+    found: list[Micros | None] = []
+    for name in stream.sources:
+        state = sources.get(name)
+        heard = max(opened, (stream.declared or 0) if state is None else state.arrived)
+        if stream.silence is None or now - heard < stream.silence:
+            found.append(None if state is None else state.latest)
+    return found
+
+
+def least_end(ends: Sequence[Micros | None]) -> Micros | None:
+    """Return the least of the sources' latest ends; None while one of them has none."""
+    return min((end for end in ends if end is not None), default=None) if None not in ends else None

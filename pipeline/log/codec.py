@@ -45,8 +45,8 @@ _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for k
 class Record:
     """Holds an entry with what its writer knew about it.
 
-    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time, and the
-    rows of the body that did not map.
+    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
+    the latest end of the events of the body's source, so far, and the rows of the body that did not map.
     """
 
     entry: Entry
@@ -54,6 +54,7 @@ class Record:
     missed: Micros | None = None
     latest: Micros | None = None
     by_clock: bool = False
+    source_latest: Micros | None = None
     rejected: tuple[Rejected, ...] = ()
 
 
@@ -71,13 +72,15 @@ def rows_of(entry: Entry) -> int:
 
 
 def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
-    plain = [
-        (_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], r.late, r.missed, r.latest, r.by_clock)
-        + (([astuple(row) for row in r.rejected],) if r.rejected else ())
-        for r in records
-    ]
+    plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], *_known(r)) for r in records]
     batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
     return memoryview(stream_of(batch))
+
+
+def _known(record: Record) -> tuple[Any, ...]:
+    """Return what the writer knew, in the order of Record's fields."""
+    known = record.late, record.missed, record.latest, record.by_clock, record.source_latest
+    return (*known, [astuple(row) for row in record.rejected]) if record.rejected else known
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:
@@ -89,9 +92,9 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
 
 
 def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
-    """Return an entry; logs of 0.1.0, and entries without rejected rows, have four members of what is known."""
-    found = Record(_entry(offset, kind, values), *known[:4])
-    return found if len(known) <= 4 else replace(found, rejected=tuple(Rejected(*row) for row in known[4]))
+    """Return an entry. In logs of 0.1.0 less is known, and only bodies with rejected rows have these last."""
+    found = Record(_entry(offset, kind, values), *known[:5])
+    return found if len(known) <= 5 else replace(found, rejected=tuple(Rejected(*row) for row in known[5]))
 
 
 def _entry(offset: int, kind: str, values: list[Any]) -> Entry:

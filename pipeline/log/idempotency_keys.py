@@ -49,14 +49,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Acknowledges a durable entry.
+    """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone.
 
-    `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone. `rejected` counts rows that did not map.
+    A `duplicate` is a body whose source position the stream has: nothing of it is written again. `rejected` counts rows that did not map.
     """
 
     offset: int
     accepted: int = 0
     late: int = 0
+    duplicate: bool = False
     rejected: int = 0
 
 
@@ -66,7 +67,7 @@ _Digests: TypeAlias = "npt.NDArray[np.bytes_]"
 _Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
-class Keys:
+class IdempotencyKeys:
     """Keeps the keys of a data directory, for the one thread that writes its log."""
 
     def __init__(self, directory: Path, head: int, now: Micros) -> None:
@@ -123,7 +124,7 @@ class Keys:
             and at > self._now - REMEMBERED
             and not any(file.first <= entry.offset < file.after for file in self._files)
         ):
-            self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late, len(record.rejected)))
+            self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late, rejected=len(record.rejected)))
 
     def expire_keys(self, now: Micros) -> None:
         """Drop the files whose keys are older than 24 hours. A file whose date is ahead of the clock is dated to `now`."""
@@ -197,7 +198,7 @@ class _File:
         if k == self.size or self._digest(k) != digest:
             return None
         at, offset, counts, late = self.rows[k].tolist()
-        return min(at, self.newest), Ack(offset, counts & ((1 << _COUNT_BITS) - 1), late, counts >> _COUNT_BITS)
+        return min(at, self.newest), Ack(offset, counts & ((1 << _COUNT_BITS) - 1), late, rejected=counts >> _COUNT_BITS)
 
     def count(self, stream: bytes) -> int:
         return self._place(stream + b"\xff" * _DIGEST) - self._place(stream)

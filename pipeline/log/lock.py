@@ -51,7 +51,7 @@ class DirectoryLock:
             self._fd = -1
 
 
-def patiently(take: Callable[[], _Held], over: Over) -> _Held | None:
+def take_when_free(take: Callable[[], _Held], over: Over) -> _Held | None:
     """Return what `take` gives once `take` no longer raises Locked, or None if it is over before.
 
     Raises: Locked after `PATIENCE_S`; any other error of `take`.

@@ -32,7 +32,7 @@ SEGMENT_BYTES = 64 << 20
 CHUNK = 256 << 10
 SUFFIX = ".frames"
 LINK = 1 << 31
-"""This frame flag says that the frame covers no positions, and that its payload is a `Link`."""
+"""This frame flag says that the frame covers no positions, and that its payload is a `SegmentLink`."""
 _NAME = re.compile(r"(\d{20})\.frames")
 _OPENING_BYTES = 512
 """This many bytes of a segment are more than a link takes."""
@@ -98,7 +98,7 @@ def unpack_header(data: bytes | memoryview, segment: int, byte: int) -> Frame | 
     return Frame(segment, byte, length, first, after, rows, flags, crc)
 
 
-class Link(msgspec.Struct, frozen=True):
+class SegmentLink(msgspec.Struct, frozen=True):
     """Names the segment before: its first position, bytes, the digest of its first header, that of all its headers, and its last payload's checksum.
 
     A header holds its payload's checksum, so the digest of the headers stands for the whole segment.
@@ -113,7 +113,7 @@ class Link(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Tail:
-    """Summarizes a segment's sound frames: their bytes, the position after them, the last payload's checksum, and the digests of a `Link`."""
+    """Summarizes a segment's sound frames: their bytes, the position after them, the last payload's checksum, and the digests of a `SegmentLink`."""
 
     segment: int
     position: int
@@ -131,9 +131,9 @@ class Tail:
         if not frame.flags & LINK:
             self.crc, self.flags = frame.crc, frame.flags
 
-    def link(self) -> Link:
+    def link(self) -> SegmentLink:
         """Return the link by which the next segment names this one."""
-        return Link(self.segment, self.size, self.opening, self._digest.hexdigest(), self.crc)
+        return SegmentLink(self.segment, self.size, self.opening, self._digest.hexdigest(), self.crc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Opening:
     size: int
     digest: str = ""
     position: int = 0
-    link: Link | None = None
+    link: SegmentLink | None = None
 
 
 def mark_of(crc: int) -> int:
@@ -169,11 +169,11 @@ def read_opening(directory: Path, first: int) -> Opening:
     return Opening(size, digest_of(header), frame.first, _link_in(frame, data[HEADER.size : HEADER.size + frame.length]))
 
 
-def _link_in(frame: Frame, payload: bytes | memoryview) -> Link | None:
+def _link_in(frame: Frame, payload: bytes | memoryview) -> SegmentLink | None:
     if not frame.flags & LINK or zlib.crc32(payload) != frame.crc:
         return None
     with suppress(msgspec.MsgspecError):
-        return msgspec.json.decode(payload, type=Link)
+        return msgspec.json.decode(payload, type=SegmentLink)
     return None
 
 
@@ -201,7 +201,7 @@ def check_chain(directory: Path) -> None:
         raise Corrupt(segment_path(directory, lost.segment), 0, f"the file is missing, which {known[0]} follows")
 
 
-def _check_link(directory: Path, first: int, link: Link, before: int, opening: Opening) -> None:
+def _check_link(directory: Path, first: int, link: SegmentLink, before: int, opening: Opening) -> None:
     if link.segment > before:
         raise Corrupt(segment_path(directory, link.segment), 0, f"the file is missing, which {first} follows")
     if link.segment != before:
@@ -404,7 +404,7 @@ class FrameWriter:
         try:
             self._head_fd = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o644)
             published = self._published()
-            self._before: Link | None = None  # names the segment before one that has no frame yet
+            self._before: SegmentLink | None = None  # names the segment before one that has no frame yet
             self._tail = self._recover(published)
             self._fd = os.open(segment_path(directory, self._tail.segment), os.O_RDWR | os.O_CREAT, 0o644)
             os.truncate(self._fd, self._tail.size)

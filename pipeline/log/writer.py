@@ -1,7 +1,7 @@
 """This module writes the input log: one committer thread gathers what many threads append into one frame and one fsync."""
 
 import logging
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.messages import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StoreFailed, StreamFinished, TooFarAhead
-from pipeline.log.catalog import Catalogue, Stream
+from pipeline.log.catalog import Catalogue, least_end, source_ends
 from pipeline.log.codec import HAS_LATE, HAS_REJECTED, NO_ROWS, Content, Record, decode_records, encode
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog
@@ -23,6 +23,7 @@ from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
 from pipeline.rejected_rows import Rejected
+from pipeline.source_positions import Source, SourceState, judge_source
 
 QUEUED_ROWS = 500_000
 QUEUED_BYTES = 256 << 20
@@ -30,6 +31,8 @@ QUEUED_REQUESTS = 10_000
 FRAME_ROWS = 100_000
 FRAME_BYTES = 64 << 20
 """This much is gathered into one frame; a body by itself may have more."""
+_TRIES, _TRY_S = 30, 1.0
+"""A reader of source positions waits at most so often for a write, in which a position may be taken back."""
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +44,7 @@ class _Request:
     stream: str
     rows: pa.RecordBatch
     key: str | None = None
+    source: Source | None = None
     build: Callable[[int], Entry] | None = None
     arrived: Micros | None = None  # rows without a time of their own were given this one
     size: int = 0
@@ -64,6 +68,7 @@ class LogWriter:
         keep: Callable[[int, int], None] | None = None,
     ) -> None:
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
+        self._opened = clock()
         self._queue: deque[_Request] = deque()
         self._queued_rows = self._queued_bytes = 0
         self._changed = Condition()  # guards the queue, its counts and the two flags
@@ -84,22 +89,25 @@ class LogWriter:
         batch: pa.RecordBatch,
         key: str | None = None,
         *,
+        source: Source | None = None,
         arrived: Micros | None = None,
         rejected: tuple[Rejected, ...] = (),
         timeout: float | None = 0.0,
     ) -> "Future[Ack]":
-        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, Overloaded or LogFailed.
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, Overloaded or LogFailed.
 
         `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
         as it takes), then raises Overloaded. A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
         size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
-        return self._enqueue(_Request(Future(), stream, batch, key, arrived=arrived, size=size, rejected=rejected), timeout)
+        return self._enqueue(_Request(Future(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), timeout)
 
-    def append_events(self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, arrived: Micros | None = None) -> Ack:
+    def append_events(
+        self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, source: Source | None = None, arrived: Micros | None = None
+    ) -> Ack:
         """Append a body by `submit`, waiting for room and for the Ack."""
-        return self.submit(stream, batch, key, arrived=arrived, timeout=None).result()
+        return self.submit(stream, batch, key, source=source, arrived=arrived, timeout=None).result()
 
     def submit_entry(self, build: Callable[[int], Entry], *, timeout: float | None = 0.0) -> "Future[Ack]":
         """Queue the control entry `build(offset)`; its own offset is its Ack's less one.
@@ -114,10 +122,19 @@ class LogWriter:
 
     def pass_time(self, deadlines: Mapping[str, Micros]) -> None:
         """Append a Tick for each silent stream that the clock takes beyond the deadline for which its queries wait. Call this now and then."""
-        now, streams = self._clock(), self.catalogue.streams
+        now, catalogue = self._clock(), self.catalogue
         for name, deadline in deadlines.items():
-            if name in streams and streams[name].advance(now, deadline) is not None:
+            if name in catalogue.streams and catalogue.advance(name, now, deadline, self._opened) is not None:
                 self.append(lambda offset, name=name, deadline=deadline: self._tick(offset, name, deadline))  # type: ignore[misc]
+
+    def read_sources(self, stream: str) -> dict[str, SourceState]:
+        """Return the sources of a stream once their positions are durable, waiting for that. Raises: LogFailed where the log cannot be written."""
+        for _ in range(_TRIES):
+            found = dict(self.catalogue.sources.get(stream, {}))
+            needed = max((state.offset for state in found.values()), default=0)
+            if self._published.wait(needed - 1, _TRY_S) >= needed:
+                return found
+        raise LogFailed(f"the source positions of stream {stream!r} are not durable yet; ask again later")
 
     def heartbeat(self) -> int:
         """Append a Tick of no stream."""
@@ -242,11 +259,12 @@ class LogWriter:
         records: list[Record] = []
         rows: list[pa.RecordBatch] = []
         answers: list[tuple[_Request, Ack]] = []
+        refusals: list[tuple[_Request, Exception]] = []
         for request in requests:
             try:
                 ack, record, batch = self._judge(request, at)
             except Exception as refusal:  # noqa: BLE001  # a builder's own error goes back to who gave the builder
-                request.done.set_exception(refusal)
+                refusals.append((request, refusal))
                 continue
             answers.append((request, ack))
             if record is not None:
@@ -256,6 +274,8 @@ class LogWriter:
                 self._keys.remember(request.stream, request.key, at, ack)
         if records:
             self._write(at, first, records, rows)
+        for request, reason in refusals:  # only now, since one may tell the position that another body of this frame stores
+            request.done.set_exception(reason)
         return answers
 
     def _write(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
@@ -273,7 +293,7 @@ class LogWriter:
             self._save()
 
     def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
-        """Return the request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead."""
+        """Return the request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead, SourceConflict, TooManySources, FormatError."""
         offset = self.catalogue.position
         if request.build is not None:
             entry = request.build(offset)
@@ -284,15 +304,19 @@ class LogWriter:
         known = self._keys.get(request.stream, request.key, at)
         if known is not None:
             return known, None, NO_ROWS
-        stream = self.catalogue.stream(request.stream)
-        record, batch = judge_lateness(stream, request.rows, offset, request.key, at, request.arrived)
+        if request.source is not None:
+            sources = self.catalogue.sources.get(request.stream, {})
+            stored = sources.get(request.source.id)
+            if not judge_source(request.stream, request.source, stored, len(sources), request.rows.num_rows):
+                return Ack(offset if stored is None else stored.offset, duplicate=True), None, NO_ROWS
+        record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
         if request.rejected:
             record = replace(record, rejected=request.rejected)
-        return Ack(offset + 1, batch.num_rows, record.late, len(record.rejected)), record, batch
+        return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
 
     def _tick(self, offset: int, name: str, deadline: Micros) -> Tick:
         stream = self.catalogue.stream(name)
-        reached = stream.advance(self._clock(), deadline)
+        reached = self.catalogue.advance(name, self._clock(), deadline, self._opened)
         return Tick(offset, name, stream.watermark if reached is None else reached)
 
     # ------------------------------------------------------------ state
@@ -352,28 +376,42 @@ class LogWriter:
             _log.warning("the catalog cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
 
 
-def judge_lateness(
-    stream: Stream, rows: pa.RecordBatch, offset: int, key: str | None, at: Micros, arrived: Micros | None = None
-) -> tuple[Record, pa.RecordBatch]:
-    """Return the entry of a body at `offset`. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead."""
+def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened: Micros) -> tuple[Record, pa.RecordBatch]:
+    """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead."""
+    stream, rows = catalogue.stream(request.stream), request.rows
     if stream.finished:
         raise StreamFinished(stream.name)
-    by_clock = arrived is not None and _is_untimed(rows, arrived)
-    if by_clock and (stream.by_clock or not stream.accepted):
+    by_clock = request.arrived is not None and _is_untimed(rows, request.arrived)
+    stream = replace(stream, by_clock=stream.is_clocked(by_clock, rows.num_rows))
+    if stream.by_clock:
         rows = _not_before(rows, stream.watermark)
     ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)
-    latest, late = stream.latest, 0
+    last, late = None, 0
     if len(ends):
         last = int(ends.max())
         if stream.max_ahead is not None and last > at + stream.max_ahead:
             raise TooFarAhead(stream.name, int((ends > at + stream.max_ahead).argmax()), last, at + stream.max_ahead)
-        latest = last if latest is None else max(latest, last)
         if stream.watermark is not None and int(ends.min()) < stream.watermark:
             missed = ends < stream.watermark
             late = int(np.count_nonzero(missed))
             rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
-    entry = Events(offset, stream.name, rows.num_rows, stream.after(latest), key)
-    return Record(entry, late, stream.watermark if late else None, latest, by_clock), rows
+    latest, sources = _later(stream.latest, last), catalogue.sources.get(stream.name, {})
+    source, source_latest = request.source, None
+    if source is not None and source.position is not None:
+        source_latest = _later(sources[source.id].latest if source.id in sources else None, last)
+        fed = SourceState(source.position, catalogue.position + 1, at, source_latest)
+        known = source_ends(stream, ChainMap({source.id: fed}, sources), at, opened)
+    else:
+        known = source_ends(stream, sources, at, opened)
+    watermark = stream.after(least_end(known) if known else latest)
+    stored = None if source is None else (source.id, source.position)
+    entry = Events(catalogue.position, stream.name, rows.num_rows, watermark, request.key, stored)
+    return Record(entry, late, stream.watermark if late else None, latest, by_clock, source_latest), rows
+
+
+def _later(known: Micros | None, last: Micros | None) -> Micros | None:
+    """Return the later of two ends, either of which may not be there yet."""
+    return last if known is None else known if last is None else max(known, last)
 
 
 def _is_untimed(rows: pa.RecordBatch, arrived: Micros) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from pipeline.errors import FormatError
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.mapping.columns import RowFault, Table, column_of_cells
 from pipeline.mapping.mapping import Mapping
 
@@ -21,7 +21,7 @@ _SHOWN = 20
 _CELL_BYTES = 16
 
 
-def read_csv(body: bytes, mapping: Mapping, budget: Budget) -> Table:
+def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
     """Return the rows of a body. A row of too few or too many cells is a fault. Raises: FormatError where there is no table of these columns."""
     if len(body) > _LONGEST:
         raise FormatError("csv", f"the body has more than {_LONGEST} bytes; send it in parts")

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Raw
 
 from pipeline.errors import FormatError, InvalidMapping
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.mapping.columns import Column, RowFault, Table, column_of_tokens
 from pipeline.mapping.mapping import Mapping, steps_of
 
@@ -87,7 +87,7 @@ def _struct_of(tree: dict[str, Any]) -> Any:
     return msgspec.defstruct("Row", members, gc=False)
 
 
-def read_json(body: bytes, mapping: Mapping, budget: Budget) -> Table:
+def read_json(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
     """Return the rows of a body. Raises: FormatError where there are none to tell apart."""
     fields = mapping.fields
     budget.spend(_CELL_BYTES * (len(fields) + 1) * (body.count(b"{") + body.count(b",") // 8 + body.count(b"\n")))

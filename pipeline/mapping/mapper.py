@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from epsparql.terms import RDF
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import ROW_BYTES, Budget
+from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.fast_path import batch_of_columns, odd_terms
-from pipeline.formats.batches.ntriples import OBJECTS, PREDICATES, SUBJECTS, Terms
+from pipeline.formats.batches.ntriples import OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
 from pipeline.mapping.columns import ABSENT, Column, Indices, RowFault, Table, TermColumn, combine
 from pipeline.mapping.csv_reader import read_csv
 from pipeline.mapping.json_reader import read_json
@@ -48,14 +48,14 @@ class MappedBody:
 
 def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval) -> MappedBody:
     """Map a body of `CSV` or `JSON`; `default` is the time where the mapping names none. Raises: FormatError where it has no rows to tell apart."""
-    budget = Budget(len(body))
+    budget = ExpansionBudget(len(body))
     table = (read_csv if media_type == CSV else read_json)(body, mapping, budget)
     null = _CSV_NULL if media_type == CSV else ()
     return map_table(table, mapping, budget, Labels(body, default if mapping.time is None else None), (default, null))
 
 
 def map_table(
-    table: Table, mapping: Mapping, budget: Budget, labels: Labels, defaults: tuple[Interval | NDArray[np.int64], tuple[str, ...]]
+    table: Table, mapping: Mapping, budget: ExpansionBudget, labels: Labels, defaults: tuple[Interval | NDArray[np.int64], tuple[str, ...]]
 ) -> MappedBody:
     """Map rows that were read. `defaults` are the time of rows, or of each document, and the texts that are absent values."""
     time, null = defaults
@@ -98,7 +98,7 @@ Triple = tuple[Property | None, TermColumn, TermColumn]
 class _Run:
     """Maps the rows of one table. `faults` has the first fault of each row, by its number in the table."""
 
-    def __init__(self, table: Table, mapping: Mapping, budget: Budget, null: tuple[str, ...]) -> None:
+    def __init__(self, table: Table, mapping: Mapping, budget: ExpansionBudget, null: tuple[str, ...]) -> None:
         self.table, self.mapping, self.budget = table, mapping, budget
         self.null = mapping.null if mapping.null is not None else null
         self.faults: dict[int, RowFault] = {}
@@ -180,7 +180,7 @@ class _Run:
         terms, faults = literal_terms(column, each.datatype, each.lang, by_json_ld=self.mapping.by_json_ld)
         return _checked(column.indices, terms, faults, OBJECTS)
 
-    def iris(self, template: Template, kinds: Terms, null: tuple[str, ...] | None = None) -> TermColumn:
+    def iris(self, template: Template, kinds: CanonicalTerms, null: tuple[str, ...] | None = None) -> TermColumn:
         """Return the IRIs of a template, once for each combination of its fields' texts."""
         if not template.fields:
             return self._constant(f"<{template.parts[0]}>")
@@ -217,7 +217,7 @@ class _Run:
         self.budget.spend(int(texts.nbytes))
         return texts
 
-    def _references(self, column: Column, kinds: Terms) -> TermColumn:
+    def _references(self, column: Column, kinds: CanonicalTerms) -> TermColumn:
         """Return the IRIs that a field's texts name as they are: prefixed, relative to the base, or whole."""
         faults, terms = find_unusable(column), []
         for k, text in enumerate(column.texts.to_pylist()):
@@ -267,7 +267,7 @@ def _join_terms(columns: Sequence[TermColumn], kept: NDArray[np.bool_] | None) -
     return pa.DictionaryArray.from_arrays(pa.array(flat), pa.concat_arrays([column.terms for column in columns]), safe=False)
 
 
-def _checked(indices: Indices, terms: pa.Array, faults: dict[int, str], kinds: Terms) -> TermColumn:
+def _checked(indices: Indices, terms: pa.Array, faults: dict[int, str], kinds: CanonicalTerms) -> TermColumn:
     """Return the terms in canonical form; those that are none become faults."""
     odd = odd_terms(terms, kinds.kinds)
     if len(odd):

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, parse_body, parse_frame
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.short_terms import ShortTerms
@@ -19,6 +19,7 @@ from pipeline.mapping.mapper import CSV, JSON, MappedBody, map_body, map_table, 
 from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.mapping.templates import Namespaces
 from pipeline.rejected_rows import DEAD_LETTER, REJECT
+from pipeline.source_positions import Source, parse_source
 
 MAPPED_TYPES = (JSON, CSV, CLOUD_EVENT, CLOUD_EVENTS)
 """Bodies of these types go through the stream's mapping."""
@@ -52,10 +53,11 @@ class BodySettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamBody:
-    """Holds a body's occurrences, its rejected rows, and the idempotency key that it brings along."""
+    """Holds a body's occurrences and rejected rows, and the idempotency key and source that it brings along."""
 
     mapped: MappedBody
     key: str | None = None
+    source: Source | None = None
 
 
 def read_body(
@@ -87,7 +89,7 @@ def read_body(
 
 
 def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise: Interval) -> StreamBody:
-    mapping, budget = settings.compiled(kind), Budget(len(body))
+    mapping, budget = settings.compiled(kind), ExpansionBudget(len(body))
     events = read_cloud_events(body, kind)
     if events.times is not None:
         mapping = replace(mapping, time=None)
@@ -108,14 +110,15 @@ class _FrameHead(msgspec.Struct, forbid_unknown_fields=True):
 
     format: Literal["csv", "json"]
     id: str | UnsetType = UNSET
+    source: Raw | UnsetType = UNSET
 
 
 def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: bool) -> StreamBody:
     """Return what a WebSocket frame brings. A first line such as `{"format":"csv"}` says that the rest goes through the mapping. Raises: FormatError."""
     first, _, rest = body.partition(b"\n") if not binary else (b"", b"", b"")
     if b'"format"' not in first:
-        batch, key = parse_frame(body, arrived=arrived, binary=binary, short=settings.short)
-        return StreamBody(MappedBody(batch, (), batch.num_rows), key)
+        batch, key, source = parse_frame(body, arrived=arrived, binary=binary, short=settings.short)
+        return StreamBody(MappedBody(batch, (), batch.num_rows), key, source)
     try:
         head = msgspec.json.decode(first, type=_FrameHead)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
@@ -123,7 +126,8 @@ def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: 
     key = None if head.id is UNSET else head.id
     if key is not None and len(key) > LONGEST_KEY:
         raise FormatError("field", f"the id has more than {LONGEST_KEY} characters; it is remembered for a day", 1, 1)
-    return replace(read_body(rest, _FORMATS[head.format], settings, default=None, arrived=arrived), key=key)
+    source = None if isinstance(head.source, UnsetType) else parse_source(bytes(head.source))
+    return replace(read_body(rest, _FORMATS[head.format], settings, default=None, arrived=arrived), key=key, source=source)
 
 
 __all__ = ["MAPPED_TYPES", "NDJSON", "BodySettings", "StreamBody", "read_body", "read_frame"]

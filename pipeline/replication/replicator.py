@@ -125,7 +125,7 @@ class Replicator:
 
         A store that does not answer is waited for. Raises: StoreFailed, StoreTaken.
         """
-        self._patiently(lambda: self.log.push(segment, size, self._append), "an entry of the log")
+        self._retry_until_deadline(lambda: self.log.push(segment, size, self._append), "an entry of the log")
 
     def write_files(self, paths: Sequence[Path]) -> None:
         """Bring small files to the store as they are here, or remove them there; otherwise as `write_log`.
@@ -139,9 +139,9 @@ class Replicator:
                     self._bring_state(str(path.relative_to(self._data)))
                 self._commit()
 
-        self._patiently(bring, "what was set up")
+        self._retry_until_deadline(bring, "what was set up")
 
-    def _patiently(self, work: Callable[[], None], what: str) -> None:
+    def _retry_until_deadline(self, work: Callable[[], None], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

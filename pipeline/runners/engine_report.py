@@ -16,7 +16,7 @@ from engine.deadlines import find_deadlines
 from engine.engine import Engine
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
-from engine.runtime.introspection import Operator, Side, SideName
+from engine.runtime.introspection import OperatorState, Side, SideName
 from engine.state_size import Own, Usage
 from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
@@ -31,12 +31,12 @@ class Standing:
     """Represents a running query's state: how much there is, and at which operators; and what the query reads of the background."""
 
     usage: Usage
-    operators: tuple[Operator, ...]
+    operators: tuple[OperatorState, ...]
     reads: tuple[Read, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EngineReport:
     """Reports the running queries by their registrations, and what serves all of them, as of a log position.
 
     `limited` says why OWL 2 RL is not applied, though it is the regime ("": it is applied). `deadlines` are the instants for which queries wait, by
@@ -74,37 +74,37 @@ class Reporter:
         self._after = ended + _SHARE * (ended - began)
 
 
-def report_of(engine: Engine) -> Report:
+def report_of(engine: Engine) -> EngineReport:
     each = reversed(tuple(engine.engines()))  # engines beside it come first: they have copies of its rules
     queries = {
         registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
     }
     limited = "" if engine.known.overflow is None else str(engine.known.overflow)
-    return Report(engine.position, engine.own, queries, limited, find_deadlines(engine))
+    return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine))
 
 
-def read_report(data_dir: Path | str) -> Report | None:
+def read_report(data_dir: Path | str) -> EngineReport | None:
     """Return the last report of all buckets together; None before each has reported, and after another version."""
     reports = [_read(data_dir, name_of(bucket, buckets)) for buckets in [recorded(data_dir) or 1] for bucket in range(buckets)]
     told = [report for report in reports if report is not None]
     return _together(told) if len(told) == len(reports) else None
 
 
-def _read(data_dir: Path | str, name: str) -> Report | None:
+def _read(data_dir: Path | str, name: str) -> EngineReport | None:
     note = read_note(note_path(data_dir, name))
     with suppress(msgspec.DecodeError):
-        return None if note is None else msgspec.json.decode(note, type=Report)
+        return None if note is None else msgspec.json.decode(note, type=EngineReport)
     return None
 
 
-def _together(reports: Sequence[Report]) -> Report:
+def _together(reports: Sequence[EngineReport]) -> EngineReport:
     if len(reports) == 1:
         return reports[0]
     own = Own(*(sum(values) for values in zip(*(astuple(report.own) for report in reports), strict=True)))
     registered = sorted({number for report in reports for number in report.queries})
     queries = {number: _standing([report.queries[number] for report in reports if number in report.queries]) for number in registered}
     limited = max(report.limited for report in reports)
-    return Report(min(report.position for report in reports), own, queries, limited, _earliest([report.deadlines for report in reports]))
+    return EngineReport(min(report.position for report in reports), own, queries, limited, _earliest([report.deadlines for report in reports]))
 
 
 def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:
@@ -147,7 +147,7 @@ class DeadlineReader:
 
 def _standing(parts: Sequence[Standing]) -> Standing:
     usage = Usage(sum(part.usage.goals for part in parts), sum(part.usage.state_bytes for part in parts))
-    operators: dict[tuple[str, tuple[str, ...], int], list[Operator]] = {}
+    operators: dict[tuple[str, tuple[str, ...], int], list[OperatorState]] = {}
     for part in parts:
         met = Counter[tuple[str, tuple[str, ...]]]()
         for each in part.operators:
@@ -156,7 +156,7 @@ def _standing(parts: Sequence[Standing]) -> Standing:
     return Standing(usage, tuple(map(_operator, operators.values())), parts[0].reads)
 
 
-def _operator(parts: Sequence[Operator]) -> Operator:
+def _operator(parts: Sequence[OperatorState]) -> OperatorState:
     sides: dict[SideName, list[Side]] = {}
     for part in parts:
         for side in part.sides:
@@ -165,4 +165,4 @@ def _operator(parts: Sequence[Operator]) -> Operator:
         Side(name, sum(side.goals for side in found), min((side.oldest for side in found if side.oldest is not None), default=None))
         for name, found in sides.items()
     )
-    return Operator(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts))
+    return OperatorState(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts))

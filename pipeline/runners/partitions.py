@@ -18,7 +18,7 @@ from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.advance import Advance
 from pipeline.runners.engine_host import MAX_ROWS, EngineHost
 from pipeline.runners.merge import Merger
-from pipeline.runners.prefetch import Course
+from pipeline.runners.prefetch import Prefetch
 from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionReader
 
@@ -60,8 +60,8 @@ class Buckets:
         self._hosts = [
             EngineHost(data_dir, PartitionShare(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)
         ]
-        self._courses = [Course(host, _UNMERGED) for host in self._hosts]
-        self._merging = Course(Merging(self._courses, Merger(ended)), PIECES)
+        self._courses = [Prefetch(host, _UNMERGED) for host in self._hosts]
+        self._merging = Prefetch(Merging(self._courses, Merger(ended)), PIECES)
         self._sent: tuple[int, int, int, Spill | None] | None = None
         """The engines were sent through this range unasked, by pieces of this many rows."""
 
@@ -129,7 +129,7 @@ class Buckets:
 class Merging:
     """Puts in order what the engines bring."""
 
-    def __init__(self, courses: Sequence[Course], merger: Merger) -> None:
+    def __init__(self, courses: Sequence[Prefetch], merger: Merger) -> None:
         self._courses, self._merger = courses, merger
 
     def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:

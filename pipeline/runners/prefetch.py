@@ -14,7 +14,7 @@ PIECE_BYTES = 32 << 20
 """Beyond this many bytes of solutions no further piece waits."""
 
 
-class Brings(Protocol):
+class RangeReader(Protocol):
     """Goes through a range of the log and brings its pieces."""
 
     def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
@@ -24,10 +24,10 @@ class Halted(Exception):
     """There is nothing to take, and there will be nothing."""
 
 
-class Course:
+class Prefetch:
     """Goes through range after range, as they are asked for."""
 
-    def __init__(self, host: Brings, pieces: int) -> None:
+    def __init__(self, host: RangeReader, pieces: int) -> None:
         """Start the thread; at most `pieces` pieces wait to be taken."""
         self._host, self._most = host, pieces
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bucket")

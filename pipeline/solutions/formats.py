@@ -16,7 +16,7 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.rdf.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
 from pipeline.solutions.json_encoder import bindings, heads, ndjson
 from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
-from pipeline.solutions.solution_log import Solution, listed
+from pipeline.solutions.solution_log import StoredSolution, listed
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
 """An ASK's solution that is true has this value."""
@@ -24,7 +24,7 @@ _DATE_TIME = ox.NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
 _TIMELY = 1 << 16
 
 
-def _boolean(solution: Solution) -> str:
+def _boolean(solution: StoredSolution) -> str:
     return "true" if solution.values[0] == TRUE else "false"
 
 
@@ -55,7 +55,7 @@ def _plain(term: str) -> str:
             return lexical
 
 
-def csv(solutions: Iterable[Solution], variables: Sequence[str]) -> str:
+def csv(solutions: Iterable[StoredSolution], variables: Sequence[str]) -> str:
     """Write text/csv as SPARQL has it, with the columns id, start and end before the variables."""
     out = io.StringIO()
     writer = csv_module.writer(out)
@@ -66,7 +66,7 @@ def csv(solutions: Iterable[Solution], variables: Sequence[str]) -> str:
     return out.getvalue()
 
 
-def csv_verdict(solutions: Iterable[Solution]) -> str:
+def csv_verdict(solutions: Iterable[StoredSolution]) -> str:
     """Write text/csv of an ASK: id, start, end, boolean."""
     out = io.StringIO()
     writer = csv_module.writer(out)
@@ -76,7 +76,7 @@ def csv_verdict(solutions: Iterable[Solution]) -> str:
     return out.getvalue()
 
 
-def csv_constructed(solutions: Iterable[Solution]) -> str:
+def csv_constructed(solutions: Iterable[StoredSolution]) -> str:
     """Write the triples of CONSTRUCT and DESCRIBE solutions, one per row: id, start, end, subject, predicate, object."""
     out = io.StringIO()
     writer = csv_module.writer(out)
@@ -88,13 +88,13 @@ def csv_constructed(solutions: Iterable[Solution]) -> str:
     return out.getvalue()
 
 
-def turtle(solutions: Iterable[Solution]) -> str:
+def turtle(solutions: Iterable[StoredSolution]) -> str:
     """Write only the triples of CONSTRUCT and DESCRIBE solutions, duplicates removed."""
     triples = dict.fromkeys(triple for solution in solutions for triple in _triples(solution))
     return _text(triples, ox.RdfFormat.TURTLE)
 
 
-def n_triples(solutions: Iterable[Solution]) -> str:
+def n_triples(solutions: Iterable[StoredSolution]) -> str:
     """Write the triples as `turtle` does, in N-Triples."""
     statements = dict.fromkeys(statement for solution in solutions for statement in _statements(solution))
     return "".join(f"{statement}\n" for statement in statements)
@@ -103,7 +103,7 @@ def n_triples(solutions: Iterable[Solution]) -> str:
 _QUADS = {"n-quads": ox.RdfFormat.N_QUADS, "trig": ox.RdfFormat.TRIG, "ld+json": ox.RdfFormat.JSON_LD}
 
 
-def quads(solutions: Iterable[Solution], fmt: str) -> str:
+def quads(solutions: Iterable[StoredSolution], fmt: str) -> str:
     """Write n-quads, trig or ld+json (`fmt`): per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
 
     An instant is given as prov:generatedAtTime, an interval as startsAtTime and endsAtTime, so the text can be fed back as events. A
@@ -124,15 +124,15 @@ def _text(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -
     return written.decode()
 
 
-def _statements(solution: Solution) -> list[str]:
+def _statements(solution: StoredSolution) -> list[str]:
     return [statement for statement in solution.values if statement is not None]
 
 
-def _n_triples(solution: Solution) -> str:
+def _n_triples(solution: StoredSolution) -> str:
     return "\n".join(_statements(solution))
 
 
-def _triples(solution: Solution) -> list[ox.Triple]:
+def _triples(solution: StoredSolution) -> list[ox.Triple]:
     parsed = ox.parse(_n_triples(solution), ox.RdfFormat.N_TRIPLES)
     return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
 

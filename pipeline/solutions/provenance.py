@@ -14,9 +14,9 @@ import pyarrow as pa
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.expressions.literals import parse_term
 from engine.messages import Entail, Events, Facts, Micros
-from engine.provenance import Budget, Members, Occurrence, Proof, Step, Target, TooMuch, Used, World, justified
+from engine.provenance import Members, Occurrence, Proof, Step, StepBudget, Target, TooMuch, Used, World, justified
 from engine.provenance.justify import looks_back, windows_of
-from engine.rewrite import SIMPLIFICATIONS, rewritten
+from engine.rewrite import SIMPLIFICATIONS, rewrite_query
 from engine.triples.quads import GraphName, triples_of
 from epsparql import algebra as a
 from epsparql import parse
@@ -25,7 +25,7 @@ from pipeline.log.catalog import Registration
 from pipeline.log.codec import Content, decode, decode_records
 from pipeline.log.segments import FrameReader, oldest
 from pipeline.solutions.solution_ids import key_of
-from pipeline.solutions.solution_log import Solution, SolutionReader, listed, solution_id
+from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed, solution_id
 
 MOST_ROWS = 5_000_000
 """At most this many rows of the log are looked through for one answer."""
@@ -40,7 +40,7 @@ class Justification:
     """Holds a solution with the proof that it rests on, and, by their ids, the solutions of rules in that proof."""
 
     registration: Registration
-    solution: Solution
+    solution: StoredSolution
     proof: Proof
     rules: "Mapping[tuple[str, str], Justification]"
 
@@ -53,11 +53,11 @@ class Justifier:
     solutions: SolutionReader
     queries: Sequence[Registration]
     most_rows: int = MOST_ROWS
-    budget: Budget = field(default_factory=lambda: Budget(MOST_STEPS))
+    budget: StepBudget = field(default_factory=lambda: StepBudget(MOST_STEPS))
     _parsed: dict[int, a.Query] = field(default_factory=dict)
     _found: dict[tuple[str, str], Justification] = field(default_factory=dict)
 
-    def why(self, registration: Registration, solution: Solution) -> Justification:
+    def why(self, registration: Registration, solution: StoredSolution) -> Justification:
         """Return the justification of a solution. Raises: TooMuchWork, NotFoundAgain, Gone."""
         try:
             return self._whole(registration, solution)
@@ -66,7 +66,7 @@ class Justifier:
                 f"more than {self.most_rows} rows of the log or {MOST_STEPS} steps would be needed; limit the query with WITHIN or a WINDOW, or use a query that reads less"
             ) from None
 
-    def _whole(self, registration: Registration, solution: Solution) -> Justification:
+    def _whole(self, registration: Registration, solution: StoredSolution) -> Justification:
         involved = self._involved(registration)
         lo = None if any(looks_back(self._query(each)) for each in involved) else solution.start
         past = self._past(involved, lo, solution.end, solution.entry)
@@ -75,7 +75,7 @@ class Justifier:
             derived += self._derived(registration, lo, solution.end)
         return self._justified(registration, solution, _Log(past.occurrences + derived, past.known), frozenset())
 
-    def _justified(self, registration: Registration, solution: Solution, log: "_Log", above: frozenset[tuple[str, str]]) -> Justification:
+    def _justified(self, registration: Registration, solution: StoredSolution, log: "_Log", above: frozenset[tuple[str, str]]) -> Justification:
         me, query = (registration.name, solution.id), self._query(registration)
         if me in self._found:
             return self._found[me]
@@ -87,7 +87,7 @@ class Justifier:
         triples = tuple(triples_of("\n".join(text or "" for text in solution.values))) if isinstance(query, a.Construct | a.Describe) else ()
         target = Target(solution.values, triples, solution.start, solution.end)
         world = World(seen, log.known.premises, log.known, windows_of(query, solution.end), self.budget)
-        proof = justified(rewritten(query, registration.default_graph, without=SIMPLIFICATIONS), target, world)
+        proof = justified(rewrite_query(query, registration.default_graph, without=SIMPLIFICATIONS), target, world)
         if proof is None:
             raise NotFoundAgain(
                 f"the solution {solution.id} of {registration.name!r} cannot be derived again: a rule that it depends on was dropped or "
@@ -197,7 +197,7 @@ class _Log:
     known: FactIndex
 
 
-def find(solutions: SolutionReader, registered: int, identifier: str) -> Solution | None:
+def find(solutions: SolutionReader, registered: int, identifier: str) -> StoredSolution | None:
     """Return a registration's solution by its id, or None. Raises: ValueError for a text that is no id."""
     end, ordinal = key_of(identifier)
     before = solution_id(end, ordinal - 1) if ordinal else solution_id(end - 1, _LAST) if end > -(2**63) else None

@@ -15,7 +15,7 @@ import msgspec
 from engine.messages import StateChange
 from pipeline.errors import Corrupt, Gone
 from pipeline.log.segments import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
-from pipeline.solutions.solution_ids import Key, Run, Summary, decode_summary, solution_id
+from pipeline.solutions.solution_ids import FrameSummary, Key, SolutionRun, decode_summary, solution_id
 
 
 def _longs() -> "array[int]":
@@ -23,7 +23,7 @@ def _longs() -> "array[int]":
 
 
 @dataclass(slots=True)
-class Places:
+class FrameIndex:
     """Lists one registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end.
 
     `gone` solutions, up to the key `before`, stood in frames that are no longer kept.
@@ -50,7 +50,7 @@ class Places:
         at = bisect_left(self.counts, rank) - 1
         return (None, 0) if at < 0 else ((self.ends[at], self.ordinals[at]), self.counts[at])
 
-    def add(self, run: Run, segment: int, byte: int) -> None:
+    def add(self, run: SolutionRun, segment: int, byte: int) -> None:
         self.counts.append(self.count + run.count)
         self.ends.append(run.end)
         self.ordinals.append(run.ordinal)
@@ -76,14 +76,14 @@ class Places:
                 del column[:stop]
 
 
-_Noted = list[tuple[int, Summary]]
+_Noted = list[tuple[int, FrameSummary]]
 
 
 @dataclass(slots=True)
 class Index:
     """Follows the frames of a directory. A segment that is full is noted in a file beside it, so that the next start need not read it."""
 
-    places: dict[int, Places] = field(default_factory=dict)
+    places: dict[int, FrameIndex] = field(default_factory=dict)
     changes: list[StateChange] = field(default_factory=list)
     position: int = 0
     _recalled: bool = False
@@ -98,7 +98,7 @@ class Index:
             self._recalled = True
         for frame in frames.frames(self.position, head):
             self._turn(frames.directory, frame)
-            summary = decode_summary(frames.payload(frame)) if frame.length else Summary()
+            summary = decode_summary(frames.payload(frame)) if frame.length else FrameSummary()
             if frame.length:
                 self._noted.append((frame.byte, summary))
             self._add(frame.segment, frame.byte, summary)
@@ -114,9 +114,9 @@ class Index:
         tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
         write_base(directory, Base(segment, tallies, [change for change in self.changes if change.entry < segment]))
 
-    def _add(self, segment: int, byte: int, summary: Summary) -> None:
+    def _add(self, segment: int, byte: int, summary: FrameSummary) -> None:
         for run in summary.runs:
-            self.places.setdefault(run.registered, Places()).add(run, segment, byte)
+            self.places.setdefault(run.registered, FrameIndex()).add(run, segment, byte)
         self.changes += summary.changes
 
     def _turn(self, directory: Path, frame: Frame) -> None:
@@ -132,7 +132,7 @@ class Index:
         if base is not None:
             self.position = base.position
             self.changes += base.changes
-            self.places |= {registered: Places(gone=gone, before=(end, ordinal)) for registered, gone, end, ordinal in base.tallies}
+            self.places |= {registered: FrameIndex(gone=gone, before=(end, ordinal)) for registered, gone, end, ordinal in base.tallies}
         known = [first for first in segments(directory) if self.position <= first <= head.segment] if directory.exists() else []
         for first, following in pairwise(known):
             noted = _read_notes(directory, first)

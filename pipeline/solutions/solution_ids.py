@@ -26,12 +26,12 @@ def solution_id(end: Micros, ordinal: int) -> str:
 def key_of(identifier: str) -> Key:
     """Return the key of an id. Raises: ValueError for a text that is no id."""
     if not _ID.fullmatch(identifier):
-        raise ValueError(f"{identifier[:40]!r} is no solution id such as {solution_id(0, 0)}")
+        raise ValueError(f"{identifier[:40]!r} is not a solution id such as {solution_id(0, 0)}")
     return int(identifier[:16], 16) - 2**63, int(identifier[17:], 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SolutionRun:
     """Summarizes a registration's solutions in one frame: how many, and the key of the last."""
 
     registered: int
@@ -41,14 +41,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FrameSummary:
     """Holds what a frame tells without its rows."""
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[SolutionRun, ...] = ()
     changes: tuple[StateChange, ...] = ()
 
 
-def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last: dict[int, Key]) -> tuple[npt.NDArray[np.int64], list[Run]]:
+def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last: dict[int, Key]) -> tuple[npt.NDArray[np.int64], list[SolutionRun]]:
     """Return ordinals of solutions in order of emission, and the runs.
 
     `last` has each registration's last key so far. Raises: OutOfOrder where ends fall.
@@ -72,22 +72,22 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
         if known is not None and end == known[0]:
             same = begin + int(np.searchsorted(by_end[begin:stop], end, side="right"))
             ordinals[begin:same] += known[1] + 1
-        runs.append(Run(query, stop - begin, int(by_end[stop - 1]), int(ordinals[stop - 1])))
+        runs.append(SolutionRun(query, stop - begin, int(by_end[stop - 1]), int(ordinals[stop - 1])))
     given = np.empty(n, np.int64)
     given[order] = ordinals
     return given, runs
 
 
-def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: Summary) -> Sequence[Part]:
+def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: FrameSummary) -> Sequence[Part]:
     """Return the parts of a payload, of which those that are columns are not copied."""
     plain = ([astuple(run) for run in summary.runs], [astuple(change) for change in summary.changes])
     schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
     return parts_of(pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema))
 
 
-def decode_summary(payload: memoryview) -> Summary:
+def decode_summary(payload: memoryview) -> FrameSummary:
     runs, changes = msgspec.json.decode(pa.ipc.open_stream(pa.py_buffer(payload)).schema.metadata[b"summary"])
-    return Summary(tuple(Run(*run) for run in runs), tuple(StateChange(*change) for change in changes))
+    return FrameSummary(tuple(SolutionRun(*run) for run in runs), tuple(StateChange(*change) for change in changes))
 
 
 def decode_solutions(payload: memoryview) -> pa.RecordBatch:
@@ -95,5 +95,5 @@ def decode_solutions(payload: memoryview) -> pa.RecordBatch:
     return pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
 
 
-def last_keys(runs: Sequence[Run]) -> dict[int, Key]:
+def last_keys(runs: Sequence[SolutionRun]) -> dict[int, Key]:
     return {run.registered: (run.end, run.ordinal) for run in runs}

@@ -20,8 +20,8 @@ from engine.messages import Micros, StateChange, int64s
 from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter
-from pipeline.solutions.query_index import Index, Places, read_base
-from pipeline.solutions.solution_ids import STORED, Key, Summary, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
+from pipeline.solutions.query_index import FrameIndex, Index, read_base
+from pipeline.solutions.solution_ids import STORED, FrameSummary, Key, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
 
 NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
 _POLL_S = 0.002
@@ -30,7 +30,7 @@ _FEW_FRAMES, _SMALL_FRAME = 4, 32 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class StoredSolution:
     """Represents a solution. `values` of a SELECT has a term (N-Triples text) per projected variable, None if unbound.
 
     Of a CONSTRUCT or DESCRIBE it has N-Triples statements, of an ASK a boolean.
@@ -85,7 +85,7 @@ class SolutionWriter:
             raise OutOfOrder(f"solutions of [{lo}, {hi}) cannot follow position {self.position}")
         registered, ends = (int64s(solutions.column(name)) if solutions.num_rows else np.empty(0, np.int64) for name in ("registered", "end"))
         ordinals, runs = assign(registered, ends, self._last)
-        summary = Summary(tuple(runs), tuple(changes))
+        summary = FrameSummary(tuple(runs), tuple(changes))
         payload = encode_solutions(solutions, ordinals, summary) if runs or changes else ()
         self._frames.append(payload, lo, hi, len(ordinals), self._marks.mark_before(hi))
         self._frames.publish()
@@ -260,9 +260,9 @@ class SolutionReader:
             self._frames.close()
             self._stored.close()
 
-    def _places(self, registered: int) -> Places:
+    def _places(self, registered: int) -> FrameIndex:
         self._index.follow(self._frames)
-        return self._index.places.get(registered) or Places()
+        return self._index.places.get(registered) or FrameIndex()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
         """Return the solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
@@ -289,14 +289,14 @@ def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: in
     return batch.take(pa.array(rows))
 
 
-def listed(batch: pa.RecordBatch) -> list[Solution]:
+def listed(batch: pa.RecordBatch) -> list[StoredSolution]:
     """Return a stored batch as objects."""
     start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     query, registered, entry, values, ordinal = (batch.column(name).to_pylist() for name in ("query", "registered", "entry", "values", "ordinal"))
     return [
-        Solution(solution_id(last, count), name, by, at, first, last, tuple(terms))
+        StoredSolution(solution_id(last, count), name, by, at, first, last, tuple(terms))
         for name, by, at, first, last, terms, count in zip(query, registered, entry, start, end, values, ordinal, strict=True)
     ]
 
 
-__all__ = ["Solution", "SolutionReader", "SolutionWriter", "Tally", "listed", "solution_id"]
+__all__ = ["SolutionReader", "SolutionWriter", "StoredSolution", "Tally", "listed", "solution_id"]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.dataframes.api import solve
-    from pipeline.spark.job import main, run_to_end, start_job, warm
+    from pipeline.spark.job import cache_jvm_classes, main, run_to_end, start_job
     from pipeline.spark.sink import SolutionSink
     from pipeline.spark.source import SolutionSource, solutions_frame
     from pipeline.spark.spark_session import session
 
-__all__ = ["SolutionSink", "SolutionSource", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job", "warm"]
+__all__ = ["SolutionSink", "SolutionSource", "cache_jvm_classes", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job"]
 
 _HOMES = {
     "SolutionSink": "sink",
@@ -23,7 +23,7 @@ _HOMES = {
     "session": "spark_session",
     "solutions_frame": "source",
     "start_job": "job",
-    "warm": "job",
+    "cache_jvm_classes": "job",
 }
 
 

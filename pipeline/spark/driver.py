@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from pipeline.log.lock import patiently
+from pipeline.log.lock import take_when_free
 from pipeline.spark.jvm import clear
 from pipeline.spark.spark_conf import SPARK_CONF, chosen_settings
 from pipeline.spark.spark_session import STOP_PATIENCE_S, session
@@ -67,7 +67,7 @@ def working(job: Job, spark: SparkSession, scratch: Path) -> Iterator[Callable[[
             thread.join()
 
 
-class Runner:
+class SparkDriver:
     """Runs a job in a process of its own, which lives as long as its standard input."""
 
     def __init__(self, data: Path, master: str, job: Job) -> None:
@@ -80,7 +80,7 @@ class Runner:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked)
         threading.Thread(target=self._watch_parent, daemon=True).start()
-        lock = patiently(self._job.lock, self._over)
+        lock = take_when_free(self._job.lock, self._over)
         if lock is None:
             return 0
         with contextlib.closing(lock):

@@ -26,7 +26,7 @@ from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
 from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionWriter
 from pipeline.spark.batch_stats import PROGRESS_S, Batch, tell_batch
-from pipeline.spark.driver import Job, Runner
+from pipeline.spark.driver import Job, SparkDriver
 from pipeline.spark.jvm import JVM_FLAGS, class_archive, java_home, spark_home
 from pipeline.spark.long_running_task import ResidentJob
 from pipeline.spark.sink import SolutionSink
@@ -84,7 +84,7 @@ def _run_one(spark: SparkSession, data: Path, wanted: int | None, max_rows: int)
             sink.close()
 
 
-def warm() -> None:
+def cache_jvm_classes() -> None:
     """Keep the classes that the JVM loads in the cache, once per machine and user (about 20 s); later sessions start in half the time."""
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, JVM_FLAGS)
@@ -103,7 +103,7 @@ def warm() -> None:
 
 # ---------------------------------------------------------------- the runner's job
 class MicroBatches:
-    """Runs the server's job over one data directory, for a `Runner`."""
+    """Runs the server's job over one data directory, for a `SparkDriver`."""
 
     def __init__(self, data: Path, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT, store: str | None = None) -> None:
         """Set up the job. Tasks read the `store`, which keeps the directory, if there is one."""
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--low-latency", action="store_true", help="one task that stays, in place of micro-batches")
     parser.add_argument("--stored", action="store_true", help=f"tasks read the store that {STORE} names")
     options = parser.parse_args(arguments)
-    return Runner(options.data, options.master, _job(options)).run()
+    return SparkDriver(options.data, options.master, _job(options)).run()
 
 
 def _job(options: argparse.Namespace) -> Job:

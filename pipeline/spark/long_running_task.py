@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import Superseded
 from pipeline.log import LogReader
-from pipeline.log.lock import DirectoryLock, patiently
+from pipeline.log.lock import DirectoryLock, take_when_free
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import PROGRESS_S, Batch, tell_batch
@@ -78,7 +78,7 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
             buckets=residence.buckets,
             snapshot_weight=residence.snapshot_weight,
         )
-        patiently(following.open, tenure)
+        take_when_free(following.open, tenure)
         following.run()
 
 

@@ -10,7 +10,7 @@ from engine import messages
 from engine.messages import ADD, DROP, Entail, Facts
 from pipeline.log import LogWriter
 from pipeline.log.background_graphs import Lines, graph_lines, lines_of, nquads, quads_of
-from pipeline.log.catalog import Catalogue, Graph, Registration
+from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration
 from server.http.problem_details import Fault, Problem
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class BackgroundManager:
 
     def __init__(self, log: LogWriter) -> None:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
-        self._counts: dict[Graph, int] = {}
+        self._counts: dict[BackgroundGraph, int] = {}
         self._checked: tuple[object, FactIndex] | None = None  # the background's key (`_state`), and the background
 
     @property
@@ -63,14 +63,14 @@ class BackgroundManager:
             self._log.append(lambda offset: Entail(offset, regime))
             self._checked = None if checked is None else (self._state, checked)
 
-    def read_lines(self, graph: Graph) -> Lines:
+    def read_lines(self, graph: BackgroundGraph) -> Lines:
         with self._lock:
             return graph_lines(self._reader, graph)
 
-    def read_ntriples(self, graph: Graph) -> str:
+    def read_ntriples(self, graph: BackgroundGraph) -> str:
         return "".join(f"{line}\n" for line in self.read_lines(graph))
 
-    def count_triples(self, graph: Graph) -> int:
+    def count_triples(self, graph: BackgroundGraph) -> int:
         """Return the number of the graph's triples."""
         if graph not in self._counts:
             while len(self._counts) >= _COUNTED:

@@ -29,7 +29,7 @@ from engine.triples.quads import Quad, quads_of
 from epsparql.terms import BlankNode, Iri, Literal, Term
 from pipeline.log import LogReader
 from pipeline.log.background_graphs import nquads
-from pipeline.log.catalog import Graph
+from pipeline.log.catalog import BackgroundGraph
 
 TABLES = {
     "application/sparql-results+json": ox.QueryResultsFormat.JSON,
@@ -88,7 +88,7 @@ def main() -> None:
 
 def _store(setting: Setting) -> ox.Store:
     reader = LogReader(setting["data"])
-    facts = list(quads_of(nquads(reader, (Graph(name, tuple(entries)) for name, entries in setting["graphs"]))))
+    facts = list(quads_of(nquads(reader, (BackgroundGraph(name, tuple(entries)) for name, entries in setting["graphs"]))))
     reader.close()
     store = ox.Store()
     store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.from_quads(facts, TermTable(), setting["entailment"])))

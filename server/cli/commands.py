@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from server.cli.replay import Step, Summary
+    from server.cli.replay import ReplayStep, ReplaySummary
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
@@ -179,7 +179,7 @@ def _add_replay(commands: Commands) -> None:
     )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
-    parser.add_argument("--low-latency", action="store_true", help="On Spark, one task keeps running in place of micro-batches.")
+    parser.add_argument("--low-latency", action="store_true", help="On Spark, one long-running task replaces the micro-batches.")
     parser.add_argument(
         "--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson", help="Solutions are written in this format. The default is ndjson."
     )
@@ -221,7 +221,7 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _progress() -> "Iterator[Callable[[Step], None]]":
+def _progress() -> "Iterator[Callable[[ReplayStep], None]]":
     """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _step: None
@@ -234,7 +234,7 @@ def _progress() -> "Iterator[Callable[[Step], None]]":
         yield lambda step: bar.update(task, completed=step.done, total=step.of)
 
 
-def _summarise(summary: "Summary", seconds: float) -> None:
+def _summarise(summary: "ReplaySummary", seconds: float) -> None:
     if not sys.stderr.isatty():
         return
     print(f"{summary.occurrences:,} occurrences in {summary.entries:,} messages, {seconds:.1f} s", file=sys.stderr)
@@ -357,22 +357,22 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.warmup import warm
+    from engine.warmup import compile_engine
     from pipeline.errors import JavaMissing, SparkFailed
     from pipeline.spark import job
-    from pipeline.warmup import warm as warm_formats
+    from pipeline.warmup import compile_formats
 
     began = time.monotonic()
     print("compiling the kernel (two to three minutes, once per machine)", file=sys.stderr, flush=True)
-    warm_formats()
-    warm()
+    compile_formats()
+    compile_engine()
     print(
         f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",
         file=sys.stderr,
         flush=True,
     )
     try:
-        job.warm()
+        job.cache_jvm_classes()
     except (JavaMissing, SparkFailed) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
@@ -407,7 +407,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
     parser.add_argument(
-        "--low-latency", action="store_true", help="The benchmark latency uses one task that keeps running, in place of micro-batches."
+        "--low-latency", action="store_true", help="In the benchmark latency, one long-running Spark task replaces the micro-batches."
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
 

@@ -56,7 +56,7 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """Reports how far a run has come: the log entries applied, and how many there are."""
 
     done: int
@@ -64,7 +64,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ReplaySummary:
     entries: int
     occurrences: int
     solutions: dict[str, int]
@@ -86,7 +86,9 @@ class Unfed:
         return f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file and no rule writes it; give --stream {option}"
 
 
-def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[Step], None], doubt: Callable[[Unfed], None]) -> Summary:
+def run(
+    replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Unfed], None]
+) -> ReplaySummary:
     """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
@@ -98,7 +100,7 @@ def run(replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell
         with _solved(log, Path(directory), replay, tell) as solutions:
             _raise_failures(solutions, replay.queries)
             counts = _report(solutions, fmt, shapes, out)
-        return Summary(len(fed), sum(message.rows.num_rows for message in fed), counts)
+        return ReplaySummary(len(fed), sum(message.rows.num_rows for message in fed), counts)
 
 
 # ---------------------------------------------------------------- what goes in
@@ -213,7 +215,7 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
 
 # ---------------------------------------------------------------- the run
 @contextmanager
-def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Step], None]) -> Iterator[SolutionReader]:
+def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[ReplayStep], None]) -> Iterator[SolutionReader]:
     """Run the log and yield the solution log once it holds everything."""
     runner, moved = _runner(log, directory, replay), Event()
     runner.on_commit(lambda _position: moved.set())
@@ -224,10 +226,10 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Ste
             while (position := solutions.position) < head:
                 if runner.state.startswith(("failed", "waiting")):
                     raise RunnerFailed(runner.state)
-                tell(Step(position, head))
+                tell(ReplayStep(position, head))
                 moved.wait(_LOOK_S)
                 moved.clear()
-            tell(Step(head, head))
+            tell(ReplayStep(head, head))
             yield solutions
     finally:
         runner.stop()

@@ -27,7 +27,7 @@ from server.cli.timeouts import prepare, timely
 from server.http.auth import Gate, load_grants
 from server.observability.logging import log_to_stderr
 from server.process import set_aside
-from server.push.websocket_protocol import FrameWriter
+from server.query_output.websocket_protocol import WebSocketWriter
 from server.service import Service, running
 from server.settings import Settings, SettingsError
 
@@ -200,7 +200,7 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=timely(settings.header_s),
-        ws=FrameWriter,
+        ws=WebSocketWriter,
         ws_max_size=settings.max_frame * _LARGER,
         ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either
         ws_per_message_deflate=False,

@@ -157,6 +157,23 @@ def read_text_member(found: dict[str, Any], name: str, default: str) -> str:
     return value
 
 
+def read_names_member(found: dict[str, Any], name: str, most: int, longest: int) -> tuple[str, ...]:
+    """Return an array of different strings of 1 to `longest` characters, at most `most` of them. Raises: Fault 400."""
+    values = found.get(name, [])
+    expected = f"at most {most} different strings of 1 to {longest} characters"
+    if not isinstance(values, list) or len(values) > most:
+        shown = f"{len(values)} members" if isinstance(values, list) else _describe_value(values)
+        raise bad_request("invalid-member", f"{name} must be an array of at most {most} strings, not {shown}", expected=expected)
+    read = tuple(read_text_member({f"{name}[{k}]": value}, f"{name}[{k}]", "") for k, value in enumerate(values))
+    for k, value in enumerate(read):
+        if not 1 <= len(value) <= longest:
+            raise bad_request("invalid-member", f"{name}[{k}] has {len(value)} characters", expected=expected)
+    if len(set(read)) < len(read):
+        twice = next(value for k, value in enumerate(read) if value in read[:k])
+        raise bad_request("invalid-member", f"{name} has {twice!r} twice", expected=expected)
+    return read
+
+
 def _describe_value(value: object) -> str:
     """Return a JSON value for a message; objects and arrays are only named."""
     match value:

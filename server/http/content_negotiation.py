@@ -18,7 +18,7 @@ def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
         if quality > best_quality:
             best, best_quality = media_type, quality
     if not best:
-        raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", f"nothing here has the type {accept}", expected=", ".join(offered)))
+        raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", f"the answer is not available as {accept}", expected=", ".join(offered)))
     return best
 
 

@@ -29,6 +29,8 @@ _log = logging.getLogger("epsparql.server")
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.InvalidMapping: HTTPStatus.BAD_REQUEST,
     pipeline_errors.StreamFinished: HTTPStatus.CONFLICT,
+    pipeline_errors.SourceConflict: HTTPStatus.CONFLICT,
+    pipeline_errors.TooManySources: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.TooFarAhead: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.Overloaded: HTTPStatus.TOO_MANY_REQUESTS,
     pipeline_errors.LogFailed: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -43,7 +45,8 @@ _STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion
 class Problem:
     """Describes a problem.
 
-    `query` is the name of the query that it concerns. `reserved` is the detail for callers who may not learn of other names.
+    `query` is the name of the query that it concerns, `source` a source with its stored position.
+    `reserved` is the detail for callers who may not learn of other names.
     """
 
     status: HTTPStatus
@@ -53,6 +56,7 @@ class Problem:
     column: int | None = None
     expected: str | None = None
     query: str | None = None
+    source: Mapping[str, str | None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     reserved: str | None = None
 
@@ -62,7 +66,7 @@ class Problem:
 
     def document(self) -> dict[str, Any]:
         """Return the members that apply, ready for JSON."""
-        places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query}
+        places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query, "source": self.source}
         return {
             "type": f"urn:epsparql:problem:{self.code}",
             "title": phrase(self.status),
@@ -84,6 +88,13 @@ class Fault(Exception):
         self.problem = problem
 
 
+class StoredPosition(BaseModel):
+    """Tells the position of a source; null means that the stream has none of it."""
+
+    id: str
+    position: str | None
+
+
 class ProblemDocument(BaseModel):
     """Describes a fault as an RFC 9457 problem document."""
 
@@ -96,6 +107,7 @@ class ProblemDocument(BaseModel):
     column: int | None = None
     expected: str | None = None
     query: str | None = None
+    source: StoredPosition | None = None
 
 
 def phrase(status: HTTPStatus) -> str:
@@ -155,8 +167,9 @@ def describe_exception(error: Exception, *, query: str | None = None) -> Problem
             return Problem(status, error.code, error.message, error.line, error.column, error.expected)
         case pipeline_errors.PipelineError():
             status = _STATUS_OF_PIPELINE.get(type(error), HTTPStatus.SERVICE_UNAVAILABLE)
+            source = {"id": error.source, "position": error.stored} if isinstance(error, pipeline_errors.SourceConflict) else None
             headers = {"Retry-After": "1"} if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) else {}
-            return Problem(status, error.code, str(error), query=query, headers=headers)
+            return Problem(status, error.code, str(error), query=query, source=source, headers=headers)
         case _:
             _log.error("unexpected exception", exc_info=error)
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "an internal error; the server's log has the details", query=query)

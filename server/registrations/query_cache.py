@@ -10,8 +10,8 @@ import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
 from epsparql.errors import QueryError, Span, Warning_
-from epsparql.literals import walk_nodes
 from epsparql.translate.translator import ParsedQuery
+from epsparql.trees import walk_nodes
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 
 if TYPE_CHECKING:

@@ -64,7 +64,9 @@ def warn_of_silence(shape: Shape, written: Written, streams: Mapping[str, Stream
     sources = [name for name in find_sources(shape.streams, written) if name not in written or name in streams]
     return [
         Warning_(
-            "silent-stream", f"no time passes here while {name!r} is silent, if its events carry times: set the stream's idle_timeout", shape.waits
+            "silent-stream",
+            f"if the events of {name!r} carry times, no time passes here without new events: set the stream's idle_timeout",
+            shape.waits,
         )
         for name in sorted(sources)
         if (stream := streams.get(name)) is None or not (stream.by_clock or stream.finished or stream.idle_timeout is not None)

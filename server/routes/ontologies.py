@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from engine.messages import ADD, DROP, REPLACE
 from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
-from pipeline.log.catalog import Graph
+from pipeline.log.catalog import BackgroundGraph
 from server.background.manager import Change
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import read_body
@@ -139,7 +139,7 @@ async def get_ontology(name: Name, request: Request, service: Shared) -> Respons
     return Response(text, media_type=media_type)
 
 
-def _write_graph(service: Service, graph: Graph, media_type: str) -> bytes:
+def _write_graph(service: Service, graph: BackgroundGraph, media_type: str) -> bytes:
     text = service.background.read_ntriples(graph)
     if media_type == N_TRIPLES:
         return text.encode()
@@ -173,7 +173,7 @@ def _graph(name: str) -> str:
     return NO_GRAPH if name == _UNNAMED else name
 
 
-def _find_graph(service: Service, name: str) -> Graph:
+def _find_graph(service: Service, name: str) -> BackgroundGraph:
     """Return the graph of this name. Raises: Fault 404."""
     graphs = service.log.catalogue.graphs
     if _graph(name) not in graphs:
@@ -181,6 +181,6 @@ def _find_graph(service: Service, name: str) -> Graph:
     return graphs[_graph(name)]
 
 
-async def _document(service: Service, graph: Graph) -> OntologyDocument:
+async def _document(service: Service, graph: BackgroundGraph) -> OntologyDocument:
     triples = await asyncio.to_thread(service.background.count_triples, graph)
     return OntologyDocument(name=graph.name or _UNNAMED, triples=triples, size=graph.size, offset=graph.offset)

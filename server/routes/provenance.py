@@ -15,7 +15,7 @@ from engine.provenance import Absence, BackgroundFact, Inference, Members, Occur
 from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions.formats import Bindings, Verdict
 from pipeline.solutions.provenance import Justification, Justifier, find
-from pipeline.solutions.solution_log import Solution
+from pipeline.solutions.solution_log import StoredSolution
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
@@ -258,7 +258,7 @@ class _ProvenanceGraph:
         self._add(query, _RDF + "type", ox.NamedNode(PROV + "SoftwareAgent"))
         self._add_steps(entity, activity, found.proof)
 
-    def _add_interval(self, entity: ox.NamedNode | ox.BlankNode, of: Solution | Occurrence) -> None:
+    def _add_interval(self, entity: ox.NamedNode | ox.BlankNode, of: StoredSolution | Occurrence) -> None:
         date = ox.NamedNode(_XSD + "dateTime")
         self._add(entity, OWN + "start", ox.Literal(iso(of.start), datatype=date))
         self._add(entity, PROV + "generatedAtTime", ox.Literal(iso(of.end), datatype=date))

@@ -18,7 +18,7 @@ from epsparql.errors import Warning_
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
-from pipeline.runners.engine_report import Report, Standing
+from pipeline.runners.engine_report import EngineReport, Standing
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
 from server.http import auth
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_media_type, read_text_member
@@ -380,13 +380,13 @@ class _Context:
     none needs to wait.
     """
 
-    report: Report | None
+    report: EngineReport | None
     leads: Mapping[int, str]
     written: Written
     alive: frozenset[str]
 
 
-def _read_context(service: Service, report: Report | None) -> _Context:
+def _read_context(service: Service, report: EngineReport | None) -> _Context:
     catalogue = service.log.catalogue
     leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
     written = find_written(get_shape(query.text) for query in service.catalog.list_queries() if query.stands)
@@ -450,12 +450,12 @@ def compute_lag(registration: Registration, head: int, position: int) -> int:
     return max(known - (position if registration.reads is None else registration.reads), 0)
 
 
-def _find_standing(report: Report | None, registration: Registration) -> Standing | None:
+def _find_standing(report: EngineReport | None, registration: Registration) -> Standing | None:
     """Return what the runner reported of a query, if it still runs: its report may be from before the end."""
     return report.queries.get(registration.registered) if report is not None and registration.state in _AT_WORK else None
 
 
-def _measure_memory(report: Report | None, registration: Registration) -> Memory | None:
+def _measure_memory(report: EngineReport | None, registration: Registration) -> Memory | None:
     standing = _find_standing(report, registration)
     if report is None or standing is None:
         return None

@@ -15,14 +15,14 @@ from pipeline.solutions import formats
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
+from server.http.connection_limits import EVENT_STREAM
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import bad_request, describe_responses
-from server.push.connection_limits import EVENT_STREAM
-from server.push.watermark_progress import Progress
+from server.query_output.watermark_progress import QueryProgress
 from server.registrations.query_cache import get_shape
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.query_follower import End, Idle, follow_query
 
 router = APIRouter(tags=["solutions"])
 NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
@@ -148,7 +148,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
             match item:
                 case Idle():
                     yield ": \n\n"
-                case Progress():
+                case QueryProgress():
                     pass  # clients would take an event without an id for a solution
                 case End():
                     yield f": {item.value}\n\n"

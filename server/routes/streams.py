@@ -24,16 +24,25 @@ from pipeline.mapping.mapping import check_base, compile_mapping
 from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.rejected_rows import ON_ERROR, REJECT
+from pipeline.source_positions import LONGEST_HEADER, LONGEST_ID, MOST_DECLARED, Source, SourceState, parse_source
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.auth import ingest_scope
-from server.http.body_parsing import format_duration, parse_json_object, read_body, read_duration_member, read_media_type, read_text_member
+from server.http.body_parsing import (
+    format_duration,
+    parse_json_object,
+    read_body,
+    read_duration_member,
+    read_media_type,
+    read_names_member,
+    read_text_member,
+)
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.registrations.query_cache import get_shape
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
-_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "base", "mapping", "on_error")
+_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
 _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
@@ -42,7 +51,9 @@ _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
 class StreamDocument(BaseModel):
     """Describes a stream.
 
-    Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `rejected` counts rows that did not map.
+    Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
+
+    `rejected` counts rows that did not map.
     """
 
     name: str
@@ -50,6 +61,7 @@ class StreamDocument(BaseModel):
     max_delay: str
     idle_timeout: str | None
     max_ahead: str | None
+    sources: list[str]
     latest: str | None
     watermark: str | None
     finished: bool
@@ -66,7 +78,7 @@ class StreamList(BaseModel):
 
 
 class StreamSettings(BaseModel):
-    """Sets a stream's options. Durations are xsd:duration text or a number of seconds.
+    """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
 
     `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
     """
@@ -75,9 +87,30 @@ class StreamSettings(BaseModel):
     idle_timeout: str | float | None = None
     max_ahead: str | float | None = None
     description: str = ""
+    sources: list[str] = []
     base: str = ""
     mapping: dict[str, Any] | None = None
     on_error: str = REJECT
+
+
+class SourceDocument(BaseModel):
+    """Describes a source of a stream.
+
+    `position` is the stored one, from which to read on; null means from the beginning. `offset` is the log position after the body that stored it.
+
+    `arrived` is when that body came, and `latest` the latest end of the source's events. A `declared` source holds the watermark.
+    """
+
+    id: str
+    position: str | None
+    offset: int | None
+    arrived: str | None
+    latest: str | None
+    declared: bool
+
+
+class SourceList(BaseModel):
+    sources: list[SourceDocument]
 
 
 class Accepted(BaseModel):
@@ -87,13 +120,16 @@ class Accepted(BaseModel):
 
     `rejected` is present where rows did not map; they are in the dead-letter feed.
 
-    `warning` is present where all of them were given the time of arrival although the body seems to give another.
+    `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
+
+    `warning` tells of a time in the body that was not read, or of a body that does not come from a declared source.
     """
 
     accepted: int
     offset: int
     late: int
     rejected: int | None = None
+    duplicate: bool | None = None
     warning: str | None = None
 
 
@@ -104,6 +140,7 @@ def _document(stream: Stream) -> StreamDocument:
         max_delay=format_duration(stream.max_delay) or "PT0S",
         idle_timeout=format_duration(stream.idle_timeout),
         max_ahead=format_duration(stream.max_ahead),
+        sources=list(stream.sources),
         latest=None if stream.latest is None else iso(stream.latest),
         watermark=None if stream.watermark is None or stream.finished else iso(stream.watermark),
         finished=stream.finished,
@@ -157,6 +194,13 @@ _EVENTS_BODY: dict[str, Any] = {
 }
 
 
+_SOURCE_HEADER = (
+    'This is a JSON object in ASCII, such as {"id": "readings-0", "after": "41", "position": "57"}. '
+    "The body is accepted if the stream's stored position of the source is `after`, and ignored if it is `position`. "
+    "Otherwise the answer is 409 with the stored position."
+)
+
+
 # ---------------------------------------------------------------- the streams
 @router.put(
     "/streams/{name}",
@@ -172,6 +216,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         read_duration_member(found, "idle_timeout"),
         read_duration_member(found, "max_ahead"),
         read_text_member(found, "description", ""),
+        read_names_member(found, "sources", MOST_DECLARED, LONGEST_ID),
         *_read_mapping_members(found),
     )
     async with service.catalog.changing:
@@ -181,6 +226,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             known.idle_timeout,
             known.max_ahead,
             known.description,
+            known.sources,
             known.base,
             known.mapping,
             known.on_error,
@@ -250,6 +296,25 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
     return _document(service.catalog.get_stream(name))
 
 
+@router.get(
+    "/streams/{name}/sources",
+    dependencies=[INGEST],
+    summary="List the sources of a stream with their durable positions, from which to read on",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+async def list_sources(name: Name, service: Shared) -> SourceList:
+    declared = service.catalog.get_stream(name).sources
+    known = await asyncio.to_thread(service.log.read_sources, name)
+    return SourceList(sources=[_describe_source(source, known.get(source), source in declared) for source in dict.fromkeys([*declared, *known])])
+
+
+def _describe_source(source: str, state: SourceState | None, declared: bool) -> SourceDocument:
+    if state is None:
+        return SourceDocument(id=source, position=None, offset=None, arrived=None, latest=None, declared=declared)
+    latest = None if state.latest is None else iso(state.latest)
+    return SourceDocument(id=source, position=state.position, offset=state.offset, arrived=iso(state.arrived), latest=latest, declared=declared)
+
+
 # ---------------------------------------------------------------- their events
 @dataclass(frozen=True, slots=True)
 class EventTimes:
@@ -287,12 +352,14 @@ async def post_events(
     idempotency_key: Annotated[
         str | None, Header(max_length=LONGEST_KEY, description="A body that is sent again with the same key is accepted once.")
     ] = None,
+    epsparql_source: Annotated[str | None, Header(max_length=LONGEST_HEADER, description=_SOURCE_HEADER)] = None,
 ) -> Accepted:
     if behind := service.admission.backlog:
         raise Fault(_behind_problem(behind))
     if not read_media_type(request):
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(times.at, times.start, times.end)
+    source = None if epsparql_source is None else parse_source(epsparql_source)
     event = _read_event_headers(request)
     settings = get_stream_settings(service, name)
     body = await read_body(request, service.settings.max_body)
@@ -300,8 +367,11 @@ async def post_events(
     sent = SentBody(body, request.headers["content-type"], default if event.at is None else event.at, arrived, times.timing)
     found, warning = await asyncio.to_thread(_parse_events, sent, settings, timed=event.at is not None)
     key = idempotency_key or found.key or event.key
-    ack = await asyncio.wrap_future(service.log.submit(name, found.mapped.batch, key, arrived=arrived, rejected=found.mapped.rejected))
-    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, rejected=ack.rejected or None, warning=warning)
+    submitted = service.log.submit(name, found.mapped.batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
+    ack = await asyncio.wrap_future(submitted)
+    warning = undeclared_source_warning(service, name, source) or warning
+    counts = {"rejected": ack.rejected or None, "duplicate": ack.duplicate or None}
+    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning, **counts)
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
@@ -352,6 +422,15 @@ def _parse_events(sent: SentBody, settings: BodySettings, *, timed: bool) -> tup
 def unread_time_warning(name: str, where: str, remedy: str) -> str:
     """Return the warning of what looks like the time of events that were all given the time of arrival."""
     return f"all events got the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
+
+
+def undeclared_source_warning(service: Service, name: str, source: Source | None) -> str | None:
+    """Return the warning of a body from none of the sources that its stream declares."""
+    stream = service.log.catalogue.streams.get(name)
+    if stream is None or not stream.sources or (source is not None and source.id in stream.sources):
+        return None
+    sent = "the body names no source" if source is None else f"the source {source.id[:_SHOWN]!r} is not declared"
+    return f"{sent}, so its events do not move the watermark, which waits for the sources that the stream declares"
 
 
 def _behind_problem(how: str) -> Problem:

@@ -20,15 +20,15 @@ from pipeline.log.catalog import Registration
 from pipeline.mapping.stream_body import BodySettings, StreamBody, read_frame
 from server.dependencies import admit
 from server.http import auth
+from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
-from server.push.connection_limits import SOCKET
-from server.push.websocket_protocol import find_writer
-from server.routes.streams import get_stream_settings, unread_time_warning
+from server.query_output.websocket_protocol import find_writer
+from server.routes.streams import get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
-from server.subscriptions.broadcast import Member
-from server.subscriptions.slow_consumers import DeliveryProgress
+from server.subscriptions.broadcast import BroadcastMember
+from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
 SUBPROTOCOL = "epsparql.v1+json"
@@ -147,10 +147,11 @@ async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: b
     parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
     while True:
         try:
-            mapped = parsed.found.mapped
-            submitted = service.log.submit(stream, mapped.batch, parsed.found.key, arrived=parsed.arrived, rejected=mapped.rejected)
-            ack = asyncio.wrap_future(submitted)
-            return PendingAck(ack, parsed.warning)
+            found = parsed.found
+            submitted = service.log.submit(
+                stream, found.mapped.batch, found.key, source=found.source, arrived=parsed.arrived, rejected=found.mapped.rejected
+            )
+            return PendingAck(asyncio.wrap_future(submitted), undeclared_source_warning(service, stream, found.source) or parsed.warning)
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
 
@@ -182,7 +183,7 @@ async def _await_ack(pending: PendingAck) -> dict[str, Any]:
         ack = await pending.ack
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
-    members = {"late": ack.late or None, "rejected": ack.rejected or None, "warning": pending.warning}
+    members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
     return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
 
 
@@ -217,7 +218,7 @@ async def _run_subscriber(websocket: WebSocket, registration: Registration, afte
         state.monitor.watch_delivery(delivery),
     ):
         try:
-            code, reason = await Subscriber(service, registration, state.broadcasts, Member(writer, delivery), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, BroadcastMember(writer, delivery), drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:

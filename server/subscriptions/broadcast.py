@@ -7,13 +7,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from pipeline.log.catalog import Registration
-from server.push.connection_limits import SOCKET
-from server.push.page_cache import Page
-from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import FrameWriter, encode_text_frame
+from server.http.connection_limits import SOCKET
+from server.query_output.page_cache import Page
+from server.query_output.watermark_progress import QueryProgress
+from server.query_output.websocket_protocol import WebSocketWriter, encode_text_frame
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow_query
-from server.subscriptions.slow_consumers import DeliveryProgress
+from server.subscriptions.delivery_progress import DeliveryProgress
+from server.subscriptions.query_follower import End, Idle, follow_query
 
 ENABLED = True
 """Tests and measurements turn the broadcast off: each WebSocket then follows by itself, as event streams and webhooks do."""
@@ -47,18 +47,18 @@ def batch_frames(page: Page, after: str = "") -> Iterator[FrameBatch]:
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class BroadcastMember:
     """Represents a subscriber in a broadcast.
 
     `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for itself.
     """
 
-    writer: FrameWriter
+    writer: WebSocketWriter
     delivery: DeliveryProgress
-    said: Progress | None = None
+    said: QueryProgress | None = None
     left: "asyncio.Future[End | None] | None" = None
 
-    def send_progress(self, progress: Progress, frame: bytes) -> bool:
+    def send_progress(self, progress: QueryProgress, frame: bytes) -> bool:
         """Send progress, unless it was sent before. Returns False where the subscriber is behind, or gone."""
         if self.said == progress:
             return True
@@ -80,11 +80,11 @@ class _Broadcast:
     service: Service
     registration: Registration
     last: str
-    members: set[Member] = field(default_factory=set)
-    said: Progress | None = None
+    members: set[BroadcastMember] = field(default_factory=set)
+    said: QueryProgress | None = None
     task: "asyncio.Task[None] | None" = None
 
-    def add_member(self, member: Member) -> None:
+    def add_member(self, member: BroadcastMember) -> None:
         """Add a member.
 
         A `member` that read before the broadcast's last page has received less. It brings the broadcast back to the id of the member that has received least.
@@ -98,7 +98,7 @@ class _Broadcast:
         elif self.said is not None and not member.send_progress(self.said, encode_text_frame(json.dumps(self.said.document()))):
             self._release(member, None)
 
-    def _release(self, member: Member, why: End | None) -> None:
+    def _release(self, member: BroadcastMember, why: End | None) -> None:
         """Remove a member at once, and not when its own task has its turn.
 
         The next page may come before that, and it begins beyond what the member has received.
@@ -115,7 +115,7 @@ class _Broadcast:
             async with aclosing(follow_query(self.service, self.registration, self.last or None, self.service.settings.comment_s)) as items:
                 async for item in items:
                     match item:
-                        case Progress():
+                        case QueryProgress():
                             self._send_progress(item)
                         case Idle():
                             pass
@@ -131,7 +131,7 @@ class _Broadcast:
                 if member.left is not None and not member.left.done():
                     member.left.set_exception(fault)
 
-    def _send_progress(self, progress: Progress) -> None:
+    def _send_progress(self, progress: QueryProgress) -> None:
         self.said = progress
         frame = encode_text_frame(json.dumps(progress.document()))
         for member in tuple(self.members):
@@ -148,7 +148,7 @@ class _Broadcast:
             if number % _SPELL == 0:
                 await asyncio.sleep(0)
 
-    def _write_batches(self, member: Member, batches: tuple[FrameBatch, ...]) -> bool:
+    def _write_batches(self, member: BroadcastMember, batches: tuple[FrameBatch, ...]) -> bool:
         """Write batches to a member. Returns False where it takes no more at once, or is gone; then it reads the rest itself."""
         writer, delivery, sent = member.writer, member.delivery, self.service.admission.connections.sent
         if not writer.open:
@@ -168,7 +168,7 @@ class Broadcasts:
         self._service = service
         self._broadcasts: dict[int, _Broadcast] = {}
 
-    async def join_query(self, registration: Registration, member: Member) -> End | None:
+    async def join_query(self, registration: Registration, member: BroadcastMember) -> End | None:
         """Receive new solutions by broadcast, once `member` has received all there was.
 
         Returns an end of the query, or None where the member is behind, or its connection lost.

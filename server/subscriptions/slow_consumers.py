@@ -2,43 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from pipeline.errors import PipelineError
 from server.service import Service
+from server.subscriptions.delivery_progress import DeliveryProgress
 
 _LOOK_S = 0.25
 _log = logging.getLogger("epsparql.server")
-
-
-@dataclass(slots=True, eq=False)
-class DeliveryProgress:
-    """Tracks how far one subscriber is.
-
-    `last` is the id of the newest solution sent to it. `base` is how many solutions came before its first one, known once it has caught up with the log.
-
-    `abort` ends its connection at once.
-    """
-
-    registered: int
-    abort: Callable[[], None]
-    last: str
-    sent: int = 0
-    base: int | None = None
-    sending_since_s: float | None = None
-    slow: bool = False
-
-    def record_sent(self, count: int, last: str) -> None:
-        self.sent, self.last = self.sent + count, last
-
-    def waited_s(self, now_s: float) -> float:
-        return 0.0 if self.sending_since_s is None else now_s - self.sending_since_s
-
-    def count_behind(self, count: int) -> int:
-        """Return the number of solutions not yet sent to a subscriber that had caught up. One that still reads history is never behind."""
-        return 0 if self.base is None else count - self.base - self.sent
 
 
 class SlowConsumerMonitor:

@@ -6,14 +6,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from pipeline.log.catalog import Registration
-from server.push.connection_limits import SOCKET
-from server.push.page_cache import Page
-from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import encode_text_frame
+from server.http.connection_limits import SOCKET
+from server.query_output.page_cache import Page
+from server.query_output.watermark_progress import QueryProgress
+from server.query_output.websocket_protocol import encode_text_frame
 from server.service import Service
 from server.subscriptions import broadcast
-from server.subscriptions.broadcast import Broadcasts, Member, batch_frames
-from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.broadcast import BroadcastMember, Broadcasts, batch_frames
+from server.subscriptions.query_follower import End, Idle, follow_query
 
 NORMAL, BAD_REQUEST, FAILED, RESTART, UNKNOWN, TOO_SLOW = 1000, 1008, 1011, 1012, 4004, 4008
 _CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}
@@ -28,7 +28,7 @@ class Subscriber:
     service: Service
     registration: Registration
     broadcasts: Broadcasts
-    member: Member
+    member: BroadcastMember
     drops: bool
 
     async def run(self) -> Closing:
@@ -58,7 +58,7 @@ class Subscriber:
                             await self._note_base()
                             if broadcast.ENABLED:
                                 return None
-                        case Progress():
+                        case QueryProgress():
                             self.member.send_progress(item, encode_text_frame(json.dumps(item.document())))
                         case End():
                             return _CLOSE_OF_END[item], item.value

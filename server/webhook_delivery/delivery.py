@@ -18,10 +18,10 @@ from pipeline.errors import PipelineError, StoreFailed
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
 from server.http.problem_details import Fault, Problem
-from server.push.page_cache import Line
-from server.push.watermark_progress import Progress
+from server.query_output.page_cache import SolutionLine
+from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
-from server.subscriptions.feed import End, Idle, follow_query
+from server.subscriptions.query_follower import End, Idle, follow_query
 from server.webhook_delivery.registrations import Webhook, WebhookFiles
 from server.webhook_delivery.signing import sign_delivery
 from server.webhook_delivery.target_policy import TargetPolicy, TargetRefused, parse_target
@@ -36,7 +36,7 @@ _log = logging.getLogger("epsparql.webhooks")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class DeliveryFailure:
     """Describes why a delivery was not taken.
 
     `after_s` is when the receiver asks for another try; `gone` says that it wants none.
@@ -173,7 +173,7 @@ class Deliveries:
         async with aclosing(follow_query(self._service, registration, observer.last, self._service.settings.comment_s)) as items:
             async for item in items:
                 match item:
-                    case Progress() | Idle():
+                    case QueryProgress() | Idle():
                         pass
                     case End.COMPLETED | End.FAILED:
                         await self._wait_until_replaced(registration)
@@ -191,7 +191,7 @@ class Deliveries:
             await service.notifier.wait_for_news(service.notifier.generation, _ANSWERS_LOOK_S)
 
     # ------------------------------------------------------------ one solution
-    async def _deliver_solution(self, client: httpx.AsyncClient, observer: Webhook, line: Line) -> bool:
+    async def _deliver_solution(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> bool:
         """Try until the solution is taken or given up.
 
         Returns False where there is nothing more to do: the server stops, or the observer is disabled.
@@ -222,7 +222,7 @@ class Deliveries:
             if self._service.lifecycle.stopping.is_set():
                 return False
 
-    def _pause_s(self, attempts: int, failure: Failure) -> float:
+    def _pause_s(self, attempts: int, failure: DeliveryFailure) -> float:
         """Return a pause that doubles with each failure.
 
         It is shortened at random, so that receivers that come back are not met by all at once.
@@ -231,16 +231,16 @@ class Deliveries:
         growing = min(settings.webhook_first_s * 2.0 ** min(attempts, 40), settings.webhook_longest_s) * random.uniform(0.5, 1.0)
         return max(growing, min(failure.after_s, settings.webhook_longest_s))
 
-    async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: Line) -> Failure | None:
+    async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> DeliveryFailure | None:
         try:
             async with asyncio.timeout(self._service.settings.webhook_timeout_s):
                 return await self._post_solution(client, observer, line)
         except TimeoutError:
-            return Failure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
+            return DeliveryFailure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
         except (TargetRefused, httpx.HTTPError, OSError) as error:
-            return Failure(str(error) or type(error).__name__)
+            return DeliveryFailure(str(error) or type(error).__name__)
 
-    async def _post_solution(self, client: httpx.AsyncClient, observer: Webhook, line: Line) -> Failure | None:
+    async def _post_solution(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> DeliveryFailure | None:
         target = parse_target(observer.url)
         addresses = await self.targets.resolve_target(target)
         body = f'{{"type":"{EVENT}","timestamp":"{json.loads(line.text)["end"]}","data":{line.text}}}'.encode()
@@ -263,7 +263,7 @@ class Deliveries:
         raise TargetRefused(f"the host {target.host!r} has no address")
 
 
-async def _read_answer(client: httpx.AsyncClient, request: httpx.Request) -> Failure | None:
+async def _read_answer(client: httpx.AsyncClient, request: httpx.Request) -> DeliveryFailure | None:
     response = await client.send(request, stream=True)
     try:
         size = 0
@@ -278,7 +278,7 @@ async def _read_answer(client: httpx.AsyncClient, request: httpx.Request) -> Fai
     after = response.headers.get("retry-after", "")
     status = response.status_code
     redirect = "; redirects are not followed" if 300 <= status < 400 else ""
-    return Failure(f"answered {status}{redirect}", float(after) if after.isascii() and after.isdigit() else 0.0, status == HTTPStatus.GONE)
+    return DeliveryFailure(f"answered {status}{redirect}", float(after) if after.isascii() and after.isdigit() else 0.0, status == HTTPStatus.GONE)
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)  # the third 32 bits of an address whose last
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WebhookTarget:
     """Holds a webhook's URL in parts. `path` holds the query string too."""
 
     scheme: str
@@ -52,7 +52,7 @@ class TargetRefused(Exception):
     """Reports a target that webhooks may not go to, or that cannot be found; the message names it and the remedy."""
 
 
-def parse_target(url: str) -> Target:
+def parse_target(url: str) -> WebhookTarget:
     """Parse the URL of a webhook. Raises: Fault 400 for what is no such URL."""
     try:
         parts = urlsplit(url)
@@ -67,7 +67,7 @@ def parse_target(url: str) -> Target:
         raise bad_request("invalid-url", "url must have no user name, password or fragment; deliveries are signed with the secret instead")
     if port == 0:
         raise bad_request("invalid-url", "url names port 0", expected="a port from 1 to 65535")
-    return Target(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], _path(parts))
+    return WebhookTarget(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], _path(parts))
 
 
 def _path(parts: SplitResult) -> str:
@@ -86,7 +86,7 @@ class TargetPolicy:
             except ValueError:
                 self._names.add(each.lower())
 
-    async def resolve_target(self, target: Target) -> tuple[Address, ...]:
+    async def resolve_target(self, target: WebhookTarget) -> tuple[Address, ...]:
         """Return all addresses that the target's host has now, each checked.
 
         Connect to these addresses, not to the name, because the name may stand for another one a moment later.

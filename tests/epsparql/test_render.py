@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from bench.server import fuzz
 from epsparql import algebra as a
 from epsparql import parse, render
-from epsparql.literals import MAX_LENGTH, tree_depth
+from epsparql.literals import MAX_LENGTH
+from epsparql.trees import tree_depth
+from tests.epsparql.algebra_strategies import canonical, queries
 from tests.epsparql.builders import PROLOGUE, SHARED
-from tests.epsparql.strategies import canonical, queries
 from tests.soak import examples
 
 CASES = sorted((SHARED / "conformance" / "random").glob("*/query.rq"))

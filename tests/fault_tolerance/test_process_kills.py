@@ -23,7 +23,7 @@ from bench.workloads import MATCHES, PREFIXES, WORKLOADS, blocks, drawn
 from pipeline.log import LogWriter
 from pipeline.log.segments import FrameReader, segment_path
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.solutions.solution_log import Solution, SolutionReader, listed
+from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
 from pipeline.spark.supervisor import SparkRunner
 from tests.soak import is_full
 from tests.support import spark_cases as cases
@@ -69,7 +69,7 @@ class Client:
     """Follows queries as a subscriber does: from its last id, with a new reader after each death of the server."""
 
     def __init__(self, data: Path, registrations: tuple[int, ...]) -> None:
-        self._data, self.seen = data, {registered: list[Solution]() for registered in registrations}
+        self._data, self.seen = data, {registered: list[StoredSolution]() for registered in registrations}
 
     def follow(self) -> None:
         with closing(SolutionReader(self._data)) as reader:

@@ -19,7 +19,7 @@ from engine.engine import Engine
 from engine.partitioning import PartitionShare
 from epsparql.client import Client
 from pipeline.log import LogWriter
-from pipeline.runners.engine_host import Snapshots
+from pipeline.runners.snapshots import Snapshots
 from server.cli.serve import Server, clock, gate_of, listen
 from server.settings import Settings
 from tests.server.conftest import COMPILING_S, EX, moment, serving, until

@@ -43,11 +43,11 @@ from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import budget_s, first_seed, is_short
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, show, shown, term
 from tests.support.run_both import block, results
 
-OTHER, DERIVED, FURTHER = strategies.OTHER, "urn:derived", "urn:further"
+OTHER, DERIVED, FURTHER = query_strategies.OTHER, "urn:derived", "urn:further"
 MOST_CUTTING_S = 120
 """How long a history that goes wrong is cut down."""
 
@@ -448,10 +448,12 @@ def query(random: Random, few: Sequence[str], *, plain: bool) -> str:
             (DEFAULT_STREAM, DERIVED), (DEFAULT_STREAM, DERIVED), (OTHER, DERIVED), (DERIVED, FURTHER), (DERIVED, DEFAULT_STREAM),
         ))  # fmt: skip
         positive = _body(random, ("G", "G SEQ G", "G OPTIONAL G", "GRAPH N G", "G MINUS G", "G WITHOUT G FOR T"))
-        return f"{strategies.PROLOGUE}CONSTRUCT {{ ?s :p ?v . ?s :r ?v }} INTO STREAM <{into}> FROM STREAM <{source}> WHERE {positive}"
+        return f"{query_strategies.PROLOGUE}CONSTRUCT {{ ?s :p ?v . ?s :r ?v }} INTO STREAM <{into}> FROM STREAM <{source}> WHERE {positive}"
     streams = () if plain else random.choice(((), (OTHER,), (DEFAULT_STREAM, OTHER), (DERIVED,), (DEFAULT_STREAM, DERIVED), (FURTHER,)))
     from_ = " ".join(f"FROM STREAM <{name}>" for name in streams)
-    return strategies.PROLOGUE + random.choice(HEADS).format(from_=from_, body=body, limit=random.choice((1, 1, 2, 3)), window=random.choice(WINDOWS))
+    return query_strategies.PROLOGUE + random.choice(HEADS).format(
+        from_=from_, body=body, limit=random.choice((1, 1, 2, 3)), window=random.choice(WINDOWS)
+    )
 
 
 def _is_good(text: str) -> bool:

@@ -12,7 +12,7 @@ from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal
 from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_ids import STORED, key_of
-from pipeline.solutions.solution_log import Solution
+from pipeline.solutions.solution_log import StoredSolution
 
 
 def term_json(term: str) -> str:
@@ -36,20 +36,20 @@ def quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def binding(solution: Solution, variables: Sequence[str]) -> str:
+def binding(solution: StoredSolution, variables: Sequence[str]) -> str:
     pairs = zip(variables, solution.values, strict=True)
     return "{" + ",".join([f"{quoted(name)}:{term_json(term)}" for name, term in pairs if term is not None]) + "}"
 
 
-def head(solution: Solution) -> str:
+def head(solution: StoredSolution) -> str:
     return f'"id":"{solution.id}","start":"{iso(solution.start)}","end":"{iso(solution.end)}"'
 
 
-def json_line(solution: Solution, form: Form) -> str:
+def json_line(solution: StoredSolution, form: Form) -> str:
     return f'{{"query":{quoted(solution.query)},{head(solution)},{content(solution, form)}}}'
 
 
-def content(solution: Solution, form: Form) -> str:
+def content(solution: StoredSolution, form: Form) -> str:
     match form:
         case Bindings(variables):
             return f'"binding":{binding(solution, variables)}'
@@ -61,14 +61,14 @@ def content(solution: Solution, form: Form) -> str:
             assert_never(form)
 
 
-def sparql_json(solutions: Sequence[Solution], variables: Sequence[str]) -> str:
+def sparql_json(solutions: Sequence[StoredSolution], variables: Sequence[str]) -> str:
     names = ",".join(quoted(name) for name in variables)
     heads = ",".join(f"{{{head(solution)}}}" for solution in solutions)
     bindings = ",".join(binding(solution, variables) for solution in solutions)
     return f'{{"head":{{"vars":[{names}]}},"epsparql":[{heads}],"results":{{"bindings":[{bindings}]}}}}'
 
 
-def stored(solutions: Sequence[Solution]) -> pa.RecordBatch:
+def stored(solutions: Sequence[StoredSolution]) -> pa.RecordBatch:
     """The solutions as the solution log has them."""
     columns = [
         pa.array([s.query for s in solutions], pa.utf8()).dictionary_encode(),

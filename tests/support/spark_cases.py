@@ -11,11 +11,12 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, StateChange
+from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.solutions.solution_log import Solution, SolutionReader, listed
+from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
+from pipeline.source_positions import Source
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND
@@ -26,7 +27,7 @@ RULE = 'PREFIX : <http://e/> CONSTRUCT { ?s :rise ?w } INTO STREAM <up> WHERE { 
 RISES = "PREFIX : <http://e/> SELECT ?s ?w FROM STREAM <up> WHERE { ?s :rise ?w }"
 BROKEN = "SELECT ?s WHERE { ?s ?p }"
 
-Found = tuple[list[Solution], tuple[StateChange, ...]]
+Found = tuple[list[StoredSolution], tuple[StateChange, ...]]
 
 
 def frozen_clock() -> int:
@@ -114,6 +115,17 @@ def history(log: LogWriter) -> None:
     readings(log, range(140, 150), chance)
 
 
+def backlogs(log: LogWriter) -> None:
+    """Two declared sources that are read one after the other, so that pairs wait for the second one."""
+    chance = Random(6)
+    register(log, "pairs", PAIRS)
+    log.append(lambda offset: SetStream(offset, "default", sources=("a", "b")))
+    for k, source in enumerate("ab"):
+        for number in range(60):
+            position = Source(source, str(number + 1), str(number) if number else None)
+            assert log.append_events("default", message(2 * number + k, chance), source=position).late == 0
+
+
 FORMS = {
     "some": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 60) }",
     "none": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 600) }",
@@ -131,6 +143,7 @@ CASES: dict[str, Callable[[LogWriter], None]] = {
     "rules": rules,
     "completing": completing,
     "history": history,
+    "backlogs": backlogs,
 }
 
 

@@ -13,7 +13,7 @@ from engine.aggregation.native.decimal_literals import decimals
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import parse_number
-from engine.expressions.values import Kind
+from engine.expressions.values import NumericType
 from epsparql.terms import XSD, Literal
 
 Ints = NDArray[np.int64]
@@ -94,15 +94,15 @@ def _addend(term: int, terms: TermTable) -> tuple[int, int, int] | None:
     match found:
         case None:
             return g.ERROR, 0, 0
-        case _ if found.kind is Kind.DOUBLE and isinstance(found.value, float):
+        case _ if found.kind is NumericType.DOUBLE and isinstance(found.value, float):
             special = _SPECIAL.get(str(found.value))
             return (special, 0, 0) if special is not None else (g.DOUBLE, int(np.float64(found.value).view(np.int64)), 0)
-        case _ if found.kind is Kind.FLOAT:
+        case _ if found.kind is NumericType.FLOAT:
             return None
     mantissa, scale = _decimal(found.value)
     if abs(mantissa) >= MOST or scale > MOST_SCALE:
         return None
-    return g.DECIMAL if found.kind is Kind.DECIMAL else g.INTEGER, mantissa, scale
+    return g.DECIMAL if found.kind is NumericType.DECIMAL else g.INTEGER, mantissa, scale
 
 
 def _decimal(value: int | Decimal | float) -> tuple[int, int]:

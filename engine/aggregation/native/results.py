@@ -12,7 +12,7 @@ from engine.aggregation.native import layout as g
 from engine.aggregation.native.number_writer import LONGEST, write_doubles, write_integers, write_quotients
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
-from engine.expressions.values import Kind, Number
+from engine.expressions.values import Number, NumericType
 from epsparql.algebra import AggregateFunction
 
 Ints = NDArray[np.int64]
@@ -64,5 +64,5 @@ def _text(given: list[int], scale: int, mean: bool) -> str:
     """Return the text of a sum beyond 62 bits."""
     code, value, high, n = given
     exact = Decimal(value + (high << 62)).scaleb(-scale, numeric.WHOLE)
-    total = Number(Kind.INTEGER, int(exact)) if code == g.AN_INTEGER else Number(Kind.DECIMAL, exact)
-    return str(numeric.literal(numeric.divide(total, Number(Kind.INTEGER, n)) if mean else total))
+    total = Number(NumericType.INTEGER, int(exact)) if code == g.AN_INTEGER else Number(NumericType.DECIMAL, exact)
+    return str(numeric.literal(numeric.divide(total, Number(NumericType.INTEGER, n)) if mean else total))

@@ -1,4 +1,4 @@
-"""One call puts solutions in order of emission and makes their record batch, in one allocation."""
+"""One call puts solutions in order of emission (`solution_order.py`) and makes their record batch, in one allocation."""
 
 from typing import Any, NamedTuple
 
@@ -7,16 +7,26 @@ from numba import types
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.arrow_c_data import PRIVATE, STRUCT_WORDS, WORD, allocated, fill_struct, padded
-from engine.dictionary.native.collation import Keys, sort_order
 from engine.dictionary.native.handle import arrays_at, pair
 from engine.dictionary.native.layout import LENGTH, NONE, START, USED
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int32s_at, int64s_at, viewing
+from engine.dictionary.native.solution_order import (
+    ALIKE,
+    BEGIN,
+    END,
+    ENTRY,
+    FIRST,
+    NAME,
+    NAME_SIZE,
+    NODE,
+    QUERY_WIDTH,
+    REGISTERED,
+    SHOWN,
+    Solutions,
+    cell,
+    sort_solutions,
+)
 
-# rows: columns of what the kernel found
-BEGIN, END, NODE, ENTRY = range(4)
-# queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank, then of as many terms as it
-# shows in order of their variables, then of these as they are shown; ALIKE: that is the same
-NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, QUERY_WIDTH = range(7)
 # selects: the address and length of each array, in a table that has their owner's: the query of each node; queries; the columns wanted; the text in which
 # their names stand; and marks, one a query, which are 0 between calls
 PLACES, QUERIES, WANTED, NAMES, MARKS, N_SELECTS = range(6)
@@ -37,18 +47,6 @@ class SelectArrays(NamedTuple):
     marks: Any
 
 
-class Solutions(NamedTuple):
-    """Holds rows that the kernel found, the query of each, their order of emission, and what says how they are shown."""
-
-    rows: Any
-    which: Any
-    order: Any
-    queries: Any
-    wanted: Any
-    cells: Any
-    text: Any
-
-
 class Sizes(NamedTuple):
     """Counts terms, their bytes, unbound ones, terms of queries that are not ALIKE, names, and their bytes."""
 
@@ -60,71 +58,21 @@ class Sizes(NamedTuple):
     name_bytes: int
 
 
+class Packed(NamedTuple):
+    """Holds a dictionary of terms, if it is `used`: the place of each term in it, from 1, the terms in it, and their bytes."""
+
+    used: bool
+    seen: Any
+    distinct: Any
+    size: int
+
+
 class Structs(NamedTuple):
     """Holds the addresses of a column's structs: its own, that of its items or dictionary, and that of the texts of packed items."""
 
     column: int
     items: int
     texts: int
-
-
-@inlined
-def cell(rows, row, column):
-    """Return a row's cell, 0 for a column below zero."""
-    return rows[row, column] if column >= 0 else NONE
-
-
-# ---------------------------------------------------------------- order
-@jit
-def sort_instant(found, by, numbers, spare, first, after):
-    """Sort the rows that one entry brought at one end: by start, and by query where starts are equal.
-
-    A query's own order goes before: by rank, which counts from 1, where the query orders its solutions, else by start; then by terms. So a start is
-    raised to those of the query's solutions before it.
-    """
-    rows, which, order, several = found.rows, found.which, found.order, False
-    for k in range(first, after):
-        row = order[k]
-        query = which[row]
-        several |= query != which[order[first]]
-        column = found.queries[query, FIRST]
-        rank = cell(rows, row, found.wanted[column])
-        by[row] = rank if rank != 0 else rows[row, BEGIN]
-        numbers[row] = NONE
-        for m in range(found.queries[query, SHOWN]):
-            numbers[row, m] = cell(rows, row, found.wanted[column + 1 + m])
-    sort_order(Keys(which, by, numbers, found.cells, found.text), order, spare, first, after)
-    if several:
-        for k in range(first, after):
-            row, before = order[k], order[max(k - 1, first)]
-            by[row] = max(rows[row, BEGIN], by[before]) if which[row] == which[before] and k > first else rows[row, BEGIN]
-        sort_order(Keys(by, which, np.empty((len(rows), 0), np.int64), found.cells, found.text), order, spare, first, after)
-
-
-@jit
-def sort_solutions(found):
-    """Bring `order`, in which all rows stand as they come, into the order of emission.
-
-    The kernel gives rows by entry and end, except that rows of queries that decide when the feed is done come last.
-    """
-    rows, order, n, ordered = found.rows, found.order, len(found.rows), True
-    spare, by = np.empty(n, np.int64), np.empty(n, np.int64)
-    widest = 0
-    for k in range(n):
-        widest = max(widest, found.queries[found.which[k], SHOWN])
-        ordered &= k == 0 or rows[k, ENTRY] > rows[k - 1, ENTRY] or (rows[k, ENTRY] == rows[k - 1, ENTRY] and rows[k, END] >= rows[k - 1, END])
-    numbers = np.empty((n, widest), np.int64)
-    if not ordered:
-        when = Keys(rows[:, ENTRY].copy(), rows[:, END].copy(), np.empty((n, 0), np.int64), found.cells, found.text)
-        sort_order(when, order, spare, 0, n)
-    first = 0
-    while first < n:
-        after = first + 1
-        while after < n and rows[order[after], END] == rows[order[first], END] and rows[order[after], ENTRY] == rows[order[first], ENTRY]:
-            after += 1
-        if after > first + 1:
-            sort_instant(found, by, numbers, spare, first, after)
-        first = after
 
 
 # ---------------------------------------------------------------- sizes
@@ -151,13 +99,15 @@ def measure_solutions(found, marks):
 
 
 @jit
-def collect_distinct(found, seen, distinct):
-    """Fill `distinct` with the terms that are shown, each once, and `seen` with their places there, from 1.
+def collect_distinct(found, sizes, used):
+    """Return the dictionary of the terms that are shown, each once; `used` is the number of all terms.
 
-    Return how many terms these are, and their bytes.
+    It is empty where there are so few terms that each stands by itself.
     """
+    packs = sizes.terms >= max(MANY, used >> 4)
+    seen, distinct = np.zeros(used if packs else 0, np.int32), np.empty(sizes.terms if packs else 0, np.int64)
     count, size = 0, 0
-    for row in found.order:
+    for row in found.order[: len(found.order) if packs else 0]:
         query = found.which[row]
         shown = found.queries[query, SHOWN]
         for m in range(shown):
@@ -167,7 +117,19 @@ def collect_distinct(found, seen, distinct):
                 count += 1
                 seen[number] = count
                 size += found.cells[number, LENGTH]
-    return count, size
+    return Packed(packs, seen, distinct[:count], size)
+
+
+@inlined
+def measure_block(n, sizes, packed, tied):
+    """Return the bytes of the structs with their pointers, and of the whole block of n solutions."""
+    columns = COLUMNS + tied
+    structs, pointers = columns + 2 + tied + packed.used, columns + 1 + 5 + 8 + 7 * (1 + tied) + packed.used
+    head = WORD * (STRUCT_WORDS * structs + pointers)
+    ends = padded(n + 7 >> 3) + padded(4 * (n + 1)) + padded(sizes.terms + 7 >> 3) + padded(4 * (sizes.terms + 1))
+    values = ends + (padded(4 * (len(packed.distinct) + 1)) + padded(packed.size) if packed.used else padded(sizes.bytes))
+    names = padded(4 * (sizes.names + 1)) + padded(sizes.name_bytes)
+    return head, head + padded(4 * n) + names + 4 * WORD * n + values + (ends + padded(sizes.bytes)) * tied
 
 
 # ---------------------------------------------------------------- columns
@@ -229,11 +191,8 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
 
 @jit
 def fill_packed(found, sizes, packed, structs, buffers, at):
-    """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts.
-
-    `packed`: the place of each term in the dictionary, from 1, and the terms in it.
-    """
-    seen, distinct = packed
+    """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts."""
+    seen, distinct = packed.seen, packed.distinct
     n, terms = len(found.rows), sizes.terms
     int64s_at(buffers, 8)[:] = 0
     ends, bound = int32s_at(at, n + 1), bytes_at(at, 0)
@@ -321,41 +280,21 @@ def selects_at(selects):
     return SelectArrays(int64s_at(*places), queries_at(*queries), int64s_at(*wanted), bytes_at(*names), int64s_at(*marks))
 
 
-@entry_point
-def emit(terms, rows, selects, tied, batch):
-    """Make `batch` (a struct, by address) a record batch of solutions in order of emission: SOLUTIONS, or TIED ones.
-
-    Return 1 where there are so many terms that the values stand over a dictionary, else 0. A result below 0 is `-1 - bytes` of the terms, which are
-    more than Arrow's offsets can say or than there is room for.
-    """
-    table, shows = arrays_at(terms), selects_at(selects)
-    n = len(rows)
-    which = np.empty(n, np.int64)
-    for row in range(n):
+@inlined
+def find_queries(rows, shows, table):
+    """Return the rows with the query of each, in the order in which they come."""
+    which = np.empty(len(rows), np.int64)
+    for row in range(len(rows)):
         which[row] = shows.places[rows[row, NODE]]
-    found = Solutions(rows, which, np.arange(n), shows.queries, shows.wanted, table.cells, table.text)
-    sort_solutions(found)
-    sizes = measure_solutions(found, shows.marks)
-    packs = sizes.terms >= max(MANY, table.at[USED] >> 4)
-    seen, distinct = np.zeros(table.at[USED] if packs else 0, np.int32), np.empty(sizes.terms if packs else 0, np.int64)
-    distinct_size = 0
-    if packs:
-        count, distinct_size = collect_distinct(found, seen, distinct)
-        distinct = distinct[:count]
-    columns = COLUMNS + tied
-    structs, pointers = columns + 2 + tied + packs, columns + 1 + 5 + 8 + 7 * (1 + tied) + packs
-    head = WORD * (STRUCT_WORDS * structs + pointers)
-    ends = padded(n + 7 >> 3) + padded(4 * (n + 1)) + padded(sizes.terms + 7 >> 3) + padded(4 * (sizes.terms + 1))
-    values = ends + (padded(4 * (len(distinct) + 1)) + padded(distinct_size) if packs else padded(sizes.bytes))
-    names = padded(4 * (sizes.names + 1)) + padded(sizes.name_bytes)
-    whole = head + padded(4 * n) + names + 4 * WORD * n + values + (ends + padded(sizes.bytes)) * tied
-    block = 0 if max(distinct_size, 0 if packs and not tied else sizes.bytes) > MOST_BYTES else allocated(whole)
-    if block == 0:
-        shows.marks[:] = 0
-        return -1 - sizes.bytes
-    width = WORD * STRUCT_WORDS
+    return Solutions(rows, which, np.arange(len(rows)), shows.queries, shows.wanted, table.cells, table.text)
+
+
+@jit
+def fill_columns(found, shows, sizes, packed, tied, block, head):
+    """Fill all columns of a block that begins with `head` bytes of structs. Return the addresses of the children and of the batch's own buffer."""
+    columns, width = COLUMNS + tied, WORD * STRUCT_WORDS
     dictionary, items = block + width * columns, block + width * (columns + 1)
-    children = block + width * structs
+    children = block + width * (columns + 2 + tied + packed.used)
     for k in range(columns):
         int64s_at(children, columns)[k] = block + width * k
     nothing = children + WORD * columns  # the batch's own buffer: none of its rows is null
@@ -366,13 +305,31 @@ def emit(terms, rows, selects, tied, batch):
     at = fill_numbers(found, block + width, buffers, at)
     buffers += 8 * WORD
     value_structs = Structs(block + 5 * width, items, items + width * (1 + tied))
-    if packs:
-        at = fill_packed(found, sizes, (seen, distinct), value_structs, buffers, at)
-    else:
-        at = fill_lists(found, sizes, False, value_structs, buffers, at)
+    at = fill_packed(found, sizes, packed, value_structs, buffers, at) if packed.used else fill_lists(found, sizes, False, value_structs, buffers, at)
     if tied:
-        buffers += (8 if packs else 7) * WORD
+        buffers += (8 if packed.used else 7) * WORD
         fill_lists(found, sizes, True, Structs(block + 6 * width, items + width, 0), buffers, at)
-    fill_struct(batch, n, 0, (1, nothing), (columns, children), 0)
+    return children, nothing
+
+
+@entry_point
+def emit(terms, rows, selects, tied, batch):
+    """Make `batch` (a struct, by address) a record batch of solutions in order of emission: SOLUTIONS, or TIED ones.
+
+    Return 1 where there are so many terms that the values stand over a dictionary, else 0. A result below 0 is `-1 - bytes` of the terms, which are
+    more than Arrow's offsets can say or than there is room for.
+    """
+    table, shows = arrays_at(terms), selects_at(selects)
+    found = find_queries(rows, shows, table)
+    sort_solutions(found)
+    sizes = measure_solutions(found, shows.marks)
+    packed = collect_distinct(found, sizes, table.at[USED])
+    head, whole = measure_block(len(rows), sizes, packed, tied)
+    block = 0 if max(packed.size, 0 if packed.used and not tied else sizes.bytes) > MOST_BYTES else allocated(whole)
+    if block == 0:
+        shows.marks[:] = 0
+        return -1 - sizes.bytes
+    children, nothing = fill_columns(found, shows, sizes, packed, tied, block, head)
+    fill_struct(batch, len(rows), 0, (1, nothing), (COLUMNS + tied, children), 0)
     int64s_at(batch, STRUCT_WORDS)[PRIVATE] = block
-    return 1 if packs else 0
+    return 1 if packed.used else 0

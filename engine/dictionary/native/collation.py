@@ -30,7 +30,7 @@ def text_before(cells, text, a, b):
     return m < n
 
 
-class Keys(NamedTuple):
+class RowKeys(NamedTuple):
     """Holds what rows are sorted by: `by`, `then`, and the texts of the rows' `numbers`, column by column."""
 
     by: Any

@@ -11,11 +11,16 @@ def set_frame(frame, node, task, row):
 
 
 @inlined
+def append_frame(frames, n, node, task, row):
+    """Set the frame behind the first n, and return how many there are now."""
+    set_frame(frames[n], node, task, row)
+    return n + 1
+
+
+@inlined
 def push_frame(net, node, task, row):
     """Push a frame: a node and what it is to do with a row."""
-    depth = net.at.depth
-    set_frame(net.stack[depth], node, task, row)
-    net.at.depth = depth + 1
+    net.at.depth = append_frame(net.stack, net.at.depth, node, task, row)
 
 
 @inlined
@@ -32,9 +37,7 @@ def push_frame_below(net, depth, node, task, row, goal):
 @jit
 def park_frame(net, node, task, row):
     """Set work aside until the host has answered."""
-    n = net.at.parked
-    set_frame(net.parked[n], node, task, row)
-    net.at.parked = n + 1
+    net.at.parked = append_frame(net.parked, net.at.parked, node, task, row)
     if decides(task):
         net.at.spent = 0  # all of it is done, and counted, once more
 
@@ -42,18 +45,14 @@ def park_frame(net, node, task, row):
 @jit
 def wait_for_close(net, node, task, row):
     """Set work aside until the instant closes."""
-    n = net.at.waiting
-    set_frame(net.waiting[n], node, task, row)
-    net.at.waiting = n + 1
+    net.at.waiting = append_frame(net.waiting, net.at.waiting, node, task, row)
     count_made(net, node, 1)
 
 
 @jit
 def gather_row(net, node, task, x):
     """Set x aside for the host's collector."""
-    n = net.at.gathered
-    set_frame(net.gathered[n], node, task, x)
-    net.at.gathered = n + 1
+    net.at.gathered = append_frame(net.gathered, net.at.gathered, node, task, x)
 
 
 @inlined

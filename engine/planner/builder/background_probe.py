@@ -9,12 +9,12 @@ from functools import partial
 from itertools import accumulate
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope, Variables
 from engine.physical_plan.plan import Node, Unit
 from engine.planner.builder.join_nodes import add_join
 from engine.planner.builder.join_order import order_triples, variables_of
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
-from engine.scope import Scope, Variables
 from epsparql import algebra as a
 
 

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
-from engine.scope import Scope
 
 WINDOW = None
 LIVES: dict[int, tuple[int | None, int | None]] = {
@@ -25,7 +25,7 @@ LOOKS_BACK = frozenset({c.SEQ, c.DURING, c.STARTS, c.OVERLAPS})
 """The left operand of these relations ends strictly before the right one."""
 
 
-class Join(NamedTuple):
+class PlacedJoin(NamedTuple):
     """Names the node of a join, and the conditions that its left and right side are to satisfy."""
 
     node: int
@@ -33,7 +33,7 @@ class Join(NamedTuple):
     to_right: Conditions
 
 
-def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Target, span: int, wanted: Conditions) -> Join:
+def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Target, span: int, wanted: Conditions) -> PlacedJoin:
     """Add a join of what has these scopes."""
     to_left, to_right, own = split_conditions(wanted, x.certain, y.certain)
     left, right = lives_of(relation, x, y, span)
@@ -43,7 +43,7 @@ def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Ta
     number = builder.add_node(Node(c.JOIN, relation, span, key, rest, condition, left, right, timeless=timeless), target)
     if relation in LOOKS_BACK and not y.timeless:
         builder.fragment.strict.add((number, c.LEFT))
-    return Join(number, to_left, to_right)
+    return PlacedJoin(number, to_left, to_right)
 
 
 def lives_of(relation: int, x: Scope, y: Scope, span: int) -> tuple[int, int]:

@@ -6,8 +6,8 @@ from functools import cache
 from math import exp, lgamma, log
 
 from engine.messages import UNRESTRICTED
+from engine.pattern_scope import has_exists
 from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, cheapest
-from engine.scope import asks
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
 
@@ -138,7 +138,7 @@ def _is_whole(query: a.Query, policy: str, pattern: a.Pattern) -> bool:
         return False
     whole = query.pattern
     while isinstance(whole, a.Filter | a.Within) and whole is not pattern:
-        if isinstance(whole, a.Filter) and asks(whole.condition):
+        if isinstance(whole, a.Filter) and has_exists(whole.condition):
             return False
         whole = whole.pattern
     return whole is pattern
@@ -148,7 +148,7 @@ def _is_plain(operand: a.Pattern) -> bool:
     """Return whether an operand is one triple pattern with conditions: it keeps no goals of its own."""
     match operand:
         case a.Filter(condition, inner):
-            return not asks(condition) and _is_plain(inner)
+            return not has_exists(condition) and _is_plain(inner)
         case a.Bgp(triples, place):
             return len(triples) == 1 and place.graph is None
         case _:

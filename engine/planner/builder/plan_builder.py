@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
+from engine.pattern_scope import ANY_TRIPLE, Scope, Variables, find_scope
 from engine.physical_plan import filter_compiler
 from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Fragment, Inquiry, Node, RowRange
 from engine.planner.builder.join_order import Rates
-from engine.scope import ANY_TRIPLE, Scope, Variables, scope
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
 
@@ -98,7 +98,7 @@ class PlanBuilder:
         return self.names.options
 
     def scope(self, pattern: a.Pattern) -> Scope:
-        return scope(pattern, self.names.matches)
+        return find_scope(pattern, self.names.matches)
 
     # ------------------------------------------------------------ columns and terms
     def column(self, variable: Variable) -> int:

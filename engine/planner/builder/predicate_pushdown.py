@@ -3,15 +3,15 @@
 from engine.errors import Refusal
 from engine.expressions.evaluator import supported
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Variables, list_subexpressions, looks_at_time, variables_of
 from engine.physical_plan import filter_compiler
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder
-from engine.scope import Variables, looks_at_time, parts, variables_of
 from epsparql import algebra as a
 
 
 def check_functions(conditions: Conditions) -> None:
     """Raise Refusal if a condition calls a function that the engine does not have."""
-    for part in (part for condition in conditions for part in parts(condition)):
+    for part in (part for condition in conditions for part in list_subexpressions(condition)):
         if isinstance(part, a.Call) and not supported(part.function):
             raise Refusal(f"the function {part.function}", part.function)
 

@@ -1,18 +1,18 @@
 """This module plans BIND: a column is copied, or the host answers a question."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import IDENTIFYING, list_subexpressions, sort_by_name, variables_of
 from engine.physical_plan import filter_compiler
 from engine.physical_plan.plan import Inquiry
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
 from engine.planner.operators.exists import add_marks, plan_marks
-from engine.scope import IDENTIFYING, in_name_order, parts, variables_of
 from epsparql import algebra as a
 
 
 def depends_on_solution(expression: a.Expression) -> bool:
     """Return whether an expression depends on the solution as a whole, as RAND does."""
-    return any(isinstance(part, a.Call) and part.function in IDENTIFYING for part in parts(expression))
+    return any(isinstance(part, a.Call) and part.function in IDENTIFYING for part in list_subexpressions(expression))
 
 
 def plan_bind(builder: PlanBuilder, pattern: a.Extend, target: Target, span: int, wanted: Conditions) -> None:
@@ -28,7 +28,7 @@ def plan_bind(builder: PlanBuilder, pattern: a.Extend, target: Target, span: int
         return
     node = builder.add_extend(pattern.variable, question_of(builder, expression, pattern.pattern), target)
     builder.node(node).filter = builder.compile_conditions(own)
-    entry = add_marks(builder, marks, (node, c.LEFT)) if marks else (node, c.LEFT)
+    entry = add_marks(builder, marks, kept, (node, c.LEFT)) if marks else (node, c.LEFT)
     builder.plan_pattern(pattern.pattern, entry, span, rest)
 
 
@@ -39,6 +39,6 @@ def question_of(builder: PlanBuilder, expression: a.Expression, below: a.Pattern
         return Inquiry(variables, timed, expression=expression)
     while isinstance(below, a.Extend):
         below = below.pattern
-    solution = in_name_order(builder.scope(below).possible)
+    solution = sort_by_name(builder.scope(below).possible)
     site = f"expression {len(builder.fragment.inquiries)}"
-    return Inquiry(in_name_order({*variables, *solution}), True, expression=expression, site=site, solution=solution)
+    return Inquiry(sort_by_name({*variables, *solution}), True, expression=expression, site=site, solution=solution)

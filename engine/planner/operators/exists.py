@@ -7,12 +7,12 @@ from typing import Any
 from engine.errors import Refusal
 from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope, Variables, has_exists, list_conjuncts, list_subexpressions, looks_at_time, variables_of
 from engine.physical_plan.plan import Node, RowRange
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
-from engine.rewrite.rename_hidden import variables_below
-from engine.scope import Scope, Variables, asks, conjuncts, looks_at_time, parts, variables_of
+from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -21,6 +21,7 @@ def plan_exists(builder: PlanBuilder, kind: int, kept: Scope, other: a.Pattern, 
     """Plan EXISTS or NOTEXISTS of `other`; return where the solutions kept are to go."""
     node = builder.add_node(Node(kind, life_left=c.NEVER), target)
     _plan_sought(builder, node, kept, other)
+    builder.fragment.deciding[node, c.LEFT] = kept.timeless
     return node, c.LEFT
 
 
@@ -31,8 +32,8 @@ def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Patt
     y = builder.scope(other)
     if lifted:
         joint = kept.joined(y)
-        plain = [e for e in lifted if not asks(e)]
-        marks, conditions = plan_marks(builder, [e for e in lifted if asks(e)], joint)
+        plain = [e for e in lifted if not has_exists(e)]
+        marks, conditions = plan_marks(builder, [e for e in lifted if has_exists(e)], joint)
         check_functions([*plain, *conditions])
         node.condition = builder.compile_conditions([*plain, *conditions])
         set_marks(builder, number, marks)
@@ -44,10 +45,11 @@ def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Patt
 
 
 # ---------------------------------------------------------------- marks
-def add_marks(builder: PlanBuilder, marks: list[int], target: Target) -> Target:
+def add_marks(builder: PlanBuilder, marks: list[int], kept: Scope, target: Target) -> Target:
     """Return where solutions enter a node that notes in their columns what the EXISTS find."""
     node = builder.add_node(Node(c.MARK), target)
     set_marks(builder, node, marks)
+    builder.fragment.deciding[node, c.LEFT] = kept.timeless
     return node, c.LEFT
 
 
@@ -58,7 +60,7 @@ def set_marks(builder: PlanBuilder, node: int, marks: list[int]) -> None:
 
 def plan_marks(builder: PlanBuilder, wanted: Conditions, kept: Scope) -> tuple[list[int], list[a.Expression]]:
     """Return nodes that keep the solutions of the EXISTS in the conditions, and the conditions with variables in the place of each EXISTS."""
-    patterns = dict.fromkeys(part for condition in wanted for part in parts(condition) if isinstance(part, a.Exists))
+    patterns = dict.fromkeys(part for condition in wanted for part in list_subexpressions(condition) if isinstance(part, a.Exists))
     marks: list[int] = []
     variables: dict[a.Exists, list[Variable]] = {}
     for exists in patterns:
@@ -151,7 +153,7 @@ def _lift_filter(builder: PlanBuilder, pattern: a.Filter, kept: Scope, around: V
     inner, lifted, bound = lift_conditions(builder, pattern.pattern, kept, around)
     here = builder.scope(inner)
     outer: list[a.Expression] = []
-    for condition in conjuncts(pattern.condition):
+    for condition in list_conjuncts(pattern.condition):
         known = put_values(condition, bound)
         if (known != condition or looks_outside(condition, here, kept)) and may_leave(known, here, kept, around):
             outer.append(known)
@@ -201,7 +203,7 @@ def may_leave(condition: a.Expression, here: Scope, kept: Scope, around: Variabl
 
 def looks_outside(condition: a.Expression, here: Scope, kept: Scope) -> bool:
     """Return whether a condition needs a variable that the outer solution may bind and its own group does not."""
-    used = variables_of(condition) | {v for part in parts(condition) if isinstance(part, a.Exists) for v in variables_below(part)}
+    used = variables_of(condition) | {v for part in list_subexpressions(condition) if isinstance(part, a.Exists) for v in find_variables(part)}
     return bool((used - here.certain) & kept.possible)
 
 

@@ -4,12 +4,12 @@ EXISTS becomes a node that decides. All other conditions, and spans, go down as 
 """
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope, has_exists, list_conjuncts
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions, span_of
 from engine.planner.operators.binds import depends_on_solution, question_of
 from engine.planner.operators.exists import add_marks, is_correlated, plan_exists, plan_marks
-from engine.scope import Scope, asks, conjuncts
 from epsparql import algebra as a
 
 
@@ -18,13 +18,13 @@ def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: i
     decided: list[tuple[int, a.Pattern]] = []
     marked: list[a.Expression] = []
     kept = builder.scope(pattern.pattern)
-    for part in conjuncts(pattern.condition):
+    for part in list_conjuncts(pattern.condition):
         match part:
             case a.Exists(sought) if not is_correlated(builder, sought, kept):
                 decided.append((c.EXISTS, sought))
             case a.Not(a.Exists(sought)) if not is_correlated(builder, sought, kept):
                 decided.append((c.NOTEXISTS, sought))
-            case _ if asks(part):
+            case _ if has_exists(part):
                 marked.append(part)
             case _:
                 plain.append(part)
@@ -60,4 +60,4 @@ def _plan_marked(builder: PlanBuilder, wanted: Conditions, kept: Scope, target: 
     """Plan a node that finds out what the EXISTS of the conditions say, before one that judges."""
     marks, conditions = plan_marks(builder, wanted, kept)
     judge = builder.add_node(Node(c.PASS, filter=builder.compile_conditions(conditions)), target)
-    return add_marks(builder, marks, (judge, c.LEFT))
+    return add_marks(builder, marks, kept, (judge, c.LEFT))

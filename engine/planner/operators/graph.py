@@ -1,10 +1,10 @@
 """This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import ANY_TRIPLE, find_place_variables
 from engine.physical_plan.plan import Node, fact
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import NO_COLUMNS, add_scans, graph_rows, parts_of
-from engine.scope import ANY_TRIPLE, of_place
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
@@ -43,7 +43,7 @@ def plan_graph(builder: PlanBuilder, pattern: a.Graph, target: Target, span: int
         target = builder.add_move(target, [(hidden, builder.column(pattern.name))], keep=True), c.LEFT
     split = builder.add_node(Node(c.PASS))
     timed = builder.add_node(Node(c.PASS, filter=c.TIMED_ONLY), target)
-    key = builder.add_slots(of_place(place))
+    key = builder.add_slots(find_place_variables(place))
     ticks = builder.add_node(Node(c.JOIN, c.ANY, key=key, life_left=c.FOREVER, timeless=1), target)
     timeless = builder.add_node(Node(c.PASS, filter=c.TIMELESS_ONLY), (ticks, c.LEFT))
     builder.set_targets(split, [(timed, c.LEFT), (timeless, c.LEFT), (_plan_lasting(builder, place, target), c.LEFT)])

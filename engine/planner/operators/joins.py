@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope
 from engine.physical_plan.join_trees import Linear, Shape, Tree, ends_of, tree_of
-from engine.physical_plan.plan import Node
-from engine.planner.builder.join_nodes import Join, add_join
+from engine.physical_plan.plan import Node, PathJoin
+from engine.planner.builder.join_nodes import PlacedJoin, add_join
 from engine.planner.builder.join_order import choose_shape, find_chain
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.operators import path_reachability
 from engine.planner.operators.property_paths import plan_path
-from engine.scope import Scope
 from epsparql import algebra as a
 
 RELATIONS = {
@@ -53,7 +53,7 @@ def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.R
         builder.plan_pattern(right, (join.node, c.RIGHT), span, join.to_right)
 
 
-def _plan_with_path(builder: PlanBuilder, join: Join, operand: a.Pattern, path: a.Pattern, side: int, span: int) -> None:
+def _plan_with_path(builder: PlanBuilder, join: PlacedJoin, operand: a.Pattern, path: a.Pattern, side: int, span: int) -> None:
     """Plan a join of an operand, on this side, with a path. The path's walks over the background are found from the operand's solutions."""
     assert isinstance(path, a.Path)
     wanted, of_path = (join.to_left, join.to_right) if side == c.LEFT else (join.to_right, join.to_left)
@@ -65,8 +65,11 @@ def _plan_with_path(builder: PlanBuilder, join: Join, operand: a.Pattern, path: 
     builder.set_targets(split, [(join.node, side), reached])
     if not deep:
         builder.limit_targets(split, 1)
-    sleep = path_reachability.add_sleep(builder, deep)
+    sleep, own = path_reachability.add_sleep(builder, deep), len(builder.fragment.nodes)
     plan_path(builder, path, *builder.settle((join.node, c.LEFT + c.RIGHT - side), span, of_path), sleep)
+    timeless = builder.scope(operand).joined(builder.scope(path)).timeless
+    nodes = range(own, len(builder.fragment.nodes))
+    builder.fragment.paths.append(PathJoin((join.node, side), reached, deep, timeless, sleep.first, nodes))
 
 
 # ---------------------------------------------------------------- chains of SEQ

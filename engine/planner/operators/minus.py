@@ -1,10 +1,10 @@
 """This module plans MINUS: a solution is taken away if another one agrees with it and shares a variable with it."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Variables
 from engine.physical_plan.plan import Node
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
-from engine.scope import Variables
 from epsparql import algebra as a
 
 
@@ -30,4 +30,5 @@ def plan_minus(builder: PlanBuilder, pattern: a.Minus, target: Target, span: int
         else:
             builder.plan_pattern(pattern.right, (node, c.RIGHT))
         target = node, c.LEFT
+        builder.fragment.deciding[target] = x.timeless
     builder.plan_pattern(pattern.left, target, span, wanted)

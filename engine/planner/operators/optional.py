@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import list_conjuncts
 from engine.physical_plan.plan import Node
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions, span_of, split_conditions
 from engine.planner.operators.exists import plan_marks, set_marks
 from engine.planner.operators.without import absent_span
-from engine.scope import conjuncts
 from epsparql import algebra as a
 
 
@@ -26,7 +26,7 @@ def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, *, 
 
     If nothing `expires`, it looks at all that ever came.
     """
-    own = span_of([] if pattern.condition is None else conjuncts(pattern.condition))
+    own = span_of([] if pattern.condition is None else list_conjuncts(pattern.condition))
     life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
     match pattern:
         case a.LeftJoin():
@@ -56,6 +56,7 @@ def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.S
     set_marks(builder, number, marks)
     if kept.timeless and c.FOREVER not in reach.lives:
         builder.fragment.forgetful.add(number)
+    builder.fragment.deciding[number, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT] = kept.timeless
     if kind == c.OPTIONALSEQ:
         if not y.timeless:
             builder.fragment.strict.add((number, c.LEFT))

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope
 from engine.physical_plan.filter_compiler import add_slots
 from engine.physical_plan.plan import WAITING, Node
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
-from engine.scope import Scope
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
 

@@ -9,13 +9,13 @@ from typing import assert_never
 import numpy as np
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import ANY_TRIPLE
 from engine.physical_plan.filter_compiler import add_slots
 from engine.physical_plan.plan import COPIED, Fact, Node, Unit
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.scans import add_scans, note_read, parts_of
 from engine.planner.operators.path_reachability import Sleep, may_be_empty, plan_link, wake_tables
-from engine.rewrite.resolve_datasets import in_each_graph
-from engine.scope import ANY_TRIPLE
+from engine.rewrite.resolve_datasets import join_graph_names
 from engine.triples.relation import distinct
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
@@ -193,7 +193,7 @@ def _plan_empty_path(builder: PlanBuilder, subject: TermOrVariable, other: TermO
         variable, constant = (subject, other) if isinstance(subject, Variable) else (other, subject)
         assert isinstance(variable, Variable)
         assert not isinstance(constant, Variable)
-        builder.plan_pattern(in_each_graph(a.Values((variable,), ((constant,),)), place), target)
+        builder.plan_pattern(join_graph_names(a.Values((variable,), ((constant,),)), place), target)
 
 
 def _plan_every_node(builder: PlanBuilder, subject: Variable, other: Variable, place: a.Place, target: Target) -> None:

@@ -1,10 +1,10 @@
 """This module plans WITHOUT in both forms: SEQ ... WITHOUT, and WITHOUT ... FOR."""
 
 from engine.kernel.state import layout as c
+from engine.pattern_scope import Scope, looks_at_time
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
-from engine.scope import Scope, looks_at_time
 from epsparql import algebra as a
 
 LIFTED = c.FOREVER - 1
@@ -48,6 +48,7 @@ def plan_without_for(builder: PlanBuilder, pattern: a.WithoutFor, target: Target
     node.key2, node.rest2 = builder.key_columns(x, z)
     number = builder.add_node(node, target)
     builder.fragment.strict.add((number, c.LEFT))
+    builder.fragment.deciding[number, c.LEFT] = x.timeless
     builder.plan_pattern(pattern.absent, (number, c.BLOCKER), pattern.duration)
     builder.fragment.timed.append(range(number + 1, len(builder.fragment.nodes)))
     builder.plan_pattern(pattern.pattern, (number, c.LEFT), c.FOREVER, [e for e in wanted if e not in timed])

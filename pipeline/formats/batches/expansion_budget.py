@@ -7,7 +7,7 @@ ROW_BYTES = 32
 _MOST = (1 << 31) - 1  # the offsets of a column reach so far
 
 
-class Budget:
+class ExpansionBudget:
     """Bounds the bytes that the terms and rows of one body take together, written out.
 
     Any body is granted some bytes, and more for each of its own bytes.

@@ -56,7 +56,7 @@ def _fault(fault: Exception, text: str) -> FormatError:
     return FormatError("term", f"{text[:64]!r} is no term in N-Triples syntax: {reason}", 1, column, _ONE_TERM)
 
 
-class Terms(dict[str, str]):
+class CanonicalTerms(dict[str, str]):
     """Maps texts to canonical texts, each validated once; blank nodes keep their label, which their message then changes.
 
     `kinds` is what may stand at the place: `<` IRIs, `"` literals, `_` blank nodes.
@@ -83,5 +83,10 @@ class Terms(dict[str, str]):
         return term
 
 
-SUBJECTS, PREDICATES, OBJECTS, GRAPHS = Terms("<_", "subject"), Terms("<", "predicate"), Terms('<"_', "object"), Terms("<_", "graph")
+SUBJECTS, PREDICATES, OBJECTS, GRAPHS = (
+    CanonicalTerms("<_", "subject"),
+    CanonicalTerms("<", "predicate"),
+    CanonicalTerms('<"_', "object"),
+    CanonicalTerms("<_", "graph"),
+)
 """All bodies share these maps, for their content is a function of the text alone."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from engine.messages import Micros
 from pipeline.formats.batches.batch_builder import batch_of
-from pipeline.formats.batches.expansion_budget import ROW_BYTES, Budget, size_of
+from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget, size_of
 from pipeline.formats.batches.fast_path import batch_of_numbers
 
 NO_TERM = -1
@@ -16,10 +16,10 @@ _FEW = 16
 """Up to this many rows, columns are made faster from texts, 0.1 ms a body. With more rows a text in many rows would be copied for each."""
 
 
-class Rows:
+class RowBuilder:
     """Collects occurrences in the order in which they came; their size is spent from `budget`."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ExpansionBudget) -> None:
         self.budget = budget
         self._numbers: dict[str, int] = {}
         self._cells, self._times = array("i"), array("q")  # four and two a row

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 
 _NAME = re.compile(rb'"[^"\s]{200,}"')  # shorter names are usual
 _USUAL = 200
@@ -18,7 +18,7 @@ _UNSURE = 4
 """This factor allows for the estimate: most strings are no names, and most names are shorter than the longest one."""
 
 
-def check_contexts(text: bytes, budget: Budget) -> None:
+def check_contexts(text: bytes, budget: ExpansionBudget) -> None:
     """Refuse names that would take a multiple of the budget, if each were as long as the longest one is when written out. Raises: FormatError."""
     strings = text.count(b'"') // 2 + text.count(b",")
     longest = max(map(len, _NAME.findall(text)), default=_USUAL)

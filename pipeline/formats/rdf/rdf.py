@@ -9,9 +9,9 @@ import pyoxigraph as ox
 
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import ROW_BYTES, Budget
+from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
-from pipeline.formats.batches.row_builder import NO_TERM, Rows
+from pipeline.formats.batches.row_builder import NO_TERM, RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.json_ld import check_contexts
 from pipeline.formats.rdf.turtle_lexer import check_json, check_names, check_terms, place
@@ -41,7 +41,7 @@ def read_message(
     text: bytes,
     fmt: ox.RdfFormat,
     otherwise: Interval,
-    rows: Rows,
+    rows: RowBuilder,
     *,
     scope: bytes | None = None,
     stated: bool = False,
@@ -97,7 +97,7 @@ def read_message(
         rows.add(terms, interval.start, interval.end)
 
 
-def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: Budget) -> Iterator[ox.Quad]:
+def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: ExpansionBudget) -> Iterator[ox.Quad]:
     """Yield the statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
 
     Raises: FormatError, also where the parser would expand names beyond the budget.

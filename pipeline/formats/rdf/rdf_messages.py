@@ -10,7 +10,7 @@ import pyoxigraph as ox
 
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval
-from pipeline.formats.batches.row_builder import Rows
+from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.rdf.rdf import ENDS_AT, STARTS_AT, TIMING, Node, Said, place_of, read_message, time_of
 from pipeline.formats.rdf.turtle_lexer import Token, place, tokens
 
@@ -20,7 +20,7 @@ _REPEATED = 64  # prefixes that some writers declare in each message anew
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RdfMessage:
     """Represents one message: `text` stands at `start` of the body, after the directives of earlier messages."""
 
     text: bytes
@@ -28,7 +28,7 @@ class Message:
     directives: tuple[bytes, ...]
 
 
-def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None = None) -> None:
+def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None = None) -> None:
     """Add the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
 
     A message's time is what its default graph says with `timing`, or without it with prov:generatedAtTime, or startsAtTime and endsAtTime.
@@ -48,7 +48,7 @@ def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Ro
             raise _moved(fault, *place(body, message.start)) from None
 
 
-def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Rows, timing: str | None, scope: bytes | None = None) -> None:
+def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None, scope: bytes | None = None) -> None:
     """Add the statements of one message, whose default graph may say when it is. Raises: FormatError."""
     wanted = TIMING if timing is None else TIMING | {timing}
     read_message(text, fmt, otherwise, rows, scope=scope, timing=wanted, timed=lambda said: _time(said, text, timing))
@@ -90,15 +90,15 @@ def _lexical(term: Node) -> str:
     return "<<" if isinstance(term, ox.Triple) else term.value
 
 
-def split(body: bytes) -> Iterator[Message]:
+def split(body: bytes) -> Iterator[RdfMessage]:
     """Yield the messages in order; an empty message gives nothing, so it is left out. Raises: FormatError for another version."""
     cut, start, directives = _Cut(body), 0, tuple[bytes, ...]()
     for begin, end in cut.delimiters():
         if text := cut.taken(start, begin):
-            yield Message(text, start, directives)
+            yield RdfMessage(text, start, directives)
         start, directives = end, tuple(cut.directives)
     if text := cut.taken(start, len(body)):
-        yield Message(text, start, directives)
+        yield RdfMessage(text, start, directives)
 
 
 class _Cut:

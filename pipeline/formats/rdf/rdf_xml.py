@@ -5,7 +5,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from pipeline.errors import FormatError
-from pipeline.formats.batches.expansion_budget import Budget, size_of
+from pipeline.formats.batches.expansion_budget import ExpansionBudget, size_of
 from pipeline.formats.rdf.rdf import place_of
 
 MAX_DEPTH = 512
@@ -15,7 +15,7 @@ _AMPLIFIED = 43
 _QUOTED = re.compile(r"'([^']+)'")
 
 
-def plain_xml(body: bytes, budget: Budget) -> bytes:
+def plain_xml(body: bytes, budget: ExpansionBudget) -> bytes:
     """Return the document in UTF-8 without its DTD, comments and instructions; entities that stand for plain text are written out.
 
     Raises: FormatError with its place for what is not well-formed, for any other declaration, for too much depth, and beyond the budget.
@@ -43,7 +43,7 @@ def placed(fault: FormatError, body: bytes) -> FormatError:
 class _Copy:
     """Writes what expat tells of a document as text again."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ExpansionBudget) -> None:
         self.text = bytearray()
         self._budget, self._depth, self._longest = budget, 0, 0
         self.parser = expat.ParserCreate()

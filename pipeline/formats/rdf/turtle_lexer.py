@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from pipeline.errors import FormatError
-from pipeline.formats.batches.expansion_budget import Budget
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 
 MAX_DEPTH = 64
 """Constructs may be nested this deep. The parsers recurse, and the machine's stack ends before a body does."""
@@ -34,7 +34,7 @@ def check_terms(text: bytes) -> None:
         _check(text, ((found.start(), {b"<<": 1, b">>": -1}.get(found[0], 0)) for found in tokens(text)), "triple terms")
 
 
-def check_names(text: bytes, budget: Budget) -> None:
+def check_names(text: bytes, budget: ExpansionBudget) -> None:
     """Refuse names for which a parser of Turtle would keep more than the budget allows: resolved prefixes, and names in nested brackets.
 
     Raises: FormatError. Counting shows that most texts are harmless; only the tokens of the others are looked at.
@@ -47,7 +47,7 @@ def check_names(text: bytes, budget: Budget) -> None:
         _check_names(text, budget)
 
 
-def _check_names(text: bytes, budget: Budget) -> None:
+def _check_names(text: bytes, budget: ExpansionBudget) -> None:
     base = longest = kept = depth = 0
     sizes: dict[bytes, int] = {}
     found = tokens(text)

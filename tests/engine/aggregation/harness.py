@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from engine.aggregation import Collector, GroupCollector, Moments, Rows
+from engine.aggregation import Collector, GroupCollector, Moments, RowBatch
 from engine.aggregation.row_batch import no_rows, rows_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
@@ -58,7 +58,7 @@ def solutions(feed: str) -> list[Given]:
     return found
 
 
-def rows(part: Sequence[Given], width: int, terms: TermTable) -> Rows:
+def rows(part: Sequence[Given], width: int, terms: TermTable) -> RowBatch:
     cells = [[0 if text == "?" else terms.intern(str(term(text))) for text in texts] for _, texts in part]
     times = [(c.BIG, -c.BIG) if interval is None else interval for interval, _ in part]
     return rows_of([start for start, _ in times], [end for _, end in times], cells, width)
@@ -73,7 +73,7 @@ class Host:
         self.terms = TermTable()
         self.found: list[str] = []
 
-    def call(self, now: int, given: Rows, wakes: Rows, horizon: int | None) -> None:
+    def call(self, now: int, given: RowBatch, wakes: RowBatch, horizon: int | None) -> None:
         if self.cut:
             state = json.loads(json.dumps(self.collector.state()))
             self.collector = self.make()
@@ -107,10 +107,10 @@ class Later(Host):
     def __init__(self, make: Callable[[], Collector], cuts: Sequence[int] = (), restored: bool = False) -> None:
         super().__init__(make, False)
         self.cuts, self.restored = cuts, restored
-        self.noted: list[tuple[int, int, Rows]] = []
+        self.noted: list[tuple[int, int, RowBatch]] = []
         self.finished: int | None = None
 
-    def call(self, now: int, given: Rows, wakes: Rows, horizon: int | None) -> None:
+    def call(self, now: int, given: RowBatch, wakes: RowBatch, horizon: int | None) -> None:
         self.finished = horizon
         due = rows_of([c.BIG], [-c.BIG], [[0] * len(self.collector.reads)], len(self.collector.reads))
         self.noted += [(now, side, part) for side, part in ((c.LEFT, given), (c.BLOCKER, wakes), (c.RIGHT, due)) if len(part)]
@@ -140,10 +140,10 @@ class Later(Host):
         new.restore_tables({name: array.copy() for name, array in old.tables().items()})
         return new
 
-    def _decide(self, deferred: GroupCollector, notes: list[tuple[int, int, Rows]]) -> None:
+    def _decide(self, deferred: GroupCollector, notes: list[tuple[int, int, RowBatch]]) -> None:
         now, side = (np.concatenate([np.full(len(note[2]), note[k], np.int64) for note in notes]) for k in (0, 1))
         start, end, cells = (np.concatenate([getattr(part, name) for _, _, part in notes]) for name in ("start", "end", "cells"))
-        given = deferred.decide_all(Moments(now, now + 7, side, Rows(start, end, cells)), self.finished, self.terms)
+        given = deferred.decide_all(Moments(now, now + 7, side, RowBatch(start, end, cells)), self.finished, self.terms)
         assert (given.entry == given.rows.end + 7).all()
         for first, last, numbers in zip(given.rows.start.tolist(), given.rows.end.tolist(), given.rows.cells.tolist(), strict=True):
             self.found.append(" ".join(shown(n, self.terms) for n in numbers) + f"@{first}-{last}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.aggregation import Collector, GroupCollector, Rows
+from engine.aggregation import Collector, GroupCollector, RowBatch
 from engine.aggregation.native_group_by import fits
 from engine.aggregation.row_batch import no_rows
 from engine.aggregation.set_functions import folding
@@ -297,7 +297,7 @@ def test_windows_forget_groups() -> None:
     cells = np.array([[terms.intern(f"<{n}>"), terms.intern('"1"')] for n in range(100)], np.int64)
     for n in range(100):
         at = np.array([n], np.int64)
-        collector.decide(n, Rows(at, at, cells[n : n + 1]), no_rows(2), None, terms)
+        collector.decide(n, RowBatch(at, at, cells[n : n + 1]), no_rows(2), None, terms)
     kept = collector.state()
     assert isinstance(kept, list)
     assert len(kept[2]) == 10

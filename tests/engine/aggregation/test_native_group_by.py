@@ -16,7 +16,7 @@ from engine.aggregation.native.results import results
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
-from engine.expressions.values import Kind, Number
+from engine.expressions.values import Number, NumericType
 from epsparql.algebra import AggregateFunction
 from epsparql.terms import XSD, Literal
 
@@ -96,16 +96,16 @@ def shown(function: AggregateFunction, code: int, units: int, n: int, scale: int
     st.sampled_from([AggregateFunction.SUM, AggregateFunction.AVG]),
 )
 def test_texts_of_exact_sums(units: int, scale: int, n: int, function: AggregateFunction) -> None:
-    total = Number(Kind.DECIMAL, Decimal(units).scaleb(-scale, numeric.WHOLE))
-    expected = numeric.divide(total, Number(Kind.INTEGER, n)) if n and function is AggregateFunction.AVG else total
+    total = Number(NumericType.DECIMAL, Decimal(units).scaleb(-scale, numeric.WHOLE))
+    expected = numeric.divide(total, Number(NumericType.INTEGER, n)) if n and function is AggregateFunction.AVG else total
     assert shown(function, g.A_DECIMAL, units, n, scale) == str(numeric.literal(expected))
 
 
 @pytest.mark.parametrize("units", [0, 1, -1, 9, 10, -(1 << 62), (1 << 62) - 1, 1 << 62, 1 << 80])
 def test_texts_of_integers(units: int) -> None:
-    assert shown(AggregateFunction.COUNT, g.AN_INTEGER, units, 3, 0) == str(numeric.literal(Number(Kind.INTEGER, units)))
+    assert shown(AggregateFunction.COUNT, g.AN_INTEGER, units, 3, 0) == str(numeric.literal(Number(NumericType.INTEGER, units)))
     assert shown(AggregateFunction.AVG, g.AN_INTEGER, units, 3, 0) == str(
-        numeric.literal(numeric.divide(Number(Kind.INTEGER, units), Number(Kind.INTEGER, 3)))
+        numeric.literal(numeric.divide(Number(NumericType.INTEGER, units), Number(NumericType.INTEGER, 3)))
     )
 
 
@@ -115,8 +115,8 @@ def test_texts_of_doubles(double: float, n: int) -> None:
     for function in (AggregateFunction.SUM, AggregateFunction.AVG):
         given_ = np.array([[g.A_DOUBLE, bits(double), 0, n]], np.int64)
         (number,) = results(function, given_, 0, terms).tolist()
-        total = Number(Kind.DOUBLE, double)
-        expected = numeric.divide(total, Number(Kind.INTEGER, n)) if function is AggregateFunction.AVG else total
+        total = Number(NumericType.DOUBLE, double)
+        expected = numeric.divide(total, Number(NumericType.INTEGER, n)) if function is AggregateFunction.AVG else total
         assert str(terms.term(number)) == str(numeric.literal(expected))
 
 

@@ -15,7 +15,7 @@ from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.network.network import Network
-from engine.rewrite import rewritten
+from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql.terms import RDF, Iri
 from tests.soak import examples
@@ -43,7 +43,7 @@ def network_of(bodies: dict[int, str], facts: Iterable[Quad]) -> Network:
 
 
 def parsed(body: str) -> epsparql.algebra.Query:
-    return rewritten(epsparql.parse(f"{PROLOGUE}SELECT * {{ {body} }}").query, "all")
+    return rewrite_query(epsparql.parse(f"{PROLOGUE}SELECT * {{ {body} }}").query, "all")
 
 
 @dataclass(frozen=True)

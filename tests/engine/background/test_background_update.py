@@ -21,7 +21,7 @@ from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.background_changes import Version
 from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
@@ -356,7 +356,7 @@ CASES = [
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(("pattern", "feed", "changes", "intervals"), CASES)
 def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
-    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
     stream, changed = parse_feed(feed), [change(text) for text in changes.split("|")]
     with copied(few):
         agree(query, stream, changed, frozenset(range(1, 20)))
@@ -378,19 +378,109 @@ MOVED = [
     pytest.param(f"{{ ?s :p ?t }} OPTIONAL {{ {TWO} }}", "0 add A(u) K(v) K(w)|2 replace A(u) K(v)", id="of an optional group"),
     pytest.param(f"{{ ?s :p ?t }} MINUS {{ {TWO} . ?u :L ?x }}", "0 add A(u) K(v) K(w) L(u,x)|2 replace A(u) K(v) L(u,x)", id="of MINUS"),
 ]
+REACHED = "?s :K ?u . ?u :road+ ?v"
+CROSSED = [
+    pytest.param(REACHED, "0 add K(u) road(u,v)|1 add road(v,w)", id="a path, looked up"),
+    pytest.param(REACHED, "0 add K(u) road(u,v) road(v,w)|1 replace K(u) road(u,v)|2 add road(u,x)", id="a path, copied and looked up again"),
+    pytest.param(
+        f"{{ {REACHED} }} {OTHERWISE}", "0 add K(u) road(u,v) road(v,w)|1 replace K(u) road(u,v)", id="a path of what OPTIONAL keeps, copied"
+    ),
+    pytest.param(f"{{ {REACHED} }} {OTHERWISE}", "0 add K(u) road(u,v)|1 add road(v,w)", id="a path of what OPTIONAL keeps, looked up"),
+    pytest.param("?s :K ?u . ?v :road+ ?u", "0 add K(w) road(v,w)|1 add road(u,v)", id="a path to its end"),
+    pytest.param("?s :K ?u . ?u :road? ?v", "0 add K(v)|1 add road(v,w) road(w,x)", id="a step that may be left out"),
+    pytest.param("?s :K ?u . ?u :road* ?v", "0 add K(u) road(u,v)|1 add road(v,w)", id="walks that may be empty"),
+    pytest.param("?s :K ?u . ?u (:road|:lane)+ ?v", "0 add K(u) road(u,v)|1 add lane(v,w) lane(w,x)", id="alternatives"),
+    pytest.param("?s :K ?u . ?u !:lane ?v", "0 add K(u) road(u,v)|1 add road(u,w)", id="a negated link"),
+    pytest.param(f"{REACHED} . ?v :lane+ ?w", "0 add K(u) road(u,v) lane(v,w)|1 add road(v,x) lane(x,y) lane(w,z)", id="two paths"),
+    pytest.param(f"GRAPH :g {{ {REACHED} }}", "0 add g/K(u) g/road(u,v)|1 add g/road(v,w)", id="a path in a graph"),
+    pytest.param(
+        f"{{ {REACHED} }} MINUS {{ ?s :L ?x }}", "0 add K(u) road(u,v) L(x)|1 replace K(u) road(u,v) road(v,w)", id="a path of what MINUS keeps"
+    ),
+    pytest.param(
+        f"{{ ?s :p ?t }} OPTIONAL {{ {REACHED} }}", "0 add K(u) road(u,v)|1 add road(v,w)|2 replace K(u) road(u,v)", id="a path of what is added"
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s ?v WHERE {{ {REACHED} }} }} {OTHERWISE}",
+        "0 add K(u) road(u,v)|1 add road(v,w) road(w,v)",
+        id="a path of a sub-SELECT",
+    ),
+]
+WALKED = [
+    pytest.param("road(c,e)@1 Z@2 at(a,1)@3", "0 add road(a,b)|1 add road(b,c)", id="a link of the stream came before it was looked up"),
+    pytest.param("road(c,e)@1 Z@2 at(a,1)@3 road(e,f)@4", "0 add road(a,b)|1 add road(b,c)", id="and another link after it"),
+    pytest.param("road(c,e)@1 Z@2 at(a,1)@3", "0 add road(a,b) road(b,c)|1 replace road(b,c)|2 add road(a,b)", id="between two that were"),
+    pytest.param(
+        "road(c,e)@1 at(a,1)@3 at(b,1)@4", "0 add road(a,b) road(b,c)|1 replace road(b,c)", id="a link of the stream came before it was copied"
+    ),
+]
+EITHER = "{ ?s :A ?u } UNION { ?s :K ?u }"
+ANOTHER_WAY = [
+    pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "0 add A(u)|1 add K(u)", id="OPTIONAL"),
+    pytest.param(f"{{ {EITHER} }} EQUALSOPTIONAL {{ ?s :p ?t }}", "0 add A(u)|1 add K(u)", id="EQUALSOPTIONAL"),
+    pytest.param(f"{{ ?s :p ?t }} OPTIONALSEQ {{ {EITHER} }}", "0 add A(u)|1 add K(u)|2 replace K(u)", id="OPTIONALSEQ"),
+    pytest.param(f"{{ {EITHER} }} MINUS {{ ?s :L ?x }}", "0 add A(u) L(x)|1 replace A(u) K(u)", id="MINUS"),
+    pytest.param(f"{{ {EITHER} FILTER NOT EXISTS {{ ?s :L ?x }} }}", "0 add A(u) L(x)|1 replace A(u) K(u)", id="NOT EXISTS"),
+    pytest.param(f"{{ {EITHER} FILTER EXISTS {{ ?s :p ?t }} }}", "0 add A(u)|1 add K(u)", id="EXISTS"),
+    pytest.param(f"{{ {EITHER} FILTER(?u = :x || NOT EXISTS {{ ?s :L ?x }}) }}", "0 add A(u) L(x)|1 replace A(u) K(u)", id="NOT EXISTS or"),
+    pytest.param(f"{{ {EITHER} }} SEQ {{ ?s :p ?t }} WITHOUT {{ ?s :q ?y }}", "0 add A(u)|1 add K(u)", id="SEQ ... WITHOUT"),
+    pytest.param(f"{{ {{ {EITHER} }} UNION {{ ?s :L ?u }} }} {OTHERWISE}", "0 add A(u)|1 add L(u)|2 add K(u)", id="a UNION in a UNION"),
+    pytest.param(f"{{ {{ {EITHER} }} OPTIONAL {{ ?s :L ?x }} }} {OTHERWISE}", "0 add A(u) L(x)|1 add K(u)", id="OPTIONAL in OPTIONAL"),
+    pytest.param(f"{{ SELECT DISTINCT ?s ?u WHERE {{ {EITHER} }} }} {OTHERWISE}", "0 add A(u)|1 add K(u)", id="a sub-SELECT"),
+    pytest.param(f"{{ {{ {EITHER} }} {{ ?u :L ?x }} }} {OTHERWISE}", "0 add A(u) L(u,x)|1 add K(u)", id="a join"),
+    pytest.param(f"GRAPH :g {{ {{ {EITHER} }} {OTHERWISE} }}", "0 add g/A(u)|1 add g/K(u)", id="in a graph"),
+    pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "0 add A(u)|1 add K(u)|1 replace K(u)", id="the first way goes"),
+    pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "0 add A(u)|1 drop|2 add K(u)", id="it went and is back"),
+    pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "1 add A(u)|2 add K(u)", id="it comes and then another way"),
+]
 
 
 @pytest.mark.parametrize("few", [0, 1, 1000])
-@pytest.mark.parametrize(("pattern", "changes"), MOVED)
+@pytest.mark.parametrize(("pattern", "changes"), MOVED + CROSSED)
 def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
     """A change may take a pattern past the number of triples that are copied, either way."""
     with copied(few):
         agree(
-            f"{strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
             parse_feed("Z@3 p(s,1)@4 p(s,2)@5"),
             [change(text) for text in changes.split("|")],
             frozenset(range(1, 20)),
         )
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize(("pattern", "changes"), ANOTHER_WAY)
+def test_what_stands_and_is_found_another_way_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
+    with copied(few):
+        agree(
+            f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            parse_feed("q(a,b)@3 p(s,1)@4 p(s,2)@5"),
+            [change(text) for text in changes.split("|")],
+            frozenset(range(1, 20)),
+        )
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize(("feed", "changes"), WALKED)
+def test_walks_of_the_stream_go_on_over_the_background(feed: str, changes: str, few: int) -> None:
+    with copied(few):
+        agree(
+            f"{query_strategies.PROLOGUE} SELECT * WHERE {{ ?x :at ?p . ?x :road+ ?y }}",
+            parse_feed(feed),
+            [change(text) for text in changes.split("|")],
+            frozenset(range(1, 20)),
+        )
+
+
+def test_a_timer_starts_once_for_what_is_found_another_way() -> None:
+    parts: list[Entry | str] = [
+        registered("q", f"{{ {EITHER} }} WITHOUT {{ ?s :L ?x }} FOR 5"),
+        "add A(u)",
+        "q(a,b)@3",
+        "add K(u)",
+        "q(a,b)@4",
+        "q(a,b)@20",
+    ]
+    assert ends_of("q", parts) == ["8"]
 
 
 WITHOUT_FOR = [
@@ -410,7 +500,7 @@ WITHOUT_FOR = [
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize(("absent", "feed", "changes", "intervals"), WITHOUT_FOR)
 def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str, changes: str, intervals: list[str], few: int) -> None:
-    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} WITHOUT {{ {absent} }} FOR 5 }}"
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} WITHOUT {{ {absent} }} FOR 5 }}"
     log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])
     with copied(few):
         whole = run(blocks(log, ()))
@@ -422,7 +512,7 @@ def test_a_timer_decides_by_the_background_of_its_instant(absent: str, feed: str
 @pytest.mark.parametrize(("window", "fails"), [(2, True), (20, False)])
 def test_what_has_left_its_window_is_never_taken_for_absent(window: int, fails: bool) -> None:
     """A query says so and ends if no log is at hand that has it."""
-    query = f"{strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} SEQ {{ {B} }} WITHIN {window} WITHOUT {{ {C} }} }}"
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {{ {A} }} SEQ {{ {B} }} WITHIN {window} WITHOUT {{ {C} }} }}"
     log = log_of(query, in_order({DEFAULT_STREAM: parse_feed("C@1 Z@8 B@9 Z@10")}), [change("2 add A(1)")])
     engine = Engine()
     outcomes = [engine.feed(each) for each in blocks(log, range(1, 10))]
@@ -434,7 +524,7 @@ def test_what_has_left_its_window_is_never_taken_for_absent(window: int, fails: 
 def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     """A path with two free ends has as many pairs as the square of its length, also where the pairs are made anew."""
     bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3")})
-    log = log_of(f"{strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
+    log = log_of(f"{query_strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
     register = log[0][0]
     assert isinstance(register, Register)
     log[0] = replace(register, max_goals=2_000), ()
@@ -460,7 +550,7 @@ def test_rules_and_reports_count_what_the_background_brings_once() -> None:
     }
     bodies = in_order({DEFAULT_STREAM: parse_feed("A@1 A@2 A@3 A@4")})
     changes = [change(text) for text in ("0 add K(1)", "1 add g/K(1)", "1 add K(2)", "2 replace K(2)", "3 add K(1)")]
-    texts = {name: strategies.PROLOGUE + text for name, text in texts.items()}
+    texts = {name: query_strategies.PROLOGUE + text for name, text in texts.items()}
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(k, name, text), ()) for k, (name, text) in enumerate(texts.items())]
     for entry, occurrences in log_of("", bodies, changes)[1:]:
         log.append((replace(entry, offset=len(log)), occurrences))
@@ -489,7 +579,7 @@ def of_shorthand(parts: Sequence[Entry | str]) -> list[tuple[Entry, tuple[Occurr
 
 
 def registered(name: str, pattern: str, head: str = "SELECT *", tail: str = "") -> Register:
-    return Register(0, name, f"{strategies.PROLOGUE} {head} WHERE {{ {pattern} }} {tail}")
+    return Register(0, name, f"{query_strategies.PROLOGUE} {head} WHERE {{ {pattern} }} {tail}")
 
 
 def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
@@ -579,11 +669,11 @@ WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 
 
 @st.composite
 def queries(draw: st.DrawFn) -> str:
-    body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
+    body = draw(query_strategies.shaped(draw(st.sampled_from(SHAPES)), GROUPS))
     if draw(st.integers(0, 3)) == 0:
         made, keys, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(("?s", "?v", "?s ?v"))), draw(st.sampled_from(WINDOWS))
-        return strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
-    return strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
+        return query_strategies.PROLOGUE + f"SELECT {keys} ({made} AS ?made) WHERE {body} GROUP BY {keys}{window}"
+    return query_strategies.PROLOGUE + f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}* WHERE {body}"
 
 
 def _schema() -> st.SearchStrategy[tuple[Iri, Iri, Iri]]:
@@ -605,7 +695,7 @@ CHANGES = st.lists(
 @RANDOM
 @given(
     query=queries(),
-    stream=strategies.feeds(10),
+    stream=query_strategies.feeds(10),
     changes=CHANGES,
     cuts=st.frozensets(st.integers(1, 14), max_size=4),
     few=st.sampled_from((0, 0, 1, 1000)),

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from tests.engine.semantics.test_equivalence import RANDOM, accepted
 from tests.reference.evaluator import Fact, Settings, Triple
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.background_timelines import CHANGES, SCHEMAS, TYPE, Step, Told, iri, told
 from tests.support.feeds import show, term
 from tests.support.run_both import blocks, results, run, run_oracle
 
 GROUPS = st.one_of(
-    strategies.shared(), st.sampled_from(("{ ?s a :A }", "{ ?s a :B }", "{ ?s a ?v }", "{ ?v a :A }", "{ ?s ?p :A }", "{ ?s a :C . ?s :q ?v }"))
+    query_strategies.shared(), st.sampled_from(("{ ?s a :A }", "{ ?s a :B }", "{ ?s a ?v }", "{ ?v a :A }", "{ ?s ?p :A }", "{ ?s a :C . ?s :q ?v }"))
 )
 VALUES = st.sampled_from([term(text) for text in ("x", "y", "A", "1", "2")])
 STATEMENTS: st.SearchStrategy[Triple] = st.one_of(
@@ -31,7 +31,7 @@ POLICIES = st.sampled_from((UNRESTRICTED, UNRESTRICTED, UNRESTRICTED, RECENT, CH
 
 @RANDOM
 @given(
-    query=strategies.within(":g", GROUPS), schema=SCHEMAS, steps=STEPS, delay=st.integers(0, 2), policy=POLICIES,
+    query=query_strategies.within(":g", GROUPS), schema=SCHEMAS, steps=STEPS, delay=st.integers(0, 2), policy=POLICIES,
     cuts=st.sets(st.integers(0, 12), max_size=3), restored=st.sets(st.integers(1, 4), max_size=2),
 )  # fmt: skip
 def test_queries_see_what_occurrences_entail_at_their_instants(

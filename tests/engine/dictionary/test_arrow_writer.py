@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from engine.dictionary.arrow_encoding import is_packed
 from engine.dictionary.native import arrow_writer as e
-from engine.dictionary.term_dictionary import Selects, TermTable
+from engine.dictionary.native.solution_order import QUERY_WIDTH
+from engine.dictionary.term_dictionary import SelectTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import SOLUTIONS, TIED
 from engine.runtime.result_assembly import rank_starts
@@ -43,19 +44,19 @@ QUERIES = st.tuples(*[st.lists(CELL, max_size=CELLS, unique=True).flatmap(lambda
 Shown = Sequence[tuple[list[int], list[int]]]
 
 
-def selects_of(queries: Shown, ranked: bool) -> Selects:
+def selects_of(queries: Shown, ranked: bool) -> SelectTables:
     """Query k comes out at node 2 k."""
 
     def column(cell: int) -> int:
         return c.NONE if cell < 0 else c.OUT_VAR + 1 + cell
 
-    wanted, table = list[int](), np.zeros((len(queries), e.QUERY_WIDTH), np.int64)
+    wanted, table = list[int](), np.zeros((len(queries), QUERY_WIDTH), np.int64)
     for k, (by_name, shown) in enumerate(queries):
         name = len("".join(NAMES[:k]).encode())
         table[k] = name, len(NAMES[k].encode()), 10 + k, len(shown), len(wanted), by_name == shown
         wanted += [c.OUT_VAR if ranked else c.NONE, *map(column, by_name), *map(column, shown)]
     names = np.frombuffer("".join(NAMES).encode(), np.uint8)
-    return Selects.from_queries(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names)
+    return SelectTables.from_queries(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names)
 
 
 def found_by(rows: Sequence[Row], terms: TermTable) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

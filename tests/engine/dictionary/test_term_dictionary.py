@@ -20,7 +20,7 @@ from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD
 from tests.reference.evaluator import Fact, Occurrence
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.run_both import block, blocks, entries, run
 
 DOUBLE, DECIMAL, INTEGER = XSD + "double", XSD + "decimal", XSD + "integer"
@@ -284,13 +284,13 @@ def test_ever_new_terms_under_a_window_leave_the_table_as_it_is(where: str) -> N
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 @given(
-    st.one_of(strategies.selects(), strategies.groupings(), strategies.orderings(), strategies.window_queries()),
-    strategies.feeds(12),
-    strategies.facts(),
+    st.one_of(query_strategies.selects(), query_strategies.groupings(), query_strategies.orderings(), query_strategies.window_queries()),
+    query_strategies.feeds(12),
+    query_strategies.facts(),
     st.data(),
 )
 def test_collecting_at_every_feed_changes_nothing(query: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     sent = {DEFAULT_STREAM: fed}
-    arrival = data.draw(strategies.arrivals(sent))
-    log = entries({"q": query}, sent, arrival.bodies, background, strategies.MAX_DELAY)
+    arrival = data.draw(query_strategies.arrivals(sent))
+    log = entries({"q": query}, sent, arrival.bodies, background, query_strategies.MAX_DELAY)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores, spare_terms=0) == run([block(log)])

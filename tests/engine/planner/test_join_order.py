@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.background.fact_store import FactIndex
-from engine.checkpoint.format import pack, unpack
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
@@ -20,7 +19,8 @@ from engine.network.network import Network
 from engine.physical_plan.join_trees import Linear, Shape, Tree, least, shape_of, tree_of, work
 from engine.planner import plan_query
 from engine.planner.builder import join_order
-from engine.rewrite import rewritten
+from engine.rewrite import rewrite_query
+from engine.snapshot.format import pack, unpack
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import XSD, Iri
@@ -227,7 +227,7 @@ TURNS = [
 @pytest.mark.parametrize(("text", "counts", "shape"), TURNS)
 def test_the_shape_that_rates_ask_for(text: str, counts: dict[str, int], shape: Shape | None) -> None:
     network = Network(TermTable())
-    query = rewritten(parse(PREFIXES + text).query, "all")
+    query = rewrite_query(parse(PREFIXES + text).query, "all")
     assert plan_query(query, network.planning.make_names(FactIndex(), rates=rates(**counts))).shape == shape
 
 
@@ -248,7 +248,7 @@ def test_no_tree_is_cheaper_than_the_one_that_is_found() -> None:
 def test_only_the_occurrences_of_a_window_count() -> None:
     """A thousand times as many, seen over a thousand windows, ask for nothing else."""
     text = LONG[:-1] + "WITHIN 10 }"
-    query = rewritten(parse(PREFIXES + text).query, "all")
+    query = rewrite_query(parse(PREFIXES + text).query, "all")
     found = []
     for n, windows in ((10_000, 1), (10_000, 1_000), (10_000_000, 1_000)):
         given_rates = {**rates(A=n, B=n, C=n, D=n), join_order.OVER: windows * 10 * SECOND}
@@ -259,7 +259,7 @@ def test_only_the_occurrences_of_a_window_count() -> None:
 def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> None:
     for n, shape in ((join_order.LONGEST, Linear.FROM_END), (join_order.LONGEST + 1, Linear.WRITTEN)):
         text = "SELECT * WHERE { " + " SEQ ".join(f"{{?s :P{k} ?v{k}}}" for k in range(n)) + " }"
-        query = rewritten(parse(PREFIXES + text).query, "all")
+        query = rewrite_query(parse(PREFIXES + text).query, "all")
         falling = rates(**{f"P{k}": 10 * 2 ** (n - k) for k in range(n)})
         assert plan_query(query, Network(TermTable()).planning.make_names(FactIndex(), rates=falling)).shape is shape
 

@@ -11,7 +11,7 @@ import epsparql
 from engine.engine import Engine
 from engine.messages import Events, Register
 from engine.planner import CHOICES
-from engine.rewrite import SIMPLIFICATIONS, rewritten
+from engine.rewrite import SIMPLIFICATIONS, rewrite_query
 from epsparql import algebra as a
 from epsparql.render.queries import render
 from server.cli.commands import _OPTIONAL_STEPS
@@ -59,13 +59,13 @@ def parsed(pattern: str) -> a.Query:
 @pytest.mark.parametrize(("name", "before", "after"), PAIRS)
 def test_what_a_step_makes_of_a_query(name: str, before: str, after: str) -> None:
     others = SIMPLIFICATIONS.keys() - {name}
-    assert render(rewritten(parsed(before), without=others)) == render(rewritten(parsed(after), without=SIMPLIFICATIONS))
-    assert rewritten(parsed(before), without=SIMPLIFICATIONS) == rewritten(parsed(before), without=[*SIMPLIFICATIONS])
+    assert render(rewrite_query(parsed(before), without=others)) == render(rewrite_query(parsed(after), without=SIMPLIFICATIONS))
+    assert rewrite_query(parsed(before), without=SIMPLIFICATIONS) == rewrite_query(parsed(before), without=[*SIMPLIFICATIONS])
 
 
 def test_a_policy_chooses_by_key_so_its_keys_stay() -> None:
     query = parsed(f"{PAIR} FILTER(sameTerm(?x, ?y))")
-    assert rewritten(query, policy="recent") == rewritten(query, without=["equalities"])
+    assert rewrite_query(query, policy="recent") == rewrite_query(query, without=["equalities"])
 
 
 @pytest.mark.parametrize("text", [
@@ -75,7 +75,7 @@ def test_a_policy_chooses_by_key_so_its_keys_stay() -> None:
 ])  # fmt: skip
 def test_where_solutions_are_chosen_between_all_that_they_bind_has_a_say(text: str) -> None:
     query = epsparql.parse(PREFIXES + text).query
-    assert rewritten(query) == rewritten(query, without=["unused"])
+    assert rewrite_query(query) == rewrite_query(query, without=["unused"])
 
 
 def test_the_command_line_offers_all() -> None:

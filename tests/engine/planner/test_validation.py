@@ -16,7 +16,7 @@ from engine.validation.validate import check
 from epsparql import parse
 from epsparql.errors import CyclicNegation, Unsupported, Warning_
 from epsparql.terms import XSD
-from tests.support import strategies
+from tests.support import query_strategies
 
 PROLOGUE = f"PREFIX : <http://e/> PREFIX xsd: <{XSD}> "
 HOUR = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
@@ -177,7 +177,7 @@ def test_no_cross_join(pattern: str) -> None:
 STORING = frozenset({c.JOIN, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT})
 
 
-@given(strategies.queries())
+@given(query_strategies.queries())
 def test_what_is_said_to_be_kept_is_kept(query: str) -> None:
     """Some node of the plan keeps goals for ever if there is a doubt."""
     parsed = parse(query)

@@ -11,7 +11,7 @@ from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Occurrence
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import PREFIXES, SECOND, parse_feed, show
 from tests.support.run_both import block
 
@@ -62,7 +62,7 @@ def test_who_waits_for_which_instant(query: str, seconds: list[int]) -> None:
 
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
-@given(strategies.queries(), strategies.feeds(8))
+@given(query_strategies.queries(), query_strategies.feeds(8))
 def test_passing_deadlines_finds_what_passing_every_instant_does(query: str, feed: list[Occurrence]) -> None:
     assume(feed)
     try:

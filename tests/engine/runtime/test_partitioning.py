@@ -18,7 +18,7 @@ from pipeline.runners.merge import Merger
 from tests.engine.semantics.test_equivalence import RANDOM, accepted
 from tests.reference.evaluator import Fact, Occurrence
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import parse_facts, parse_feed
 from tests.support.run_both import Emitted, _emitted, _facts, blocks, entries, in_order
 
@@ -106,10 +106,10 @@ FEW = settings(RANDOM, max_examples=examples(60))
 
 @FEW
 @given(
-    query=st.one_of(strategies.queries(), strategies.groupings()).map(keyed),
-    fed=strategies.feeds(12),
-    background=strategies.facts(),
-    later=strategies.facts(),
+    query=st.one_of(query_strategies.queries(), query_strategies.groupings()).map(keyed),
+    fed=query_strategies.feeds(12),
+    background=query_strategies.facts(),
+    later=query_strategies.facts(),
     at=st.integers(2, 20),
     buckets=st.sampled_from((2, 2, 3)),
     data=st.data(),
@@ -119,18 +119,18 @@ def test_a_keyed_query(
 ) -> None:
     queries = {"q": query}
     assume(accepted(queries) and has_key(query))
-    arrival = data.draw(strategies.arrivals({DEFAULT_STREAM: fed}))
-    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, strategies.MAX_DELAY)
+    arrival = data.draw(query_strategies.arrivals({DEFAULT_STREAM: fed}))
+    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, query_strategies.MAX_DELAY)
     log = inserted(log, [(min(at, len(log) - 1), Facts(0, graph, text)) for graph, text in _facts(later)])
     same(queries, log, arrival.cuts, arrival.restores, buckets)
 
 
 @FEW
 @given(
-    texts=st.lists(strategies.rules().map(keyed), min_size=1, max_size=2),
-    query=strategies.queries() | strategies.queries().map(keyed),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(3)}),
-    background=strategies.facts(),
+    texts=st.lists(query_strategies.rules().map(keyed), min_size=1, max_size=2),
+    query=query_strategies.queries() | query_strategies.queries().map(keyed),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(3)}),
+    background=query_strategies.facts(),
     at=st.integers(0, 12),
     dropped=st.integers(0, 20),
     data=st.data(),
@@ -141,8 +141,8 @@ def test_sets_of_queries(
     """Rules, and a query that comes while the stream runs; then one goes."""
     queries = {f"rule{number}": text for number, text in enumerate(texts)}
     assume(accepted(queries | {"q": query}))
-    arrival = data.draw(strategies.arrivals(fed))
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    arrival = data.draw(query_strategies.arrivals(fed))
+    log = entries(queries, fed, arrival.bodies, background, query_strategies.MAX_DELAY)
     first = next(k for k, (entry, _) in enumerate(log) if isinstance(entry, Register))
     extra: list[tuple[int, Entry]] = [(min(len(queries) + first + at, len(log)), Register(0, "q", query))]
     if dropped < len(log) and dropped > first + len(queries) + at:

@@ -8,9 +8,9 @@ import pytest
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.messages import Events, Facts, Finish, Register, int64s
-from engine.provenance import Budget, Members, Occurrence, Proof, Target, TooMuch, Used, World, justified
+from engine.provenance import Members, Occurrence, Proof, StepBudget, Target, TooMuch, Used, World, justified
 from engine.provenance.justify import windows_of
-from engine.rewrite import rewritten
+from engine.rewrite import rewrite_query
 from engine.triples.quads import triples_of
 from epsparql import algebra as a
 from epsparql import parse
@@ -72,7 +72,7 @@ def world_of(text: str, log: CatchUpLog, target: Target) -> World:
         for entry, rows in log.parts if isinstance(entry, Events) for o in rows if o.end <= target.end
     ]  # fmt: skip
     facts = [(*triple, None) for triple in triples_of(BACKGROUND)]
-    return World(seen, facts, FactIndex.from_quads(facts, TermTable()), windows_of(parse(text).query, target.end), Budget(2_000_000))
+    return World(seen, facts, FactIndex.from_quads(facts, TermTable()), windows_of(parse(text).query, target.end), StepBudget(2_000_000))
 
 
 def check(proof: Proof, log: CatchUpLog) -> None:
@@ -106,7 +106,7 @@ def test_every_solution_is_derived_again(text: str) -> None:
     targets = answered(PREFIX + text, log)
     assert targets, "a test without solutions shows nothing"
     for target in random.sample(targets, min(len(targets), 40)):
-        query = rewritten(parse(PREFIX + text).query)
+        query = rewrite_query(parse(PREFIX + text).query)
         proof = justified(query, target, world_of(PREFIX + text, log, target))
         assert proof is not None, target
         check(proof, log)
@@ -122,4 +122,4 @@ def test_the_search_is_bounded() -> None:
     world = world_of(text, log, Target((), (), 0, 100))
     world.budget.left = 10_000
     with pytest.raises(TooMuch):
-        justified(rewritten(parse(text).query), Target((None,) * 9, (), 0, 1), world)
+        justified(rewrite_query(parse(text).query), Target((None,) * 9, (), 0, 1), world)

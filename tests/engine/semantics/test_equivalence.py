@@ -12,7 +12,7 @@ from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import parse_facts, parse_feed, show
 from tests.support.run_both import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
@@ -23,8 +23,8 @@ Streams = dict[str, list[Occurrence]]
 
 def streams() -> st.SearchStrategy[Streams]:
     """The default stream alone, or with a second one."""
-    alone = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds()})
-    both = st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(4)})
+    alone = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds()})
+    both = st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(4)})
     return st.one_of(alone, alone, both)
 
 
@@ -56,12 +56,12 @@ def agree(query: str, fed: Streams, background: list[Fact], chosen: Settings = U
     assert run_engine(queries, fed, background, {"q": chosen}) == run_oracle(queries, fed, background, {"q": chosen})
 
 
-def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], arrival: strategies.Arrival) -> None:
+def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], arrival: query_strategies.Arrival) -> None:
     """Any order within the delay gives the same solutions; cuts and restores do not even change the order of emission."""
     queries = {"q": query}
     assume(accepted(queries))
     explain(queries, fed, background)
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    log = entries(queries, fed, arrival.bodies, background, query_strategies.MAX_DELAY)
     whole = run([block(log)])
     assert results(queries, whole.emitted) == run_oracle(queries, fed, background)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
@@ -76,61 +76,61 @@ def in_emission_order(query: str, found: list[Emitted]) -> bool:
     return keys == sorted(keys) and [end for _, end, _ in keys] == sorted(end for _, end, _ in keys)
 
 
-@pytest.mark.parametrize("shape", [*strategies.SHAPES, *strategies.BINDINGS])
+@pytest.mark.parametrize("shape", [*query_strategies.SHAPES, *query_strategies.BINDINGS])
 @settings(RANDOM, max_examples=examples(20))
-@given(fed=strategies.feeds(12), background=strategies.facts(), data=st.data())
+@given(fed=query_strategies.feeds(12), background=query_strategies.facts(), data=st.data())
 def test_shapes(shape: str, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     """Each operator on groups that often match, shuffled within the delay, cut and restored."""
     sent = {DEFAULT_STREAM: fed}
-    agree_however_it_arrives(data.draw(strategies.of_shape(shape)), sent, background, data.draw(strategies.arrivals(sent)))
+    agree_however_it_arrives(data.draw(query_strategies.of_shape(shape)), sent, background, data.draw(query_strategies.arrivals(sent)))
 
 
 @RANDOM
-@given(query=strategies.groupings(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.groupings(), fed=streams(), background=query_strategies.facts())
 def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
     agree(query, fed, background)
 
 
 @RANDOM
-@given(condition=strategies.calculations(), fed=strategies.numeric_feeds())
+@given(condition=query_strategies.calculations(), fed=query_strategies.numeric_feeds())
 def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
     """The kernel's float64 decides only what the exact arithmetic of the host would."""
     pairs = "{ { ?s :p ?v } SEQ { ?s :q ?w } "
     for pattern in (f"FILTER({condition})", f"FILTER(!({condition}))", f"BIND({condition} AS ?x)"):
-        agree(f"{strategies.PROLOGUE}SELECT * WHERE {pairs}{pattern} }}", {DEFAULT_STREAM: fed}, [])
+        agree(f"{query_strategies.PROLOGUE}SELECT * WHERE {pairs}{pattern} }}", {DEFAULT_STREAM: fed}, [])
 
 
 @RANDOM
-@given(query=strategies.orderings(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.orderings(), fed=streams(), background=query_strategies.facts())
 def test_orderings(query: str, fed: Streams, background: list[Fact]) -> None:
     """The order of emission is compared too, as the queries have ORDER BY."""
     agree(query, fed, background)
 
 
 @RANDOM
-@given(query=strategies.forms(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.forms(), fed=streams(), background=query_strategies.facts())
 def test_forms(query: str, fed: Streams, background: list[Fact]) -> None:
     agree(query, fed, background)
 
 
 @RANDOM
-@given(query=strategies.window_queries(), fed=streams(), background=strategies.facts())
+@given(query=query_strategies.window_queries(), fed=streams(), background=query_strategies.facts())
 def test_named_windows(query: str, fed: Streams, background: list[Fact]) -> None:
     agree(query, fed, background)
 
 
 @RANDOM
-@given(query=strategies.selects(), fed=streams(), background=strategies.facts(), chosen=strategies.settings())
+@given(query=query_strategies.selects(), fed=streams(), background=query_strategies.facts(), chosen=query_strategies.settings())
 def test_queries(query: str, fed: Streams, background: list[Fact], chosen: Settings) -> None:
     agree(query, fed, background, chosen)
 
 
 @RANDOM
 @given(
-    texts=st.lists(strategies.rules(), min_size=1, max_size=2),
-    query=strategies.queries(),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(2)}),
-    background=strategies.facts(),
+    texts=st.lists(query_strategies.rules(), min_size=1, max_size=2),
+    query=query_strategies.queries(),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), query_strategies.OTHER: query_strategies.feeds(2)}),
+    background=query_strategies.facts(),
 )
 def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact]) -> None:
     queries = {f"rule{number}": text for number, text in enumerate(texts)} | {"q": query}
@@ -141,17 +141,19 @@ def test_rules(texts: list[str], query: str, fed: Streams, background: list[Fact
 
 
 @RANDOM
-@given(query=st.one_of(strategies.queries(), strategies.window_queries()), fed=streams(), background=strategies.facts(), data=st.data())
+@given(
+    query=st.one_of(query_strategies.queries(), query_strategies.window_queries()), fed=streams(), background=query_strategies.facts(), data=st.data()
+)
 def test_arrivals(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
-    agree_however_it_arrives(query, fed, background, data.draw(strategies.arrivals(fed)))
+    agree_however_it_arrives(query, fed, background, data.draw(query_strategies.arrivals(fed)))
 
 
 @RANDOM
 @given(
-    rules=st.lists(strategies.rules(), min_size=2, max_size=4),
-    selects=st.lists(st.one_of(strategies.queries(), strategies.window_queries()), min_size=1, max_size=3),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(5), strategies.OTHER: strategies.feeds(4)}),
-    background=strategies.facts(),
+    rules=st.lists(query_strategies.rules(), min_size=2, max_size=4),
+    selects=st.lists(st.one_of(query_strategies.queries(), query_strategies.window_queries()), min_size=1, max_size=3),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(5), query_strategies.OTHER: query_strategies.feeds(4)}),
+    background=query_strategies.facts(),
     data=st.data(),
 )
 def test_many_together(rules: list[str], selects: list[str], fed: Streams, background: list[Fact], data: st.DataObject) -> None:
@@ -160,8 +162,8 @@ def test_many_together(rules: list[str], selects: list[str], fed: Streams, backg
     queries = {name: text for name, text in texts.items() if accepted({name: text})}
     assume(queries)
     explain(queries, fed, background)
-    arrival = data.draw(strategies.arrivals(fed))
-    log = entries(queries, fed, arrival.bodies, background, strategies.MAX_DELAY)
+    arrival = data.draw(query_strategies.arrivals(fed))
+    log = entries(queries, fed, arrival.bodies, background, query_strategies.MAX_DELAY)
     whole = run([block(log)])
     kept = without(queries, whole.refused)
     assert results(kept, whole.emitted) == run_oracle(kept, fed, background)
@@ -204,7 +206,7 @@ TOGETHER = [
 
 @pytest.mark.parametrize(("queries", "feed", "facts"), TOGETHER)
 def test_examples(queries: dict[str, str], feed: str, facts: str) -> None:
-    texts = {name: strategies.PROLOGUE + text for name, text in queries.items()}
+    texts = {name: query_strategies.PROLOGUE + text for name, text in queries.items()}
     fed, background = {DEFAULT_STREAM: parse_feed(feed)}, parse_facts(facts)
     assert run_engine(texts, fed, background) == run_oracle(texts, fed, background)
     assert run_engine(texts, fed, background)

@@ -11,13 +11,13 @@ from engine.expressions.evaluator import ExpressionError, evaluate, parse_number
 from engine.expressions.functions import FUNCTIONS
 from engine.expressions.numeric import DIGITS
 from engine.expressions.temporal import civil_from_days, days_from_civil, duration_micros, format_instant, instant_micros
-from engine.expressions.values import Kind
+from engine.expressions.values import NumericType
 from epsparql import algebra
 from epsparql.algebra import Comparison, Constant, Operator, TimeFunction
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
 from tests.reference import expressions
 from tests.support.ntriples import parse_term as parse_reference
-from tests.support.strategies import NUMERALS
+from tests.support.query_strategies import NUMERALS
 
 HOUR = 3_600_000_000
 TYPES = {
@@ -399,7 +399,7 @@ def test_literals_round_trip(text: str) -> None:
 def test_numbers_of_terms() -> None:
     exact = parse_number(lit("2.50^d"))
     assert exact is not None
-    assert (exact.kind, exact.value) == (Kind.DECIMAL, Decimal("2.5"))
+    assert (exact.kind, exact.value) == (NumericType.DECIMAL, Decimal("2.5"))
     assert parse_number(lit("x")) is None
     assert duration_micros("PT6H") == 6 * HOUR
     assert duration_micros("P1M") is None

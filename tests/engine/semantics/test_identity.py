@@ -6,7 +6,7 @@ import pytest
 
 from engine.expressions.evaluator import ExpressionError, evaluate, parse_number, parse_term, truth
 from engine.expressions.nondeterministic import Identity
-from engine.expressions.values import Kind
+from engine.expressions.values import NumericType
 from epsparql import algebra
 from epsparql.algebra import Comparison, Operator
 from tests.engine.semantics.test_expressions import ERROR, HOUR, const, lit, nothing, shown, value
@@ -67,7 +67,7 @@ def test_labelled_nodes_are_one_in_a_solution() -> None:
 
 def test_random_numbers_and_uuids_have_their_form() -> None:
     numbers = [parse_number(parse_term(individual(RAND, str(k)))) for k in range(100)]
-    assert all(n is not None and n.kind is Kind.DOUBLE and 0 <= n.value < 1 for n in numbers)
+    assert all(n is not None and n.kind is NumericType.DOUBLE and 0 <= n.value < 1 for n in numbers)
     assert re.fullmatch(r"<urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}>", individual(UUID))
 
 

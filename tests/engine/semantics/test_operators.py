@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.feeds import parse_facts, parse_feed
+from tests.support.query_strategies import PROLOGUE
 from tests.support.run_both import run_engine, run_oracle
-from tests.support.strategies import PROLOGUE
 
 Queries = dict[str, str]
 

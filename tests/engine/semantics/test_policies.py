@@ -15,7 +15,7 @@ from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import PREFIXES, Body, parse_facts, parse_feed, show, shown
 from tests.support.run_both import Runner, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
@@ -183,11 +183,11 @@ def policies() -> st.SearchStrategy[Settings]:
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     """The shapes over groups that often match, some of them over any groups."""
-    groups = draw(st.sampled_from((strategies.shared(), strategies.shared(), strategies.basic())))
-    body = draw(strategies.shaped(draw(st.sampled_from(SHAPES)), groups))
+    groups = draw(st.sampled_from((query_strategies.shared(), query_strategies.shared(), query_strategies.basic())))
+    body = draw(query_strategies.shaped(draw(st.sampled_from(SHAPES)), groups))
     head = draw(st.sampled_from(("*", "*", "?s ?v")))
     anonymous = body.replace("_:@", "[]")
-    return f"{strategies.PROLOGUE}SELECT {head} WHERE {anonymous}"
+    return f"{query_strategies.PROLOGUE}SELECT {head} WHERE {anonymous}"
 
 
 def accepted(query: str, chosen: Settings) -> bool:
@@ -201,14 +201,14 @@ def accepted(query: str, chosen: Settings) -> bool:
 
 
 @settings(max_examples=examples(100), suppress_health_check=SLOW)
-@given(query=queries(), chosen=policies(), fed=strategies.feeds(14), background=strategies.facts(), data=st.data())
+@given(query=queries(), chosen=policies(), fed=query_strategies.feeds(14), background=query_strategies.facts(), data=st.data())
 def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], background: list[Fact], data: st.DataObject) -> None:
     """The engine gives what the reference evaluator gives, for any order within the delay, cut and restored anywhere."""
     assume(accepted(query, chosen))
     note(f"{chosen.policy}: {query}\n{show(fed)}\nbackground: {show(background)}")
     streams, how = {DEFAULT_STREAM: fed}, {"q": chosen}
-    arrival = data.draw(strategies.arrivals(streams))
-    log = entries({"q": query}, streams, arrival.bodies, background, strategies.MAX_DELAY, how)
+    arrival = data.draw(query_strategies.arrivals(streams))
+    log = entries({"q": query}, streams, arrival.bodies, background, query_strategies.MAX_DELAY, how)
     whole = run([block(log)])
     assert results({"q": query}, whole.emitted) == run_oracle({"q": query}, streams, background, how)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores) == whole
@@ -216,10 +216,10 @@ def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], backgroun
 
 @settings(max_examples=examples(30), suppress_health_check=SLOW)
 @given(
-    rule=strategies.rules(),
+    rule=query_strategies.rules(),
     query=queries(),
     chosen=st.fixed_dictionaries(dict.fromkeys(("rule", "q"), st.sampled_from(POLICIES).map(Settings))),
-    fed=st.fixed_dictionaries({DEFAULT_STREAM: strategies.feeds(6), strategies.OTHER: strategies.feeds(2)}),
+    fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(2)}),
 )
 def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str, list[Occurrence]]) -> None:
     """Policies are each query's own."""
@@ -231,7 +231,7 @@ def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str
 
 
 @settings(max_examples=examples(30), suppress_health_check=SLOW)
-@given(first=queries(), second=queries(), chosen=st.tuples(policies(), policies()), fed=strategies.feeds(14), data=st.data())
+@given(first=queries(), second=queries(), chosen=st.tuples(policies(), policies()), fed=query_strategies.feeds(14), data=st.data())
 def test_two_queries(first: str, second: str, chosen: tuple[Settings, Settings], fed: list[Occurrence], data: st.DataObject) -> None:
     """Rows that the host orders for one query are ordered for the other at the same instant. One query is dropped without a trace in the other."""
     texts, how = {"q": first, "r": second}, dict(zip("qr", chosen, strict=True))

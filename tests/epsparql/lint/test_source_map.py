@@ -9,8 +9,8 @@ import pytest
 
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.literals import walk_nodes
-from epsparql.translate.source_map import Places
+from epsparql.translate.source_map import SourceMap
+from epsparql.trees import walk_nodes
 
 PLACES = [
     pytest.param("{?s :p ?o} |SEQ| {?s :q ?r} SEQ {?s :r ?t}", a.SeqJoin, id="the inner of two SEQ"),
@@ -84,4 +84,4 @@ def test_a_copy_keeps_its_places() -> None:
 
 
 def test_a_node_that_was_not_noted_has_no_place() -> None:
-    assert Places().find_span(a.Bgp(())) is None
+    assert SourceMap().find_span(a.Bgp(())) is None

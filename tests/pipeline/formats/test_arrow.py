@@ -168,5 +168,5 @@ def test_arrow_and_ndjson_bring_the_same_rows() -> None:
 
 
 def test_a_binary_frame_is_arrow() -> None:
-    batch, name = parse_frame(stream_of(columns()), arrived=5, binary=True)
+    batch, name, _ = parse_frame(stream_of(columns()), arrived=5, binary=True)
     assert (batch.num_rows, name) == (2, None)

@@ -120,7 +120,7 @@ REFUSED = [
     pytest.param(line(at=T1, end="§" + T2), "field", "'at' and 'end'", id="at excludes end"),
     pytest.param(line(start="§" + T1), "field", "'start' comes with 'end'", id="start alone"),
     pytest.param(line(end="§" + T1), "field", "'end' comes with 'start'", id="end alone"),
-    pytest.param(line(start="§" + T2, end=T1), "interval", "start .* is after its end", id="start after end"),
+    pytest.param(line(start="§" + T2, end=T1), "interval", "starts at .* is after its end", id="start after end"),
     pytest.param(line(at="§2026-01-01T00:00:01.1234567Z"), "time", "more than six", id="seven digits"),
     pytest.param(line(at="§yesterday"), "time", "no xsd:dateTime", id="no time"),
     pytest.param(line(at="§"), "time", "no xsd:dateTime", id="an empty time"),
@@ -179,7 +179,7 @@ def test_bytes_that_are_no_text_are_placed() -> None:
 
 def test_forgotten_terms_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ntriples, "CACHED", 2)
-    terms = ntriples.Terms("<", "predicate")
+    terms = ntriples.CanonicalTerms("<", "predicate")
     assert [terms[f"<x:{n % 3}>"] for n in range(9)] == [f"<x:{n % 3}>" for n in range(9)]
     assert len(terms) <= 2
 
@@ -329,9 +329,9 @@ def test_the_interval_of_a_request() -> None:
 
 
 def test_a_frame_may_carry_an_id() -> None:
-    batch, identity = parse_frame(f'{{"id":"7"}}\n{GOOD}'.encode(), arrived=ARRIVED)
+    batch, identity, _ = parse_frame(f'{{"id":"7"}}\n{GOOD}'.encode(), arrived=ARRIVED)
     assert (listed(batch), identity) == ([row(start=AT1)], "7")
-    batch, identity = parse_frame(line(id="8").encode(), arrived=ARRIVED)
+    batch, identity, _ = parse_frame(line(id="8").encode(), arrived=ARRIVED)
     assert (listed(batch), identity) == ([row()], "8")
     assert parse_frame(GOOD.encode(), arrived=ARRIVED)[1] is None
     with pytest.raises(FormatError):

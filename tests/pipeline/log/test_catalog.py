@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from engine.messages import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
 from engine.messages import Drop as DropQuery
-from pipeline.log.catalog import CLOCK_SILENCE, Catalogue, Graph, Registration, Stream
+from pipeline.log.catalog import CLOCK_SILENCE, BackgroundGraph, Catalogue, Registration, Stream
 from pipeline.log.codec import Record
 
 
@@ -53,9 +53,9 @@ def test_states_come_from_the_runner_and_hold_for_their_registration_alone() -> 
 
 def test_background_graphs_name_the_entries_that_they_are_made_of() -> None:
     catalogue = fold(Facts(0, "", "ab"), Facts(1, "g", "a"), Facts(2, "g", "bc"), Facts(3, "h", "a"), Facts(4, "h", "", "drop"))
-    assert catalogue.graphs == {"": Graph("", (0,), 2), "g": Graph("g", (1, 2), 3)}
+    assert catalogue.graphs == {"": BackgroundGraph("", (0,), 2), "g": BackgroundGraph("g", (1, 2), 3)}
     catalogue = fold(Facts(0, "g", "a"), Facts(1, "g", "bc", "replace"), Facts(2, "g", "d"), Entail(3, "owl-rl"))
-    assert (catalogue.graphs, catalogue.entailment) == ({"g": Graph("g", (1, 2), 3)}, "owl-rl")
+    assert (catalogue.graphs, catalogue.entailment) == ({"g": BackgroundGraph("g", (1, 2), 3)}, "owl-rl")
 
 
 def test_silence_is_judged_by_timeout_and_delay() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import Overloaded
 from pipeline.log import LogWriter, idempotency_keys
-from pipeline.log.idempotency_keys import HOUR, KEYS_FOLDER, REMEMBERED, Ack, Keys
+from pipeline.log.idempotency_keys import HOUR, KEYS_FOLDER, REMEMBERED, Ack, IdempotencyKeys
 from pipeline.log.segments import unseal
 from tests.soak import examples
 from tests.support.logs import Clock, occurrences
@@ -123,7 +123,7 @@ STEPS = st.lists(
 def test_a_key_is_known_for_a_day_and_no_longer(steps: list[tuple[object, ...]], tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("keys") / KEYS_FOLDER
     now, head, model = 100 * DAY, 0, dict[tuple[str, str], tuple[int, Ack]]()
-    keys = Keys(directory, head, now)
+    keys = IdempotencyKeys(directory, head, now)
     for step in steps:
         match step:
             case ("key", str(stream), int(key)):
@@ -143,7 +143,7 @@ def test_a_key_is_known_for_a_day_and_no_longer(steps: list[tuple[object, ...]],
                 keys.save()
             case _:
                 keys.save()
-                keys = Keys(directory, head, now)
+                keys = IdempotencyKeys(directory, head, now)
         kept = [newest for _, _, newest in keys.saved]
         assert len(kept) <= 60
     keys.expire_keys(now)

@@ -16,7 +16,7 @@ from pipeline.partition_count import settle
 from pipeline.retention import Limits, Removed, Retention, secured
 from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, listed
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, listed
 from tests.support import spark_cases as cases
 
 SEGMENT = 4096
@@ -65,7 +65,7 @@ def test_without_limits_nothing_is_looked_at(data: Path) -> None:
         kept.sweep(0)
 
 
-def emitted(data: Path) -> list[Solution]:
+def emitted(data: Path) -> list[StoredSolution]:
     with closing(SolutionReader(data)) as solutions:
         return [solution for batch in solutions.emitted(oldest(data / "solutions")) for solution in listed(batch)]
 

@@ -21,10 +21,11 @@ from pipeline.log import LogWriter
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import FrameReader, FrameWriter, unseal
 from pipeline.runners import log_follower
-from pipeline.runners.engine_host import EngineHost, Snapshots
+from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.partitions import Host, host_of
-from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, check_solutions, listed
+from pipeline.runners.snapshots import Snapshots
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, check_solutions, listed
 from tests.support import spark_cases as cases
 from tests.support.logs import Clock, occurrences, until
 
@@ -40,7 +41,7 @@ def feed(log: LogWriter, ends: range) -> None:
         log.append_events("default", occurrences(end))
 
 
-def answered(directory: Path, registered: int = 0) -> list[Solution]:
+def answered(directory: Path, registered: int = 0) -> list[StoredSolution]:
     return listed(SolutionReader(directory).read(registered, None, 10**6))
 
 
@@ -50,7 +51,7 @@ def pairs(last: int) -> set[tuple[str | None, ...]]:
 
 
 @pytest.fixture
-def undisturbed(tmp_path: Path) -> list[Solution]:
+def undisturbed(tmp_path: Path) -> list[StoredSolution]:
     directory = tmp_path / "undisturbed"
     with LogWriter(directory, Clock()) as log:
         register(log)
@@ -90,7 +91,7 @@ def test_it_follows_answers_and_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("max_rows", [1, 7, 1000])
-def test_stops_and_starts_change_nothing(tmp_path: Path, undisturbed: list[Solution], max_rows: int) -> None:
+def test_stops_and_starts_change_nothing(tmp_path: Path, undisturbed: list[StoredSolution], max_rows: int) -> None:
     with LogWriter(tmp_path, Clock()) as log:
         register(log)
         for begin in range(0, 200, 40):
@@ -100,7 +101,7 @@ def test_stops_and_starts_change_nothing(tmp_path: Path, undisturbed: list[Solut
     assert 1 <= len(Snapshots(tmp_path / "snapshots", "0").positions()) < 10
 
 
-def test_without_snapshots_or_with_spoiled_ones_the_log_is_enough(tmp_path: Path, undisturbed: list[Solution]) -> None:
+def test_without_snapshots_or_with_spoiled_ones_the_log_is_enough(tmp_path: Path, undisturbed: list[StoredSolution]) -> None:
     with LogWriter(tmp_path, Clock()) as log:
         register(log)
         feed(log, range(100))
@@ -218,7 +219,7 @@ def test_a_fault_of_the_engine_is_seen_and_nothing_is_committed(
     ("part", "method"), [(Engine, "feed"), (SolutionWriter, "commit"), (FrameWriter, "publish"), (FrameReader, "payload"), (Snapshots, "write")]
 )
 def test_what_the_system_refuses_is_tried_again_where_it_stood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution], part: type, method: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[StoredSolution], part: type, method: str
 ) -> None:
     """A few calls of a method fail, half of them after their work is done."""
     calls = count(1)
@@ -263,7 +264,7 @@ def test_what_it_waits_for_is_told_and_it_stops_at_once(tmp_path: Path, monkeypa
 
 
 def test_an_entry_that_failed_once_is_evaluated_when_it_is_sent_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[StoredSolution]
 ) -> None:
     """No entry is left out, and none is there twice, whether its sync failed or the store that keeps it elsewhere."""
     sync, faults = os.fdatasync, count()
@@ -336,7 +337,7 @@ def test_solutions_that_know_more_than_the_log_are_refused(tmp_path: Path) -> No
     assert answered(data) == answered(tmp_path / "backup")
 
 
-def test_a_directory_of_version_0_1_0_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Solution]) -> None:
+def test_a_directory_of_version_0_1_0_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[StoredSolution]) -> None:
     """It has no links, no marks, and a catalogue without a checksum."""
     with monkeypatch.context() as patch:
         patch.setattr(Marks, "mark_before", lambda *_: 0)

@@ -148,7 +148,7 @@ def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkey
         whole = [(lo, hi) for lo, hi, *_ in pieces_of(alone, 0, cases.head_of(data), 10)]
     for pieces, size in ((3, 1 << 30), (1000, 1)):
         monkeypatch.setattr(prefetch, "PIECE_BYTES", size)
-        with closing(EngineHost(data)) as host, closing(prefetch.Course(host, pieces)) as course:
+        with closing(EngineHost(data)) as host, closing(prefetch.Prefetch(host, pieces)) as course:
             course.go(0, cases.head_of(data), 10)
             for lo, hi in whole:
                 piece = course.take_piece()

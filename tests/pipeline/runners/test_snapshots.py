@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from engine.engine import Engine
-from pipeline.runners.engine_host import Snapshots
 from pipeline.runners.engine_report import Reporter, read_report
+from pipeline.runners.snapshots import Snapshots
 from pipeline.status_files import note_path, write_note
-from tests.engine.runtime.test_checkpoint import PAIRS, many
 from tests.engine.runtime.test_engine import Log
+from tests.engine.runtime.test_snapshot_format import PAIRS, many
 
 LONG = PAIRS.replace("PT10S", "PT1000S")
 

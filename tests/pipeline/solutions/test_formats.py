@@ -13,7 +13,7 @@ from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import N_QUADS, TRIG, parse_body
 from pipeline.solutions import formats
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
-from pipeline.solutions.solution_log import NONE_STORED, Solution, solution_id
+from pipeline.solutions.solution_log import NONE_STORED, StoredSolution, solution_id
 from tests.support.plain_json import stored
 
 T1, T2 = instant("2026-01-01T00:00:01Z"), instant("2026-01-01T00:00:02.5Z")
@@ -26,11 +26,11 @@ TERMS = [
 ]
 
 
-def solved(*values: str | None, start: int = T1, end: int = T2, query: str = "q") -> Solution:
-    return Solution(solution_id(end, 0), query, 0, 0, start, end, values)
+def solved(*values: str | None, start: int = T1, end: int = T2, query: str = "q") -> StoredSolution:
+    return StoredSolution(solution_id(end, 0), query, 0, 0, start, end, values)
 
 
-def line_of(solution: Solution, form: Form) -> str:
+def line_of(solution: StoredSolution, form: Form) -> str:
     (line,) = formats.ndjson(stored([solution]), {solution.query: form}).each()
     return line
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from epsparql.terms import XSD, BlankNode, Iri, Literal
 from pipeline.solutions import formats, json_encoder
 from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
-from pipeline.solutions.solution_log import Solution, solution_id
+from pipeline.solutions.solution_log import StoredSolution, solution_id
 from tests.soak import examples
 from tests.support import plain_json
 
@@ -28,7 +28,7 @@ statements = st.lists(st.builds("<x:a> <http://e/p> {} .".format, terms), max_si
 
 
 @st.composite
-def pages(draw: st.DrawFn) -> tuple[list[Solution], dict[str, Form]]:
+def pages(draw: st.DrawFn) -> tuple[list[StoredSolution], dict[str, Form]]:
     """Solutions of up to three queries of all forms."""
     queries = draw(st.lists(st.text(min_size=1, max_size=8).filter(lambda q: q.isprintable()), min_size=1, max_size=3, unique=True))
     forms: dict[str, Form] = {
@@ -38,7 +38,7 @@ def pages(draw: st.DrawFn) -> tuple[list[Solution], dict[str, Form]]:
     found = []
     for query in draw(st.lists(st.sampled_from(queries), max_size=8)):
         start, end = sorted((draw(micros), draw(micros)))
-        found.append(Solution(solution_id(end, draw(st.integers(0, 0xFFFF_FFFF))), query, 0, 0, start, end, draw(_values(forms[query]))))
+        found.append(StoredSolution(solution_id(end, draw(st.integers(0, 0xFFFF_FFFF))), query, 0, 0, start, end, draw(_values(forms[query]))))
     return found, forms
 
 
@@ -54,7 +54,7 @@ def _values(form: Form) -> st.SearchStrategy[tuple[str | None, ...]]:
 
 @settings(max_examples=examples(500))
 @given(pages())
-def test_lines_are_what_plain_code_writes(page: tuple[list[Solution], dict[str, Form]]) -> None:
+def test_lines_are_what_plain_code_writes(page: tuple[list[StoredSolution], dict[str, Form]]) -> None:
     solutions, forms = page
     assert formats.ndjson(plain_json.stored(solutions), forms).each() == [plain_json.json_line(s, forms[s.query]) for s in solutions]
 
@@ -62,12 +62,12 @@ def test_lines_are_what_plain_code_writes(page: tuple[list[Solution], dict[str, 
 @settings(max_examples=examples(200))
 @given(st.lists(st.tuples(micros, st.none() | terms, st.none() | terms), max_size=6))
 def test_results_are_what_plain_code_writes(rows: list[tuple[int, str | None, str | None]]) -> None:
-    solutions = [Solution(solution_id(at, 1), "q", 0, 0, at, at, (v, w)) for at, v, w in rows]
+    solutions = [StoredSolution(solution_id(at, 1), "q", 0, 0, at, at, (v, w)) for at, v, w in rows]
     assert formats.sparql_json(plain_json.stored(solutions), ("v", "w")) == plain_json.sparql_json(solutions, ("v", "w"))
 
 
-def page_of(rows: int, text: str = "a") -> list[Solution]:
-    return [Solution(solution_id(k, 0), "q", 0, 0, k, k, ("<x:a>" if k % 3 else None, f'"{text}{k}"')) for k in range(rows)]
+def page_of(rows: int, text: str = "a") -> list[StoredSolution]:
+    return [StoredSolution(solution_id(k, 0), "q", 0, 0, k, k, ("<x:a>" if k % 3 else None, f'"{text}{k}"')) for k in range(rows)]
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 20), (7, 9), (19, 1), (20, 0)])
@@ -84,7 +84,7 @@ def test_what_is_longer_than_it_looked_gets_its_room(monkeypatch: pytest.MonkeyP
 
 
 def test_columns_without_buffers() -> None:
-    nothing = plain_json.stored([Solution(solution_id(1, 0), "q", 0, 0, 1, 1, ())])
+    nothing = plain_json.stored([StoredSolution(solution_id(1, 0), "q", 0, 0, 1, 1, ())])
     assert formats.ndjson(nothing, {"q": Bindings(())}).text.endswith(b'"binding":{}}\n')
-    unbound = plain_json.stored([Solution(solution_id(1, 0), "q", 0, 0, 1, 1, (None,))])
+    unbound = plain_json.stored([StoredSolution(solution_id(1, 0), "q", 0, 0, 1, 1, (None,))])
     assert formats.ndjson(pa.concat_batches([unbound, nothing]), {"q": Bindings(("v",))}).text.count(b'"binding":{}}\n') == 2

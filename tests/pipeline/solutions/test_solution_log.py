@@ -17,12 +17,12 @@ from engine.messages import StateChange
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.log.segments import segment_path, segments
 from pipeline.solutions.solution_ids import assign, key_of
-from pipeline.solutions.solution_log import Solution, SolutionReader, SolutionWriter, Tally, _chosen, listed, solution_id
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, Tally, _chosen, listed, solution_id
 from tests.soak import examples
 from tests.support.logs import solutions, until
 
 
-def ids(found: list[Solution]) -> list[str]:
+def ids(found: list[StoredSolution]) -> list[str]:
     return [solution.id for solution in found]
 
 
@@ -46,10 +46,10 @@ def test_solutions_come_back_as_they_were_with_their_ids(tmp_path: Path) -> None
     writer.commit(0, 3, solutions((1, 0, 10, ["<x:a>", None]), (2, 0, 10, ["<x:b>"]), (1, 2, 10, ["<x:c>", '"d"'])))
     writer.commit(3, 4, solutions((1, 3, 10, ["<x:e>", None]), (1, 3, 11, ["<x:f>", None])))
     assert listed(reader.read(1, None, 5)) == [
-        Solution(solution_id(10, 0), "q1", 1, 0, 10, 10, ("<x:a>", None)),
-        Solution(solution_id(10, 1), "q1", 1, 2, 10, 10, ("<x:c>", '"d"')),
-        Solution(solution_id(10, 2), "q1", 1, 3, 10, 10, ("<x:e>", None)),
-        Solution(solution_id(11, 0), "q1", 1, 3, 11, 11, ("<x:f>", None)),
+        StoredSolution(solution_id(10, 0), "q1", 1, 0, 10, 10, ("<x:a>", None)),
+        StoredSolution(solution_id(10, 1), "q1", 1, 2, 10, 10, ("<x:c>", '"d"')),
+        StoredSolution(solution_id(10, 2), "q1", 1, 3, 10, 10, ("<x:e>", None)),
+        StoredSolution(solution_id(11, 0), "q1", 1, 3, 11, 11, ("<x:f>", None)),
     ]
     assert ids(listed(reader.read(2, None, 5))) == [solution_id(10, 0)]
     assert reader.tally(1) == Tally(4, solution_id(11, 0))

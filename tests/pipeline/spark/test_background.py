@@ -22,7 +22,7 @@ from tests.engine.background.test_entailment_queries import GROUPS, POLICIES, ST
 from tests.engine.semantics.test_equivalence import accepted
 from tests.reference.evaluator import Occurrence, Rows, Settings
 from tests.soak import is_full
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.background_timelines import SCHEMAS, told
 from tests.support.feeds import SECOND, show
 from tests.support.run_both import entries, results, run_oracle
@@ -51,19 +51,19 @@ class SparkCase:
 @st.composite
 def with_facts(draw: st.DrawFn) -> SparkCase:
     """A rule, and queries of any kind, over facts and a schema."""
-    rules = {f"rule{k}": text for k, text in enumerate(draw(st.lists(strategies.rules(), max_size=1)))}
-    queries = rules | {f"q{k}": text for k, text in enumerate(draw(st.lists(strategies.queries(), min_size=2, max_size=2)))}
+    rules = {f"rule{k}": text for k, text in enumerate(draw(st.lists(query_strategies.rules(), max_size=1)))}
+    queries = rules | {f"q{k}": text for k, text in enumerate(draw(st.lists(query_strategies.queries(), min_size=2, max_size=2)))}
     queries = {name: text for name, text in queries.items() if accepted(queries if name in rules else {name: text})}
-    fed = {"default": draw(strategies.feeds(8)), strategies.OTHER: draw(strategies.feeds(4))}
-    background = [*draw(strategies.facts()), *draw(SCHEMAS)]
-    log = entries(queries, fed, draw(strategies.arrivals(fed)).bodies, background, strategies.MAX_DELAY)
-    return SparkCase(queries, log, strategies.MAX_DELAY, run_oracle(queries, fed, background))
+    fed = {"default": draw(query_strategies.feeds(8)), query_strategies.OTHER: draw(query_strategies.feeds(4))}
+    background = [*draw(query_strategies.facts()), *draw(SCHEMAS)]
+    log = entries(queries, fed, draw(query_strategies.arrivals(fed)).bodies, background, query_strategies.MAX_DELAY)
+    return SparkCase(queries, log, query_strategies.MAX_DELAY, run_oracle(queries, fed, background))
 
 
 @st.composite
 def with_changes(draw: st.DrawFn) -> SparkCase:
     """Queries over what occurrences entail by the schema of their instant."""
-    queries = {f"q{k}": text for k, text in enumerate(draw(st.lists(strategies.within(":g", GROUPS), min_size=2, max_size=2)))}
+    queries = {f"q{k}": text for k, text in enumerate(draw(st.lists(query_strategies.within(":g", GROUPS), min_size=2, max_size=2)))}
     queries = {name: text for name, text in queries.items() if accepted({name: text})}
     delay, policy = draw(st.integers(0, 2)), draw(POLICIES)
     story = told(queries, draw(SCHEMAS), draw(STEPS), delay, policy)
@@ -100,7 +100,7 @@ def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Pat
 
 def write(case: SparkCase, data: Path) -> None:
     with LogWriter(data, frozen_clock) as log:
-        for stream in ("default", strategies.OTHER):
+        for stream in ("default", query_strategies.OTHER):
             log.append(lambda offset, stream=stream: SetStream(offset, stream, case.max_delay))  # type: ignore[misc]
         for entry, occurrences in case.log:
             if isinstance(entry, Events):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import Locked
 from pipeline.log import LogWriter
-from pipeline.log.lock import patiently
+from pipeline.log.lock import take_when_free
 from pipeline.runners.log_follower import Following
 from pipeline.solutions.solution_log import SolutionWriter
 from pipeline.spark.driver import working
@@ -61,7 +61,7 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
             later = Claim(scratch / "claim", (scratch / "claim").read_text().split()[0], 10**6)
             assert later.take_lease()
             following = Following(data, log.reader(), over := Event(), lambda *_: None)
-            assert patiently(following.open, over) is None
+            assert take_when_free(following.open, over) is None
             assert following.position == log.head()
             thread = Thread(target=following.run)
             thread.start()

@@ -15,7 +15,7 @@ from pipeline.dataframes.query_partitions import Share, shares
 from pipeline.errors import SolveFailed
 from tests.reference.evaluator import Occurrence
 from tests.soak import examples
-from tests.support import strategies
+from tests.support import query_strategies
 from tests.support.feeds import by_end
 
 
@@ -56,7 +56,7 @@ def dealt(queries: Mapping[str, str], events: pa.Table, buckets: int) -> "Counte
     return found
 
 
-@given(strategies.queries(), strategies.queries(), strategies.feeds())
+@given(query_strategies.queries(), query_strategies.queries(), query_strategies.feeds())
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_buckets_find_what_one_engine_finds(one: str, other: str, feed: list[Occurrence]) -> None:
     queries, events = {"one": one, "other": other}, table(feed)
@@ -106,7 +106,7 @@ def test_what_is_compared_stays_together(text: str, column: str | None) -> None:
     assert shares({"q": parsed}, {}, background=False, buckets=4) == (Share(("q",), column, 0, 4 if column else 1),)
 
 
-@given(strategies.rules(), strategies.feeds())
+@given(query_strategies.rules(), query_strategies.feeds())
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 def test_a_rule_s_buckets_find_what_one_engine_finds(rule: str, feed: list[Occurrence]) -> None:
     test_buckets_find_what_one_engine_finds.hypothesis.inner_test(rule, "SELECT * WHERE { ?s ?p ?o }", feed)  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from engine.messages import ADD, DROP, OWL_RL, REPLACE, Entail, Facts, Register
 from engine.validation import validate
 from engine.validation.validate import background_of
 from pipeline.log import LogWriter
-from pipeline.log.catalog import Graph
+from pipeline.log.catalog import BackgroundGraph
 from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
 from server.background.manager import BackgroundManager, Change
@@ -155,7 +155,7 @@ def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
     (tmp_path / "a.ttl").write_text("")
     with LogWriter(tmp_path / "data", clock) as log:
         bring(Settings(data=tmp_path / "data", background=(f"urn:g={tmp_path / 'a.ttl'}",)), log)
-        assert log.catalogue.graphs == {"urn:g": Graph("urn:g", (0,), 0)}
+        assert log.catalogue.graphs == {"urn:g": BackgroundGraph("urn:g", (0,), 0)}
 
 
 def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

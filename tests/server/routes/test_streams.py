@@ -41,7 +41,7 @@ class TestSettings:
         first = http.put(path, json={"max_delay": "PT10S", "description": "d"})
         assert first.status_code == 201
         assert first.json() == {
-            "name": stream, "description": "d", "max_delay": "PT10S", "idle_timeout": None, "max_ahead": None,
+            "name": stream, "description": "d", "max_delay": "PT10S", "idle_timeout": None, "max_ahead": None, "sources": [],
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0,
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})

@@ -12,7 +12,7 @@ from websockets.sync.client import ClientConnection
 
 from epsparql.client import Client, segment
 from server.cli.serve import listen
-from server.push.websocket_protocol import encode_text_frame
+from server.query_output.websocket_protocol import encode_text_frame
 from server.settings import Settings
 from server.subscriptions import broadcast
 from tests.server.conftest import DEADLINE_S, event, serving, until, values

@@ -6,7 +6,7 @@ import pytest
 
 from engine.messages import Micros
 from pipeline.log.catalog import Catalogue, Registration, Stream
-from server.push.watermark_progress import Progress, WatermarkHistory
+from server.query_output.watermark_progress import QueryProgress, WatermarkHistory
 
 
 def select(*streams: str) -> str:
@@ -36,4 +36,4 @@ def test_progress(reads: list[str], rules: list[str], fed: Mapping[str, Micros],
     catalogue, watermarks = Catalogue(position=9, streams=streams), WatermarkHistory()
     watermarks.take_sample(catalogue, 0.0)
     watermarks.take_sample(catalogue, 1.0)
-    assert watermarks.compute_progress(9, queries[0], queries) == (None if watermark is None else Progress(watermark, finished=False))
+    assert watermarks.compute_progress(9, queries[0], queries) == (None if watermark is None else QueryProgress(watermark, finished=False))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.background.reasoning.owl_rl.derived_triples import Conclusions
 from engine.background.reasoning.owl_rl.rdf_lists import Lists
 from engine.background.reasoning.owl_rl.rdfs_bridge import Key, Lift
-from engine.background.reasoning.owl_rl.rules import UP, Atom, Axioms, Instance, Rule, RuleVocabulary, rules
+from engine.background.reasoning.owl_rl.rules import UP, Atom, Axioms, EntailmentRule, Instance, RuleVocabulary, rules
 from engine.background.reasoning.owl_rl.triple_index import Fact, Store, bound, unified
 from engine.background.reasoning.rdfs_schema import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, Schema, Statement, schema_stating
 from engine.dictionary.term_dictionary import IRI, LITERAL, Held, TermTable
@@ -37,8 +37,8 @@ class Closure:
         self.terms = terms
         self.names = RuleVocabulary(terms.intern)
         self._axioms = Axioms(self.names)
-        self._static: dict[Key, list[tuple[Rule, int]]] = {}  # premises of schemas
-        self._concluding: dict[int, list[Rule]] = {}  # rules of schemas alone, by the predicate that they conclude
+        self._static: dict[Key, list[tuple[EntailmentRule, int]]] = {}  # premises of schemas
+        self._concluding: dict[int, list[EntailmentRule]] = {}  # rules of schemas alone, by the predicate that they conclude
         for rule in rules(self.names):
             for k, (_, p, o) in enumerate(rule.schema):
                 self._static.setdefault((p, o) if o > 0 else p, []).append((rule, k))

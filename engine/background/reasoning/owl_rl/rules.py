@@ -51,7 +51,7 @@ UP = 1 << 40
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Rule:
+class EntailmentRule:
     """Holds premises of the schema, premises among data, and a conclusion; with how many variables."""
 
     schema: tuple[Atom, ...]
@@ -63,7 +63,7 @@ class Rule:
 class Instance(NamedTuple):
     """Represents a rule whose schema is known, with the values of its variables, 0 for those of data."""
 
-    rule: Rule
+    rule: EntailmentRule
     values: tuple[int, ...]
 
 
@@ -102,11 +102,11 @@ class RuleVocabulary:
 _SPACES = {"owl": OWL, "rdf": RDF, "rdfs": RDFS}
 
 
-def rules(names: RuleVocabulary) -> list[Rule]:
+def rules(names: RuleVocabulary) -> list[EntailmentRule]:
     return [rule_of(line.split(maxsplit=1)[1], names) for line in RULES.strip().splitlines()]
 
 
-def rule_of(text: str, names: RuleVocabulary) -> Rule:
+def rule_of(text: str, names: RuleVocabulary) -> EntailmentRule:
     variables: dict[str, int] = {}
 
     def atoms(part: str) -> tuple[Atom, ...]:
@@ -119,7 +119,7 @@ def rule_of(text: str, names: RuleVocabulary) -> Rule:
     body, _, head = text.partition(" => ")
     schema, _, data = body.partition("|") if "|" in body else (body, "", "")
     premises, (conclusion,) = (atoms(schema.strip()), atoms(data.strip())), atoms(head)
-    return Rule(*premises, conclusion, len(variables))
+    return EntailmentRule(*premises, conclusion, len(variables))
 
 
 class Axioms:
@@ -127,7 +127,7 @@ class Axioms:
 
     def __init__(self, names: RuleVocabulary) -> None:
         self._names = names
-        self._rules: dict[tuple[str, int], Rule] = {}
+        self._rules: dict[tuple[str, int], EntailmentRule] = {}
         self._made: Mapping[str, Callable[[int], str]] = {
             "below": lambda n: " => ?m1 rdfs:subClassOf ?m0",
             "member": lambda n: " => ?m1 a ?m0",
@@ -157,6 +157,6 @@ class Axioms:
             known = " . ".join(f"?m{k} a ?m{k}" for k in range(n + 1))  # gives the members the first numbers
             body, _, head = self._made[name](n).partition(" => ")
             rule = rule_of(f"{known} | {body} => {head}", self._names)
-            self._rules[name, n] = Rule((), rule.data, rule.head, rule.variables)
+            self._rules[name, n] = EntailmentRule((), rule.data, rule.head, rule.variables)
         rule = self._rules[name, n]
         return Instance(rule, values + (0,) * (rule.variables - n - 1))

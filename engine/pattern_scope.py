@@ -36,51 +36,51 @@ class Scope:
 EMPTY = Scope(frozenset(), frozenset(), True, timed=False)
 
 
-def scope(pattern: a.Pattern, matches: Matches) -> Scope:
+def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
     """Return the scope of a pattern's solutions."""
     match pattern:
         case a.Bgp(triples, place):
-            bound = _variables(t for triple in triples for t in (triple.subject, triple.predicate, triple.object)) | of_place(place)
+            bound = _variables(t for triple in triples for t in (triple.subject, triple.predicate, triple.object)) | find_place_variables(place)
             return Scope(bound, bound, all(matches(triple, place) for triple in triples), timed=bool(triples))
         case a.Path(subject, _, other, place):
-            bound = _variables((subject, other)) | of_place(place)
+            bound = _variables((subject, other)) | find_place_variables(place)
             return Scope(bound, bound, not isinstance(subject, Variable) or not isinstance(other, Variable) or matches(ANY_TRIPLE, place))
         case a.Values(variables, rows):
             certain = frozenset(v for k, v in enumerate(variables) if all(row[k] is not None for row in rows))
             return Scope(certain, frozenset(variables), True, timed=False)
         case a.Graph(name, inner, place):
-            x = scope(inner, matches)
+            x = find_scope(inner, matches)
             bound = _variables((name,))
             return Scope(x.certain | bound, x.possible | bound, x.timeless and matches(ANY_TRIPLE, place))
         case a.InWindow(_, inner):
-            return scope(inner, matches)
+            return find_scope(inner, matches)
         case a.Group(inner, keys, aggregates, _):
-            x = scope(inner, matches)
+            x = find_scope(inner, matches)
             return Scope(x.certain & frozenset(keys), frozenset(keys) | {variable for variable, _ in aggregates}, False)
         case a.SubSelect(inner, projection):
-            x = scope(inner, matches)
+            x = find_scope(inner, matches)
             return Scope(x.certain & frozenset(projection), frozenset(projection), x.timeless, x.timed)
         case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right) | a.SeqWithout(left, right, _, _):
-            return scope(left, matches).joined(scope(right, matches))
+            return find_scope(left, matches).joined(find_scope(right, matches))
         case a.Union(left, right):
-            x, y = scope(left, matches), scope(right, matches)
+            x, y = find_scope(left, matches), find_scope(right, matches)
             return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed)
         case a.Filter(_, inner) | a.Within(inner, _) | a.Minus(inner, _):
-            return scope(inner, matches)
+            return find_scope(inner, matches)
         case a.Extend(inner, variable, _):
-            x = scope(inner, matches)
+            x = find_scope(inner, matches)
             return Scope(x.certain, x.possible | {variable}, x.timeless, x.timed)
         case a.LeftJoin(kept, other, _) | a.EqLeftJoin(kept, other, _) | a.SeqRightJoin(other, kept, _):
-            x, y = scope(kept, matches), scope(other, matches)
+            x, y = find_scope(kept, matches), find_scope(other, matches)
             return Scope(x.certain, x.possible | y.possible, x.timeless)
         case a.WithoutFor(inner, _, _):
-            x = scope(inner, matches)
+            x = find_scope(inner, matches)
             return Scope(x.certain, x.possible, False)
         case _:
             assert_never(pattern)
 
 
-def of_place(place: a.Place) -> Variables:
+def find_place_variables(place: a.Place) -> Variables:
     return frozenset() if place.graph is None else frozenset({place.graph})
 
 
@@ -88,7 +88,7 @@ def _variables(parts: Iterable[TermOrVariable]) -> Variables:
     return frozenset(part for part in parts if isinstance(part, Variable))
 
 
-def in_name_order(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+def sort_by_name(variables: Iterable[Variable]) -> tuple[Variable, ...]:
     return tuple(sorted(set(variables), key=lambda v: v.name))
 
 
@@ -115,10 +115,10 @@ def variables_of(expression: a.Expression) -> Variables:
 
 def looks_at_time(expression: a.Expression) -> bool:
     """Return whether the expression depends on its solution's interval."""
-    return any(isinstance(e, a.Time) or (isinstance(e, a.Call) and e.function == "NOW") for e in parts(expression))
+    return any(isinstance(e, a.Time) or (isinstance(e, a.Call) and e.function == "NOW") for e in list_subexpressions(expression))
 
 
-def parts(expression: a.Expression) -> list[a.Expression]:
+def list_subexpressions(expression: a.Expression) -> list[a.Expression]:
     """Return the expression and all its sub-expressions, patterns of EXISTS not entered."""
     found, pending = [], [expression]
     while pending:
@@ -140,18 +140,18 @@ def parts(expression: a.Expression) -> list[a.Expression]:
     return found
 
 
-def conjuncts(expression: a.Expression) -> list[a.Expression]:
+def list_conjuncts(expression: a.Expression) -> list[a.Expression]:
     """Return the operands of a conjunction, in order. FILTER lets only a true whole pass, so each must be true."""
     match expression:
         case a.And(left, right):
-            return conjuncts(left) + conjuncts(right)
+            return list_conjuncts(left) + list_conjuncts(right)
         case _:
             return [expression]
 
 
-def asks(expression: a.Expression) -> bool:
+def has_exists(expression: a.Expression) -> bool:
     """Return whether EXISTS stands in an expression."""
-    return any(isinstance(part, a.Exists) for part in parts(expression))
+    return any(isinstance(part, a.Exists) for part in list_subexpressions(expression))
 
 
 def nodes_of(root: object) -> Iterator[object]:

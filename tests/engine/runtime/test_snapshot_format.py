@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.checkpoint.format import FORMAT, LARGE, MAGIC, apart, digest_of, pack, pieces_of, unpack
 from engine.engine import Engine
 from engine.errors import SnapshotMismatch
 from engine.messages import Drop, Facts
+from engine.snapshot.format import FORMAT, LARGE, MAGIC, apart, digest_of, pack, pieces_of, unpack
 from tests.engine.runtime.test_engine import Log, Row
 from tests.support.feeds import SECOND
 

@@ -23,7 +23,7 @@ from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.network.shares import Moment, Share
+from engine.network.shares import Moment, SharedSubplan
 from engine.physical_plan.join_trees import Linear, Shape, kept_shape, shape_again
 from engine.planner.builder.join_order import Rates
 from epsparql.terms import Term
@@ -66,7 +66,7 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
     sweep_stores(network.arrays.address, 0, min(len(net.stores), c.SIDES * len(net.nodes)))
     queries = list(network.planned.values() if chosen is None else chosen)
     shares = network.host.shares.list_shares(queries)
-    places = Places.from_queries(network, [*queries, *(share.stands for share in shares)])
+    places = NodePlaces.from_queries(network, [*queries, *(share.stands for share in shares)])
     meta = {
         "row": list(ROW),
         "waits": list(WAITS),
@@ -139,7 +139,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     network.arrays.restore_observed(arrays["observed"])
     network.arrays.began = meta.get("began")
     shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
-    places = Places.from_queries(network, [*queries, *(share.stands for share in shares)])
+    places = NodePlaces.from_queries(network, [*queries, *(share.stands for share in shares)])
     network.slots.restore_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
     _enter(network, places, meta, arrays)
     for query, node, completed, timer, state, tables in meta["collectors"]:
@@ -168,14 +168,14 @@ def _statements(stated: Sequence[Sequence[str]]) -> Iterator[Statement[Term]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class NodePlaces:
     """Maps the nodes of a network to the nodes of its queries."""
 
     first: Ints  # by query, its first node
     query: Ints  # by node, or c.NONE
 
     @classmethod
-    def from_queries(cls, network: Network, queries: Sequence[Planned]) -> "Places":
+    def from_queries(cls, network: Network, queries: Sequence[Planned]) -> "NodePlaces":
         query = np.full(len(network.net.nodes), c.NONE, np.int64)
         for k, planned in enumerate(queries):
             query[planned.at.node : planned.after.node] = k
@@ -242,14 +242,14 @@ def _shape(query: Mapping[str, Any]) -> Shape | None:
     return None if query["shape"] is None else shape_again(query["shape"])
 
 
-def _share(share: Share, queries: Sequence[Planned]) -> dict[str, Any]:
+def _share(share: SharedSubplan, queries: Sequence[Planned]) -> dict[str, Any]:
     """Return a share as the queries that read it: their places in the list, and the roots of their subplans."""
     places = {planned.registered: k for k, planned in enumerate(queries)}
     readers = [[places[reading.registered], reading.subplan.root] for reading in share.readings if reading.registered in places]
     return {"form": share.stands.form, "moment": _instant(share.moment), "readers": readers}
 
 
-def _shared(network: Network, share: Mapping[str, Any], queries: Sequence[Planned]) -> Share:
+def _shared(network: Network, share: Mapping[str, Any], queries: Sequence[Planned]) -> SharedSubplan:
     """Make queries share again. Raises SnapshotMismatch."""
     readers = [(queries[k], queries[k].subplans[root]) for k, root in share["readers"]]
     if len({subplan.digest for _, subplan in readers}) > 1:
@@ -290,7 +290,7 @@ def _goals(network: Network) -> tuple[Ints, Ints, Ints]:
     return stores, numbers[order], goals[order]
 
 
-def _collector(network: Network, places: Places, node: int) -> list[object]:
+def _collector(network: Network, places: NodePlaces, node: int) -> list[object]:
     collecting = network.collectors.placed[node]
     query = int(places.query[node])
     timer = None if collecting.timer is None else network.net.timers[collecting.timer, list(TIMER.values())].tolist()
@@ -300,13 +300,13 @@ def _collector(network: Network, places: Places, node: int) -> list[object]:
 
 
 # ---------------------------------------------------------------- back
-def _facts(places: Places, queries: Sequence[Planned], at: Ints, facts: Ints) -> list[tuple[Planned, Ints]]:
+def _facts(places: NodePlaces, queries: Sequence[Planned], at: Ints, facts: Ints) -> list[tuple[Planned, Ints]]:
     """Return, for each query, the facts that it is yet to take in, as rows of the network's table of facts."""
     rows = np.column_stack([places.find_nodes(at), at[:, 2], facts]) if len(at) else np.zeros((0, c.F_VAR), np.int64)
     return [(planned, rows[at[:, 0] == k]) for k, planned in enumerate(queries)]
 
 
-def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
     at = arrays["goals.places"]
     stores = np.repeat(c.SIDES * places.find_nodes(at) + at[:, 2], at[:, 3])
@@ -322,7 +322,7 @@ def _enter(network: Network, places: Places, meta: Mapping[str, Any], arrays: Ma
     _wait(network, places, meta, arrays, numbers)
 
 
-def _wait(network: Network, places: Places, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: Ints) -> None:
+def _wait(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: Ints) -> None:
     """Restore work that waits for the close of the instant, with a goal among those entered as `goals`, or with a row of its own."""
     at, goal = arrays["waiting.places"], arrays["waiting.goals"]
     own = goal == c.NONE

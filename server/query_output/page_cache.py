@@ -10,7 +10,7 @@ _KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SolutionLine:
     """Holds a solution as one ndjson line."""
 
     id: str
@@ -19,7 +19,7 @@ class Line:
     """The line as a WebSocket frame, made once for all subscribers."""
 
 
-Page = tuple[Line, ...]
+Page = tuple[SolutionLine, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipeline.log.catalog import Registration
-from server.push.page_cache import Page
-from server.push.watermark_progress import Progress
+from server.query_output.page_cache import Page
+from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
 
 
@@ -25,7 +25,7 @@ class Idle:
     """Reports that nothing is new: once when everything has been sent, then each time after a while without news."""
 
 
-FeedItem = Page | Progress | Idle | End
+FeedItem = Page | QueryProgress | Idle | End
 _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from epsparql import algebra as a
-from epsparql.literals import MAX_MICROS, visible_variables
+from epsparql.algebra.in_scope_variables import visible_variables
+from epsparql.literals import MAX_MICROS
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, TermOrVariable, Variable
 
 EMPTY = a.Bgp(())

@@ -5,10 +5,10 @@ import pyarrow as pa
 from pipeline.log.catalog import Registration
 from pipeline.solutions.formats import Form, ndjson
 from pipeline.solutions.solution_log import SolutionReader, solution_id
-from server.push.notifier import Notifier
-from server.push.page_cache import Line, Page, PageCache
-from server.push.watermark_progress import Progress
-from server.push.websocket_protocol import encode_text_frame
+from server.query_output.notifier import Notifier
+from server.query_output.page_cache import Page, PageCache, SolutionLine
+from server.query_output.watermark_progress import QueryProgress
+from server.query_output.websocket_protocol import encode_text_frame
 from server.registrations.catalog_view import CatalogView
 from server.registrations.query_cache import drop_shape, get_shape
 
@@ -19,7 +19,7 @@ class QueryOutput:
     def __init__(self, catalog: CatalogView, notifier: Notifier, solutions: SolutionReader) -> None:
         self._catalog, self._notifier, self._solutions = catalog, notifier, solutions
         self._pages: dict[int, PageCache] = {}
-        self._progress: dict[int, Progress | None] = {}
+        self._progress: dict[int, QueryProgress | None] = {}
         self._generation = 0
         """The generation of the notifier in which `_progress` was computed."""
 
@@ -39,7 +39,7 @@ class QueryOutput:
             self._pages[number] = PageCache(read_page, read_page_at_hand)
         return self._pages[number]
 
-    def get_progress(self, registration: Registration) -> Progress | None:
+    def get_progress(self, registration: Registration) -> QueryProgress | None:
         """Return the query's progress."""
         if self._generation != self._notifier.generation:
             self._generation, self._progress = self._notifier.generation, {}
@@ -58,4 +58,4 @@ class QueryOutput:
 def _encode_page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page:
     ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
     texts = ndjson(found, {registration.name: form}).each()
-    return tuple(Line(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
+    return tuple(SolutionLine(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))

@@ -23,7 +23,7 @@ def encode_text_frame(text: str) -> bytes:
     return bytes((_TEXT, 127)) + size.to_bytes(8, "big") + payload
 
 
-class FrameWriter(WebSocketsSansIOProtocol):
+class WebSocketWriter(WebSocketsSansIOProtocol):
     """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `find_writer` finds it in the scope.
 
     `on_lost`, if set, is called when the connection is lost.
@@ -76,8 +76,8 @@ class FrameWriter(WebSocketsSansIOProtocol):
         self.transport.abort()
 
 
-def find_writer(scope: Scope) -> FrameWriter:
+def find_writer(scope: Scope) -> WebSocketWriter:
     """Return the writer in a WebSocket's scope, which this package's server put there."""
     extensions: dict[str, Any] = scope["extensions"]
-    writer: FrameWriter = extensions[_EXTENSION]
+    writer: WebSocketWriter = extensions[_EXTENSION]
     return writer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Registration
 from pipeline.solutions.solution_log import SolutionReader
-from server.push.watermark_progress import WatermarkHistory
+from server.query_output.watermark_progress import WatermarkHistory
 
 _SETTLE_S = 0.1
 

@@ -15,7 +15,7 @@ _APART_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class QueryProgress:
     """Promises that no solution with an `end` below `watermark` will follow; with `finished`, none at all."""
 
     watermark: Micros
@@ -64,7 +64,7 @@ class WatermarkHistory:
         samples.append(_Sample(now_s, seen, seen + 1, streams))
         return False
 
-    def compute_progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> Progress | None:
+    def compute_progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> QueryProgress | None:
         """Return a query's progress once the entries before the log position `solved` have been applied; None while nothing can be said."""
         if registration.lead is not None:
             return None
@@ -75,7 +75,7 @@ class WatermarkHistory:
         return None
 
 
-def _progress(reads: Collection[str], written: Written, streams: Mapping[str, Stream]) -> Progress | None:
+def _progress(reads: Collection[str], written: Written, streams: Mapping[str, Stream]) -> QueryProgress | None:
     """Return the least watermark of the fed streams that a reader of `reads` rests on.
 
     The result is None while a stream that was never fed holds it back.
@@ -87,6 +87,6 @@ def _progress(reads: Collection[str], written: Written, streams: Mapping[str, St
     open_ = [stream.watermark for stream in resting if not stream.finished]
     if open_:
         told = [watermark for watermark in open_ if watermark is not None]
-        return Progress(min(told), finished=False) if len(told) == len(open_) else None
+        return QueryProgress(min(told), finished=False) if len(told) == len(open_) else None
     ends = [stream.latest for stream in resting if stream.latest is not None]
-    return Progress(max(ends, default=0), finished=True) if resting else None
+    return QueryProgress(max(ends, default=0), finished=True) if resting else None
