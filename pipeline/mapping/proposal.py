@@ -98,7 +98,8 @@ def _read_objects(body: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def _rows_of(document: Mapping[str, Any], path: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows that a path leads to in a document, each with the document's own fields."""
-    around, inner = _flatten(document, ROOT), document
+    around = _flatten(document, ROOT)
+    inner: Any = document
     for step in path:
         inner = inner.get(step, {}) if isinstance(inner, dict) else {}
     return [around | _flatten(row) for row in inner if isinstance(row, dict)] if isinstance(inner, list) else []

@@ -370,8 +370,9 @@ async def post_events(
     submitted = service.log.submit(name, found.mapped.batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
     ack = await asyncio.wrap_future(submitted)
     warning = undeclared_source_warning(service, name, source) or warning
-    counts = {"rejected": ack.rejected or None, "duplicate": ack.duplicate or None}
-    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning, **counts)
+    told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
+    told.rejected, told.duplicate = ack.rejected or None, ack.duplicate or None
+    return told
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
