@@ -153,14 +153,8 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
 def _runner_of(settings: Settings, log: LogWriter) -> Runner:
     if settings.runner == "inprocess":
         return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions)
-    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
+    from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(
-        settings.data,
-        settings.master,
-        log.heartbeat,
-        settings.partitions,
-        low_latency=settings.low_latency,
-        store=settings.store if settings.away else None,
-        conf=settings.spark_conf,
-    )
+    store = settings.store if settings.away else None
+    options = SparkOptions(buckets=settings.partitions, low_latency=settings.low_latency, store=store, conf=tuple(settings.spark_conf))
+    return SparkRunner(settings.data, settings.master, log.heartbeat, options)

@@ -49,12 +49,12 @@ ARROWS = {
     "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
-    "engine/catch_up.py": "engine/dictionary engine/messages.py engine/network engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
+    "engine/catch_up.py": "engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/deadlines.py": "engine/engine.py engine/kernel/state engine/messages.py engine/runtime",
     "engine/dictionary": "engine/dictionary/native engine/expressions engine/messages.py",
     "engine/dictionary/native": "engine/dictionary/native/__init__.py",
     "engine/dictionary/native/__init__.py": "engine/jit.py",
-    "engine/engine.py": "engine/background engine/catch_up.py engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/replay.py engine/runtime engine/snapshot engine/state_size.py",
+    "engine/engine.py": "engine/background engine/catch_up.py engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/replay.py engine/runtime engine/snapshot engine/state_size.py",
     "engine/engine_state.py": "engine/background engine/catch_up.py engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/explain": "engine/aggregation engine/background engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/triples",
     "engine/expressions": "engine/dictionary/native engine/pattern_scope.py",
@@ -120,20 +120,13 @@ ARROWS = {
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""
 
 HIDDEN = {
-    "engine/catch_up.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
-    "engine/replay.py -> engine/engine.py": "goes with that of catch_up.py",
-    "engine/engine_state.py -> engine/engine.py": "goes when what catch_up.py and engine_state.py need of an engine is handed to them",
     "epsparql/algebra/expressions.py -> epsparql/algebra/patterns.py": "an expression holds a pattern (EXISTS), a pattern holds expressions: the grammar is a circle",
-    "epsparql/parser/ast.py -> epsparql/parser/ast_queries.py": "a group holds a sub-SELECT, which holds groups: the grammar is a circle",
-    "pipeline/dataframes/api.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
-    "pipeline/dataframes/api.py -> pipeline/dataframes/query_partitions.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/dataframes/streaming.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/spark/__init__.py -> pipeline/dataframes/api.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/job.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/sink.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/source.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/spark_session.py": "public names are loaded when they are asked for; type checkers see them here",
-    "pipeline/spark/source.py -> pipeline/runners/partitions.py": "no circle: loaded where a task runs, not where it is planned",
     "server/cli/commands.py -> server/cli/replay.py": "no circle: help must come at once, without what a command loads",
 }
 """Imports under TYPE_CHECKING inside a package: each hides a circle, and goes with what is given as its reason."""

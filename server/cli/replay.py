@@ -238,9 +238,9 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Rep
 def _runner(log: LogWriter, directory: Path, replay: Replay) -> Runner:
     if replay.runner == "inprocess":
         return InProcessRunner(directory, log.reader())
-    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
+    from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(directory, replay.master, low_latency=replay.low_latency)
+    return SparkRunner(directory, replay.master, options=SparkOptions(low_latency=replay.low_latency))
 
 
 def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:
