@@ -130,6 +130,16 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- replay
+def _add_mapping(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mapping",
+        action="append",
+        default=[],
+        metavar="[STREAM=]FILE",
+        help="This mapping says what the fields of .csv, .json and .ndjson files mean, for one stream or for all. The flag may be repeated.",
+    )
+
+
 def _add_replay(commands: Commands) -> None:
     parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     parser.add_argument(
@@ -156,13 +166,7 @@ def _add_replay(commands: Commands) -> None:
         metavar="[GRAPH=]FILE",
         help="These files hold background, that is triples that always hold. The flag may be repeated.",
     )
-    parser.add_argument(
-        "--mapping",
-        action="append",
-        default=[],
-        metavar="[STREAM=]FILE",
-        help="This mapping says what the fields of .csv, .json and .ndjson files mean, for one stream or for all. The flag may be repeated.",
-    )
+    _add_mapping(parser)
     _add_entailment(parser)
     parser.add_argument(
         "--policy",
