@@ -30,6 +30,19 @@ class FormatError(PipelineError):
         return f"{place}{self.message}" + (f"; expected {self.expected}" if self.expected else "")
 
 
+class InvalidMapping(PipelineError):
+    """A mapping's document is not as it must be (400): `member` is the path to the member at fault, "" for the whole document."""
+
+    code = "invalid-mapping"
+
+    def __init__(self, member: str, message: str, expected: str) -> None:
+        super().__init__(member, message, expected)
+        self.member, self.message, self.expected = member, message, expected
+
+    def __str__(self) -> str:
+        return f"mapping{f'.{self.member}' if self.member else ''}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
+
+
 class StreamFinished(PipelineError):
     """The stream has ended and takes no more events (409)."""
 

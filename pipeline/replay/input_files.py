@@ -10,12 +10,19 @@ import pyarrow as pa
 
 import epsparql
 from engine.messages import Micros
-from pipeline.errors import FormatError, locate_undecodable
+from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import checked_name, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
+from pipeline.mapping.mapper import CSV, JSON, map_body, refuse_rejected
+from pipeline.mapping.mapping import Mapping, compile_mapping
+from pipeline.mapping.proposal import Proposal, propose_mapping
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
+_MAPPED = {".csv": CSV, ".tsv": CSV, ".json": JSON, ".ndjson": JSON, ".jsonl": JSON}
+"""Files of these suffixes can be read by a mapping."""
+_LOOKED_AT = 4 << 20
+"""A mapping is proposed from this many bytes of CSV or ndjson."""
 BLOCK_ROWS = 10_000
 """About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
@@ -93,10 +100,49 @@ def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
     return SourceFault(path, error.message, error.line, error.column, error.expected)
 
 
-def occurrences_of(source: NamedFile | NamedBody) -> pa.RecordBatch:
+def read_mapping_file(path: Path) -> Mapping:
+    """Return the mapping of a file. Raises: SourceFault."""
+    try:
+        return compile_mapping(_read(path).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
+    except InvalidMapping as error:
+        raise SourceFault(path, str(error)) from None
+
+
+def propose_for_file(path: Path, base: str) -> Proposal:
+    """Return a mapping for the first rows of a file of CSV or JSON. Raises: SourceFault."""
+    suffix = path.suffix.lower()
+    if suffix not in _MAPPED:
+        raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(_MAPPED))
+    body = _read(path)
+    if len(body) > _LOOKED_AT and suffix != ".json":
+        body = body[: body.rfind(b"\n", 0, _LOOKED_AT) + 1]
+    try:
+        return propose_mapping(body, _MAPPED[suffix], base)
+    except FormatError as error:
+        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
+
+
+def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path) -> pa.RecordBatch:
+    """Return the occurrences that a mapping makes of a body, which messages call `path`. Raises: SourceFault, also where a row does not map."""
+    if mapping.time is None:
+        raise SourceFault(path, "its mapping names no time, which a file's rows need", expected="time, the name of the field")
+    try:
+        return refuse_rejected(map_body(body, media_type, mapping, Interval(_UNTIMED, _UNTIMED))).batch
+    except (FormatError, InvalidMapping) as error:
+        raise SourceFault(path, error.message, expected=error.expected) from None
+
+
+def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None) -> pa.RecordBatch:
     """Return the occurrences of a stream's file or body. Raises: SourceFault, also for an event without a time."""
     path = source.path
     body, at = (source.body, source.at) if isinstance(source, NamedBody) else (_read(path), None)
+    mapped_type = source.media_type if isinstance(source, NamedBody) else _MAPPED.get(path.suffix.lower(), "")
+    if mapping is not None and mapped_type in _MAPPED.values():
+        return map_rows(body, mapped_type, mapping, path)
+    if path.suffix.lower() in (".csv", ".tsv", ".json"):
+        raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
         media_type = source.media_type if isinstance(source, NamedBody) else media_type_of(path)
         batch = parse_body(body, media_type, default=at, arrived=_UNTIMED)

@@ -18,7 +18,18 @@ from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish,
 from pipeline.log import LogWriter
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
 from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
-from pipeline.replay.input_files import NamedBody, NamedFile, QueryFile, SourceFault, StreamRows, facts_of, messages, occurrences_of, query_fault
+from pipeline.replay.input_files import (
+    NamedBody,
+    NamedFile,
+    QueryFile,
+    SourceFault,
+    StreamRows,
+    facts_of,
+    messages,
+    occurrences_of,
+    query_fault,
+    read_mapping_file,
+)
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.log_follower import LogRunner
 from pipeline.solutions.formats import CSV, NDJSON, SPARQL_JSON, TURTLE, Triples, ndjson, write_page
@@ -51,6 +62,7 @@ class Replay:
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
     entailment: str = RDFS
     low_latency: bool = False
+    mappings: Sequence[NamedFile] = ()  # by stream; one without a name is for all streams that have none of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +185,12 @@ def _stream_of(file: NamedFile | NamedBody) -> str:
     return file.name or _DEFAULT_STREAM
 
 
-def _streams(files: Sequence[NamedFile | NamedBody]) -> list[tuple[str, list[object]]]:
+def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
+    by_stream = {file.name: read_mapping_file(file.path) for file in mappings}
     streams: dict[str, list[object]] = {}
     for file in files:
-        streams.setdefault(_stream_of(file), []).append(occurrences_of(file))
+        stream = _stream_of(file)
+        streams.setdefault(stream, []).append(occurrences_of(file, by_stream.get(stream, by_stream.get(""))))
     return list(streams.items())
 
 
@@ -186,7 +200,7 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
     Raises: SourceFault, before anything is written.
     """
     facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = list(messages(_streams(replay.streams)))
+    fed = list(messages(_streams(replay.streams, replay.mappings)))
     if replay.entailment != RDFS:
         log.submit_entry(lambda offset: Entail(offset, replay.entailment), timeout=None)
     for graph, triples in facts:

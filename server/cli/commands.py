@@ -74,7 +74,7 @@ def _top_parser() -> argparse.ArgumentParser:
 def parser() -> argparse.ArgumentParser:
     parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
+    for add in (_add_serve, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
         add(commands)
     return parser
 
@@ -151,6 +151,16 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- replay
+def _add_mapping(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mapping",
+        action="append",
+        default=[],
+        metavar="[STREAM=]FILE",
+        help="This mapping says what the fields of .csv, .json and .ndjson files mean, for one stream or for all. The flag may be repeated.",
+    )
+
+
 def _add_replay(commands: Commands) -> None:
     parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     parser.add_argument(
@@ -177,6 +187,7 @@ def _add_replay(commands: Commands) -> None:
         metavar="[GRAPH=]FILE",
         help="These files hold background, that is triples that always hold. The flag may be repeated.",
     )
+    _add_mapping(parser)
     _add_entailment(parser)
     parser.add_argument(
         "--policy",
@@ -221,6 +232,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             policies,
             arguments.entailment or _ENTAILMENTS[0],
             arguments.low_latency,
+            [named_file(each) for each in arguments.mapping],
         )
         with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
@@ -255,6 +267,33 @@ def _summarise(summary: "ReplaySummary", seconds: float) -> None:
     print(f"{summary.occurrences:,} occurrences in {summary.entries:,} messages, {seconds:.1f} s", file=sys.stderr)
     for name, count in summary.solutions.items():
         print(f"{name}: {count:,} solutions", file=sys.stderr)
+
+
+# ---------------------------------------------------------------- map
+def _add_map(commands: Commands) -> None:
+    about = "Propose a mapping for a file of CSV or JSON from its first rows. The mapping goes to stdout, and comments go to stderr."
+    parser = _command(commands, "map", _map, about)
+    parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .json or .ndjson.")
+    parser.add_argument("--base", default="http://example.org/", metavar="IRI", help="Names are relative to this IRI.")
+
+
+def _map(arguments: argparse.Namespace) -> int:
+    import json
+
+    from pipeline.errors import InvalidMapping
+    from pipeline.mapping.mapping import check_base
+    from pipeline.replay.input_files import SourceFault, propose_for_file
+
+    try:
+        proposal = propose_for_file(arguments.file, check_base(arguments.base))
+    except InvalidMapping as fault:
+        return _fail(f"--base: {fault.message}; expected {fault.expected}")
+    except SourceFault as fault:
+        return _fail(fault)
+    for comment in proposal.comments:
+        _warn(comment)
+    print(json.dumps(proposal.document, ensure_ascii=False, indent=2))
+    return OK
 
 
 # ---------------------------------------------------------------- explain, check, warm
