@@ -1,0 +1,72 @@
+"""Lists the systems and the options that a connector of each takes, in each direction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+IN, OUT = "in", "out"
+NATS = "nats"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Describes an option: the type of its value, what it says, and its default. An option without a default is needed."""
+
+    kind: type
+    about: str
+    default: Any = None
+    needed: bool = False
+    least: float = 0
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Describes a system: its client library and the extra that installs it, its URLs' schemes, its credentials, and its options by direction."""
+
+    library: str
+    module: str
+    extra: str
+    schemes: tuple[str, ...]
+    credentials: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Option]]
+    user_in_url: bool = True
+
+
+COMMON: Mapping[str, Mapping[str, Option]] = {
+    IN: {
+        "stream": Option(str, "The connector sends events to this stream.", needed=True),
+        "format": Option(str, "This is the media type of the messages.", default="application/x-ndjson"),
+        "source": Option(str, "The stream stores the connector's position under this id. The default is the connector's name."),
+        "on_error": Option(
+            str, "A message that the server refuses stops the connector (stop), or is counted and left out (skip).", "stop", allowed=("stop", "skip")
+        ),
+        "batch": Option(int, "At most this many messages go into one body.", default=500, least=1),
+    },
+    OUT: {
+        "query": Option(str, "The connector follows this query's solutions.", needed=True),
+        "batch": Option(int, "At most this many solutions are written at a time.", default=500, least=1),
+    },
+}
+_NATS = {
+    "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
+    "user": Option(str, "The connector logs in as this user."),
+}
+SYSTEMS: Mapping[str, System] = {
+    NATS: System(
+        library="nats-py",
+        module="nats",
+        extra="nats",
+        schemes=("nats", "tls"),
+        credentials=("password", "token"),
+        user_in_url=False,
+        options={
+            IN: _NATS
+            | {
+                "jetstream": Option(str, "The connector reads this JetStream stream.", needed=True),
+                "subject": Option(str, "Only messages of subjects that match this are read, such as sensors.>."),
+            },
+            OUT: _NATS | {"subject": Option(str, "Solutions are published to this subject, which a JetStream stream must store.", needed=True)},
+        },
+    ),
+}
