@@ -15,7 +15,7 @@ from connectors.options import COMMON, IN, OUT, SYSTEMS, Option, System
 
 _SHOWN = 100  # a message shows this many characters of a value
 _LONGEST_NAME = 200
-_URL_PARAMETERS = ("sslmode", "sslrootcert", "application_name", "connect_timeout", "target_session_attrs")
+_URL_PARAMETERS = ("sslmode", "sslrootcert", "target_session_attrs")
 _HEAD = ("server", "token_env", "token_file", "connectors")
 
 
@@ -83,7 +83,11 @@ def parse_connector(name: str, given: object, places: CredentialPlaces | None = 
 
 def check_library(system: str) -> None:
     """Check that a system's client library is installed. Raises: MissingLibrary."""
-    if SYSTEMS[system].module and find_spec(SYSTEMS[system].module) is None:
+    try:
+        found = find_spec(SYSTEMS[system].module)
+    except ModuleNotFoundError:  # not even the package above the module is there
+        found = None
+    if found is None:
         raise MissingLibrary(SYSTEMS[system].library, SYSTEMS[system].extra)
 
 

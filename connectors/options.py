@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-NATS = "nats"
+MQTT, NATS, POSTGRESQL = "mqtt", "nats", "postgresql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,29 @@ _NATS = {
     "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
     "user": Option(str, "The connector logs in as this user."),
 }
+_MQTT = {
+    "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883.", needed=True),
+    "user": Option(str, "The connector logs in as this user."),
+    "version": Option(str, "This is the version of the protocol.", "5", allowed=("5", "3.1.1")),
+    "client_id": Option(str, "The broker keeps a session under this id. The default is epsparql- and the connector's name."),
+}
+_POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
 SYSTEMS: Mapping[str, System] = {
+    MQTT: System(
+        library="paho-mqtt",
+        module="paho.mqtt",
+        extra="mqtt",
+        schemes=("mqtt", "mqtts"),
+        credentials=("password",),
+        options={
+            IN: _MQTT | {"topic": Option(str, "The connector subscribes to topics that match this, such as sensors/#.", needed=True)},
+            OUT: _MQTT
+            | {
+                "topic": Option(str, "Solutions are published here and retained. {station} stands for the value of ?station.", needed=True),
+                "cursor_topic": Option(str, "The connector retains here how far it is. The default is epsparql/cursors/ and its name."),
+            },
+        },
+    ),
     NATS: System(
         library="nats-py",
         module="nats",
@@ -67,6 +89,28 @@ SYSTEMS: Mapping[str, System] = {
                 "subject": Option(str, "Only messages of subjects that match this are read, such as sensors.>."),
             },
             OUT: _NATS | {"subject": Option(str, "Solutions are published to this subject, which a JetStream stream must store.", needed=True)},
+        },
+    ),
+    POSTGRESQL: System(
+        library="psycopg",
+        module="psycopg",
+        extra="postgresql",
+        schemes=("postgresql", "postgres"),
+        credentials=("password",),
+        options={
+            IN: _POSTGRESQL
+            | {
+                "format": Option(str, "This is the media type of the rows.", default="application/json"),
+                "publication": Option(str, "The connector reads the changes of this publication's tables.", needed=True),
+                "slot": Option(str, "This is the name of the replication slot. The default is epsparql_ and the connector's name."),
+                "initial": Option(bool, "The rows that are there at the start are sent first, as inserts.", True),
+                "metadata": Option(bool, "Each row also tells op, table, lsn and commit_time.", True),
+            },
+            OUT: _POSTGRESQL
+            | {
+                "table": Option(str, "Solutions are rows of this table, which is created if there is none.", needed=True),
+                "columns": Option(dict, "This says what each column holds."),
+            },
         },
     ),
 }

@@ -23,7 +23,7 @@ class Source(Protocol):
         """Connect, and resume after a position; None: from the first message."""
 
     def read(self, most: int, wait_s: float) -> Sequence[Message]:
-        """Return up to `most` of the next messages; wait for a first one for about `wait_s`."""
+        """Return up to `most` of the next messages; wait for a first one for about `wait_s`. The log holds those that were returned before."""
 
     def confirm(self, position: str) -> None:
         """Tell the system that the log holds all messages up to a position."""

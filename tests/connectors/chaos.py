@@ -92,8 +92,14 @@ def toml_of(server: str, connectors: Mapping[str, Mapping[str, object]]) -> str:
     lines = [f"server = '{server}'"]
     for name, options in connectors.items():
         lines.append(f"[connectors.{name}]")
-        lines += [f"{option} = {value!r}" for option, value in options.items()]
+        lines += [f"{option} = {toml_value(value)}" for option, value in options.items()]
     return "\n".join(lines) + "\n"
+
+
+def toml_value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items()) + "}"
+    return json.dumps(value)
 
 
 @contextmanager

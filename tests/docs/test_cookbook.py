@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paho.mqtt import publish as mqtt
 
 from tests.connectors.chaos import wait_for
-from tests.support.brokers import free_port, nats_server
+from tests.support.brokers import free_port, mosquitto, nats_server, postgresql
 from tests.support.jetstream import count_messages, create_stream, with_jetstream
 
 pytestmark = pytest.mark.slow
@@ -63,7 +64,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["nats.md"])
+@pytest.mark.parametrize("name", ["mqtt.md", "nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -87,3 +88,29 @@ def test_nats(tmp_path: Path) -> None:
             assert '"station":{"type":"uri","value":"http://example.org/ewr"}' in page.run(solutions)
             wait_for(lambda: count_messages(url, "ALERTS") == 1, "the alert")
             wait_for(lambda: page.run(connectors).count('"state":"running"') == 2, "two connectors that run")
+
+
+def test_postgresql(tmp_path: Path) -> None:
+    with postgresql() as database:
+        port = free_port()
+        page = Page("postgresql.md", tmp_path, {5432: database.port, 8080: port})
+        create, serve, register, solutions, read = page.commands
+        page.run(create)
+        with page.running(serve, port):
+            page.run(register)
+            assert "http://example.org/ewr" in page.run(solutions)
+            wait_for(lambda: "31.5" in page.run(f"{read} 2>&1 || true"), "the alert")
+
+
+def test_mqtt(tmp_path: Path) -> None:
+    with mosquitto(tmp_path / "mosquitto") as broker:
+        port = free_port()
+        page = Page("mqtt.md", tmp_path, {1883: broker.port, 8080: port})
+        serve, register, solutions, connectors = page.commands
+        with page.running(serve, port):
+            page.run(register)
+            wait_for(lambda: page.run(connectors).count('"state":"running"') == 2, "two connectors that run")
+            (message,) = page.blocks("json")
+            mqtt.single("sensors/a", message.strip(), qos=1, hostname="127.0.0.1", port=broker.port)
+            assert '"station":{"type":"uri","value":"http://example.org/ewr"}' in page.run(solutions)
+            wait_for(lambda: page.run(connectors).count('"messages":1') == 2, "the alert")

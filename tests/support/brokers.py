@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 DEADLINE_S = 30.0
@@ -75,6 +76,11 @@ class Daemon:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
+    def stop(self) -> None:
+        """Stop in an orderly way, so that everything is stored."""
+        self.process.terminate()
+        self.process.wait(DEADLINE_S)
+
     def restart(self) -> None:
         self.kill()
         self.start()
@@ -82,6 +88,73 @@ class Daemon:
     def close(self) -> None:
         self.kill()
         self.log.close()
+
+
+class Postgresql(Daemon):
+    """PostgreSQL over a data directory of its own. It refuses to run as root, so root runs it as the user that Debian makes for it."""
+
+    def __init__(self) -> None:
+        self.user = "postgres" if os.geteuid() == 0 else None
+        folder = Path(binary("initdb", "usr/lib/postgresql/*/bin")).resolve().parent
+        self.data = Path(tempfile.mkdtemp(prefix="epsparql-postgresql-"))  # pytest's own directories are closed to other users
+        if self.user:
+            shutil.chown(self.data, self.user)
+        port = free_port()
+        as_user = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
+        initdb = [str(folder / "initdb"), "-D", str(self.data / "db"), "-A", "trust", "-U", "postgres", "--no-sync"]
+        subprocess.run(initdb, check=True, capture_output=True, cwd="/", **as_user)  # type: ignore[call-overload]  # of two kinds
+        settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "wal_level": "logical", "fsync": "off"}
+        # fsync protects from crashes of the machine; killed processes lose nothing that they have written
+        super().__init__(
+            [
+                str(folder / "postgres"),
+                "-D",
+                str(self.data / "db"),
+                *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
+            ],
+            port,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def is_ready(self) -> bool:
+        if not accepts(self.port):
+            return False
+        with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
+            return True
+        return False
+
+    def close(self) -> None:
+        super().close()
+        shutil.rmtree(self.data)
+
+
+@contextmanager
+def postgresql() -> Iterator[Postgresql]:
+    """A database that is able to decode its log."""
+    database = Postgresql()
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def mosquitto(data: Path) -> Iterator[Daemon]:
+    """Mosquitto, which keeps its sessions and retained messages over an orderly restart."""
+    data.mkdir()
+    port = free_port()
+    settings = data / "mosquitto.conf"
+    settings.write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {data}/\nmax_queued_messages 0\nuser root\n"
+    )
+    daemon = Daemon([binary("mosquitto", "usr/sbin"), "-c", str(settings)], port)
+    try:
+        yield daemon
+    finally:
+        daemon.close()
 
 
 @contextmanager
