@@ -8,32 +8,66 @@ registration the rules as they run take the place of these rules, with what wait
 catches up.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from engine.dictionary.arrow_encoding import one_after_another
+from engine.dictionary.term_dictionary import TermTable
+from engine.errors import LogGap
 from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Planned
+from engine.partitioning import ONE, PartitionShare, Sets
 from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.query_registry import Registry
 from engine.runtime.result_assembly import NOTHING
 from engine.snapshot.network_state import restore, snapshot_network
 from epsparql import algebra as a
 from epsparql import parse
 
-if TYPE_CHECKING:
-    from engine.engine import Engine
-
 Past = Callable[[int, int], Iterable[Block]]
 """The value is the entries [lo, hi) of the log, in blocks."""
+
+
+class EngineState(Registry, ABC):
+    """Holds what an engine has read of the log, and the queries that are behind it."""
+
+    def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
+        """Begin at the start of the log.
+
+        `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave. `past` is where queries that
+        are behind find the log again.
+        """
+        super().__init__(share, sets, terms)
+        self.past: Past = past or _no_past
+        self.position = 0
+        """This is the offset of the next entry."""
+        self.behind: dict[int, Behind] = {}
+        """These queries are behind the others, by the registration of the query that they wait for."""
+        self.caught_up = 0
+        """This counts rows of the log that were read again for queries that are behind."""
+        self.heeds: Callable[[Entry], bool] = lambda _: True
+        """It returns whether a control entry is for this engine."""
+
+    @abstractmethod
+    def apply_block(self, block: Block) -> Outcome:
+        """Apply a block."""
+
+    @abstractmethod
+    def beside(self) -> "EngineState":
+        """Return a new engine over the same terms."""
+
+
+def _no_past(first: int, after: int) -> Iterable[Block]:
+    raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")
 
 
 @dataclass(slots=True, eq=False)
@@ -45,10 +79,10 @@ class Behind:
 
     lead: int
     own: set[int]
-    engine: "Engine"
+    engine: EngineState
     paused: bool = False
     beginning: tuple[Register, ...] = ()  # registrations that wait for the place where the past begins
-    later: "Engine | None" = None  # the engine to go on with at the registration, while the past is read
+    later: EngineState | None = None  # the engine to go on with at the registration, while the past is read
     rows: int = 0  # how many rows of the log were read
 
     def __post_init__(self) -> None:
@@ -98,7 +132,7 @@ class Behind:
         engine = self.engine
         outcomes = []
         for block in engine.past(engine.position, upto):
-            outcomes.append(engine.apply(block))
+            outcomes.append(engine.apply_block(block))
             self.rows += block.rows.num_rows
         assert engine.position == upto, "the log has what is read of it"
         return outcomes
@@ -130,7 +164,7 @@ class Behind:
         self.engine.drop_query(entry.registered)
 
     @property
-    def engines(self) -> "tuple[Engine, ...]":
+    def engines(self) -> tuple[EngineState, ...]:
         return (self.engine,) if self.later is None else (self.engine, self.later)
 
 
@@ -140,7 +174,7 @@ def is_history(entry: Entry) -> bool:
 
 
 # ---------------------------------------------------------------- falling behind
-def pause(engine: "Engine", entry: Pause) -> None:
+def pause(engine: EngineState, entry: Pause) -> None:
     """Take a running query, and what rests on it, out of the engine. A query that is behind already reads no further."""
     if (known := engine.behind.get(entry.registered)) is not None:
         known.paused = True
@@ -149,7 +183,7 @@ def pause(engine: "Engine", entry: Pause) -> None:
         engine.behind[entry.registered] = Behind(entry.registered, own, fork(engine, entry.offset, own), paused=True)
 
 
-def register(engine: "Engine", entry: Register) -> bool:
+def register(engine: EngineState, entry: Register) -> bool:
     """Take in a query that is behind from the first; return False for any other."""
     if entry.waits_for is not None and entry.waits_for in engine.behind:
         engine.behind[entry.waits_for].own.add(entry.offset)
@@ -165,7 +199,7 @@ def register(engine: "Engine", entry: Register) -> bool:
     return True
 
 
-def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) -> "Engine":
+def fork(engine: EngineState, at: int, own: set[int], streams: Iterable[str] = ()) -> EngineState:
     """Return the engine at the position `at`, as far as `own` and `streams` rest on it.
 
     The queries `own` go over to it; it has copies of the rest.
@@ -174,7 +208,7 @@ def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) 
     side.position, side.known = at, engine.known
     side.streams = {name: replace(stream) for name, stream in engine.streams.items()}
     side.fallen = dict(engine.fallen)
-    read = {stream for member in engine.members for p in member.network.planned.values() if p.registered in own for stream in p.query.streams}
+    read = {stream for member in engine.members for p in member.network.planned.values() if p.registered in own for stream in p.source.query.streams}
     rests_on = find_reached(read | set(streams), engine.rules)
     for member in list(engine.members):
         wanted = [p for p in member.network.planned.values() if p.registered in own or p.writes in rests_on]
@@ -192,7 +226,7 @@ def fork(engine: "Engine", at: int, own: set[int], streams: Iterable[str] = ()) 
     return side
 
 
-def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
+def join(engine: EngineState, side: EngineState, own: set[int]) -> None:
     """Move the queries of `own` that are left over from an engine that stands at the same position."""
     for member in side.members:
         for registered in [registered for registered in member.network.planned if registered not in own]:
@@ -204,7 +238,7 @@ def join(engine: "Engine", side: "Engine", own: set[int]) -> None:
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
 
 
-def copied(side: "Engine", member: ScheduledNetwork, queries: Sequence[Planned]) -> ScheduledNetwork:
+def copied(side: EngineState, member: ScheduledNetwork, queries: Sequence[Planned]) -> ScheduledNetwork:
     """Return a network with copies of some queries of another one, as they stand."""
     meta, arrays = snapshot_network(member.network, queries)
     network = Network(
@@ -220,7 +254,7 @@ def copied(side: "Engine", member: ScheduledNetwork, queries: Sequence[Planned])
     return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.table), member.part)
 
 
-def _read_in(engine: "Engine") -> set[str]:
+def _read_in(engine: EngineState) -> set[str]:
     return {stream for member in engine.members for stream in member.network.reads}
 
 

@@ -1,6 +1,6 @@
 """This module holds the engine, which runs all queries of one bucket as a function of the log entries that it was fed."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard, get_args
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
-from engine.catch_up import Behind, Past, copied, in_order, is_history, join, of_own, pause, register
+from engine.catch_up import EngineState, Past, copied, in_order, is_history, join, of_own, pause, register
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
@@ -35,13 +35,10 @@ from engine.messages import (
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Part, PartitionShare, Sets
-from engine.physical_plan.plan import Read
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import find_reached
-from engine.runtime.introspection import OperatorState, measure_progress
 from engine.runtime.partition_filter import Feed, cut_at_controls, route_rows
-from engine.runtime.query_registry import Registry
 from engine.runtime.result_assembly import assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
 from engine.runtime.watermarks import (
     NO_TIME,
@@ -58,7 +55,7 @@ from engine.runtime.watermarks import (
     make_arrivals,
 )
 from engine.snapshot.format import Fetch, Put, pack, unpack
-from engine.state_size import Own, Usage
+from engine.state_size import Own
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
@@ -75,40 +72,26 @@ def is_control(entry: Entry) -> TypeGuard[Control]:
     return type(entry) in _CONTROLS
 
 
-class Engine(Registry):
+class Engine(EngineState):
     """Runs queries deterministically: the same entries give the same outcome, however they are cut into blocks.
 
     It has no clock, no threads and no I/O.
     """
 
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
-        """Begin at the start of the log.
-
-        `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave. `past` is where queries that
-        are behind find the log again.
-        """
-        super().__init__(share, sets, terms)
-        self.past: Past = past or _no_past
-        self.position = 0
-        """This is the offset of the next entry."""
+        super().__init__(share, sets, past, terms)
         self._ends: dict[int, int] = {}  # the latest ends, by offset, in the block that is being fed
-        self.behind: dict[int, Behind] = {}
-        """These queries are behind the others, by the registration of the query that they wait for."""
-        self.caught_up = 0
-        """This counts rows of the log that were read again for queries that are behind."""
         self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
-        self.heeds: Callable[[Entry], bool] = lambda _: True
-        """It returns whether a control entry is for this engine."""
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
         """Apply a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
-        outcome = self.apply(block)
+        outcome = self.apply_block(block)
         if self.terms.due:  # most often it is not, and who holds terms need not be asked
             self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
         return outcome
 
-    def apply(self, block: Block) -> Outcome:
+    def apply_block(self, block: Block) -> Outcome:
         """Apply a block as `feed` does, without freeing terms, because other engines may hold some."""
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
@@ -267,7 +250,7 @@ class Engine(Registry):
         for engine in self.engines():
             engine.past = past
 
-    def engines(self) -> Iterator["Engine"]:
+    def engines(self) -> Iterator[EngineState]:
         """Return this engine and those beside it."""
         yield self
         for behind in self.behind.values():
@@ -299,7 +282,7 @@ class Engine(Registry):
         for member in list(self.members):
             by_gate: dict[frozenset[str], list[Planned]] = {}
             for planned in member.network.planned.values():
-                by_gate.setdefault(frozenset(find_reached(planned.query.streams, self.rules)), []).append(planned)
+                by_gate.setdefault(frozenset(find_reached(planned.source.query.streams, self.rules)), []).append(planned)
             for queries in list(by_gate.values())[1:]:
                 self.members.append(copied(self, member, queries))
                 for planned in queries:
@@ -369,10 +352,10 @@ class Engine(Registry):
             entry = self.registered.pop(failure.planned.registered)
             self.fallen[entry.offset] = entry
             self._layout = None
-            changes.append(StateChange(failure.planned.registered, failure.planned.name, failure.entry, "failed", failure.reason))
+            changes.append(StateChange(failure.planned.registered, failure.planned.source.name, failure.entry, "failed", failure.reason))
         for completion in network.collectors.completions:
             planned = completion.planned
-            changes.append(StateChange(planned.registered, planned.name, completion.entry, "completed", completion.reason))
+            changes.append(StateChange(planned.registered, planned.source.name, completion.entry, "completed", completion.reason))
             if planned.writes is None and planned.registered in network.planned:
                 del self.registered[planned.registered]
                 network.drop_query(planned.registered)
@@ -386,7 +369,7 @@ class Engine(Registry):
         outlets = listener.outlets
         found += assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
         for node, rule in outlets.others.items() if layout.sources else ():
-            query = rule.query
+            query = rule.source.query
             if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
                 own = rows[rows[:, c.OUT_NODE] == node]
                 if len(own):
@@ -405,23 +388,6 @@ class Engine(Registry):
         return concatenate_arrivals(parts)
 
     # ------------------------------------------------------------ what it keeps
-    def usage(self, registered: int) -> Usage:
-        """Return the size of a running query's state."""
-        network, _ = self._of(registered)
-        return network.quotas.measure_usage(registered)
-
-    def reads(self, registered: int) -> tuple[Read, ...]:
-        """Return the parts of the background that a running query reads."""
-        return self._of(registered)[1].reads
-
-    def progress(self, registered: int) -> tuple[OperatorState, ...]:
-        """Return how far a running query is, operator by operator."""
-        return measure_progress(*self._of(registered))
-
-    def _of(self, registered: int) -> tuple[Network, Planned]:
-        network = next(member.network for member in self.members if registered in member.network.planned)
-        return network, network.planned[registered]
-
     @property
     def own(self) -> Own:
         nets = [member.network.net for engine in self.engines() for member in engine.members]
@@ -452,7 +418,3 @@ class Engine(Registry):
         except (KeyError, TypeError) as fault:
             raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
         return engine
-
-
-def _no_past(first: int, after: int) -> Iterable[Block]:
-    raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")

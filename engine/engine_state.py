@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
-from engine.catch_up import Behind
+from engine.catch_up import Behind, EngineState
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal, SnapshotMismatch
 from engine.messages import ADD, RDFS, Register
@@ -22,11 +22,8 @@ from engine.runtime.watermarks import StreamTime
 from engine.snapshot.network_state import FEED, pending, pending_again, restore, snapshot_network
 from epsparql import QueryError
 
-if TYPE_CHECKING:
-    from engine.engine import Engine
 
-
-def state_of(engine: "Engine") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def state_of(engine: EngineState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the engine's state: a part that is fit for JSON, and arrays by name."""
     arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in engine.terms.arrays().items()}
     meta = _kept(engine, arrays) | {"behind": [_kept_behind(engine, behind, arrays) for behind in engine.behind.values()]}
@@ -37,7 +34,7 @@ def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
     return TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
 
 
-def take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+def take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Bring a new engine over the same terms to where `state_of` was told. Raises SnapshotMismatch."""
     _take_over(engine, meta, arrays)
     for kept_behind in meta.get("behind", ()):
@@ -51,7 +48,7 @@ def take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[
         engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later)
 
 
-def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | None" = None) -> dict[str, Any]:
+def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineState | None = None) -> dict[str, Any]:
     """Return the state but for the terms and the engines that are behind, and add its arrays to `arrays`.
 
     Facts that the engine `beside` has are left out.
@@ -88,7 +85,7 @@ def _kept(engine: "Engine", arrays: dict[str, NDArray[Any]], beside: "Engine | N
     }
 
 
-def _kept_behind(engine: "Engine", behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def _kept_behind(engine: EngineState, behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return {
         "lead": behind.lead,
         "own": sorted(behind.own),
@@ -98,7 +95,7 @@ def _kept_behind(engine: "Engine", behind: Behind, arrays: dict[str, NDArray[Any
     }
 
 
-def _take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+def _take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Take over what `_kept` gave."""
     engine.position = meta["position"]
     engine.streams = {name: StreamTime(**values) for name, values in meta["streams"].items()}
@@ -112,7 +109,7 @@ def _take_over(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray
         engine.members.append(_member_restored(engine, member, own))
 
 
-def _member_restored(engine: "Engine", meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
+def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
     part = None if meta.get("part") is None else Part(meta["part"])
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}

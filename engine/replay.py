@@ -4,18 +4,13 @@ A query keeps what decides on absence for its window alone. When a change of the
 decides. So the query reads the log once more from where it began, planned without expiry, and goes on from there in a network of its own.
 """
 
-from typing import TYPE_CHECKING
-
-from engine.catch_up import join
+from engine.catch_up import EngineState, join
 from engine.errors import LogGap
 from engine.messages import CatchUp, Entry, Pause, Register, Resume, StateChange
 from engine.network.placed_query import Planned
 from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, parse
 from epsparql import algebra as a
-
-if TYPE_CHECKING:
-    from engine.engine import Engine
 
 MOST_ROWS = 50_000_000
 """The log is read again up to this many rows, because all other queries wait meanwhile."""
@@ -26,7 +21,7 @@ class NotRepeatable(Exception):
     """Signals that a query's state does not follow from the log as it can be read here."""
 
 
-def read_again(engine: "Engine", planned: Planned, after: int) -> str | None:
+def read_again(engine: EngineState, planned: Planned, after: int) -> str | None:
     """Let a query stand where it would stand before the entry `after` if nothing of it expired. Return why that cannot be, if it cannot."""
     try:
         side = _replayed(engine, planned, after)
@@ -38,19 +33,19 @@ def read_again(engine: "Engine", planned: Planned, after: int) -> str | None:
     return None
 
 
-def _replayed(engine: "Engine", planned: Planned, after: int) -> "Engine":
+def _replayed(engine: EngineState, planned: Planned, after: int) -> EngineState:
     """Return an engine that has read the log before `after` with a query and all rules."""
     if not engine.share.whole:
         raise NotRepeatable("a partition has no other partition's events")
     entry, side, changes, before = engine.registered[planned.registered], engine.beside(), list[StateChange](), engine.caught_up
-    if isinstance(planned.query, a.Construct) and _is_on_cycle(engine, planned.query):
+    if isinstance(planned.source.query, a.Construct) and _is_on_cycle(engine, planned.source.query):
         raise NotRepeatable("its rule is one of several that feed each other")
     begins = entry.offset if entry.reads_from is None else entry.reads_from
     side.without = engine.without | {"expiry"}
     side.heeds = lambda other: _concerns(other, entry)
     for first, until in ((0, begins), (begins, after)):
         for block in engine.past(first, until) if first < until else ():
-            changes += side.apply(block).changes
+            changes += side.apply_block(block).changes
             engine.caught_up += block.rows.num_rows
             if engine.caught_up - before > MOST_ROWS:
                 raise NotRepeatable(f"the log has over {MOST_ROWS:,} rows")
@@ -85,7 +80,7 @@ def _is_rule(entry: Register) -> bool:
         return False  # refused when it came
 
 
-def _is_on_cycle(engine: "Engine", rule: a.Construct) -> bool:
+def _is_on_cycle(engine: EngineState, rule: a.Construct) -> bool:
     """Return whether a rule rests on other rules that rest on it."""
     above, below = find_reached(rule.streams, engine.rules), find_reached([rule.into], engine.rules, onwards=True)
     return any(other.into in above and below & set(other.streams) for other in engine.rules if other != rule)

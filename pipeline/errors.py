@@ -240,3 +240,9 @@ class NotFoundAgain(PipelineError):
     """A solution cannot be derived again from what is left (409)."""
 
     code = "not-found-again"
+
+
+def locate_undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
+    """Return line and column, from 1, of the first byte that could not be decoded; columns count characters."""
+    before = error.object[: error.start].decode("utf-8")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -63,6 +63,11 @@ _TOLD = ("Link", "Location", "Retry-After", "X-Request-Id")
 """Browsers hide these headers of requests and answers from pages of other origins unless they are named."""
 
 
+_PARTS = (
+    streams, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql, webhooks, websockets, connectors, health, metrics, console,
+)  # fmt: skip
+
+
 def create_app(
     start: Callable[[], AbstractAsyncContextManager[Service]], origins: Sequence[str] = (), url: str = "", connected: ConnectorFile | None = None
 ) -> FastAPI:
@@ -97,23 +102,7 @@ def create_app(
         dependencies=[Depends(refuse_unknown)],
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (
-        streams,
-        queries,
-        pause_resume,
-        validate,
-        explain,
-        solutions,
-        provenance,
-        ontologies,
-        sparql,
-        webhooks,
-        websockets,
-        connectors,
-        health,
-        metrics,
-        console,
-    ):
+    for part in _PARTS:
         app.include_router(part.router)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
     problem_details.install_handlers(app)

@@ -96,38 +96,46 @@ def _load(child: Child, n: int, *, stalled: bool) -> str:
     return asyncio.run(_loaded(child, n, name, stalled=stalled))
 
 
-async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
-    base_us = time.time_ns() // 1000 + (10_000_000_000 if stalled else 0)
-    frames = ["\n".join(_event(number, base_us) for number in range(first, first + EACH)) for first in range(0, n, EACH)]
-    sent_at: dict[int, float] = {}
-    waits: list[float] = []
-    complete = asyncio.Event()
-    seen: list[list[int]] = [[] for _ in range(SUBSCRIBERS)]
+class _Deliveries:
+    """Measures how long each event takes to its subscribers, until `expected` deliveries are complete."""
 
-    def taking(mine: list[int]) -> Callable[[bytes], None]:
+    def __init__(self, expected: int) -> None:
+        self.sent_at: dict[int, float] = {}
+        self.waits: list[float] = []
+        self.complete, self._expected = asyncio.Event(), expected
+
+    def note_into(self, mine: list[int]) -> Callable[[bytes], None]:
+        """Return what takes a subscriber's frames, and appends the numbers of its events to `mine`."""
+
         def take(frame: bytes) -> None:
             value = frame.rpartition(b'"value":"')[2]
             if frame.startswith(b'{"solution"'):
                 number = int(value[: value.index(b'"')])
-                if number in sent_at:
+                if number in self.sent_at:
                     mine.append(number)
-                    waits.append(time.perf_counter() - sent_at[number])
-                if len(waits) == n // EACH * SUBSCRIBERS:
-                    complete.set()
+                    self.waits.append(time.perf_counter() - self.sent_at[number])
+                if len(self.waits) == self._expected:
+                    self.complete.set()
 
         return take
 
-    subscribers = [await _subscribe(child, f"/queries/{name}/feed", taking(mine)) for mine in seen]
+
+async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
+    base_us = time.time_ns() // 1000 + (10_000_000_000 if stalled else 0)
+    frames = ["\n".join(_event(number, base_us) for number in range(first, first + EACH)) for first in range(0, n, EACH)]
+    deliveries = _Deliveries(n // EACH * SUBSCRIBERS)
+    seen: list[list[int]] = [[] for _ in range(SUBSCRIBERS)]
+    subscribers = [await _subscribe(child, f"/queries/{name}/feed", deliveries.note_into(mine)) for mine in seen]
     if stalled:
         subscribers.append(await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None))
         subscribers[-1].pause()
     before_mb, before_s = resident_mb(child), cpu_s(child)
     began = time.perf_counter()
-    lagged_s = await _send(child, frames, sent_at)
+    lagged_s = await _send(child, frames, deliveries.sent_at)
     took_s = time.perf_counter() - began
     expected = list(range(0, n, EACH))
     with suppress(TimeoutError):
-        await asyncio.wait_for(complete.wait(), _SETTLE_S)
+        await asyncio.wait_for(deliveries.complete.wait(), _SETTLE_S)
     used_s, after_mb = cpu_s(child) - before_s, resident_mb(child)
     for subscriber in subscribers:
         await subscriber.end()
@@ -140,9 +148,9 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
         n=n,
         subscribers=SUBSCRIBERS,
         events_per_s=round(n / took_s),
-        deliveries_per_s=round(len(waits) / took_s),
-        p50_ms=round(percentile(waits, 50) * 1000, 2),
-        p99_ms=round(percentile(waits, 99) * 1000, 2),
+        deliveries_per_s=round(len(deliveries.waits) / took_s),
+        p50_ms=round(percentile(deliveries.waits, 50) * 1000, 2),
+        p99_ms=round(percentile(deliveries.waits, 99) * 1000, 2),
         generator_late_ms=round(lagged_s * 1000, 1),
         cpu_s=round(used_s, 1),
         rss_mb=round(after_mb),

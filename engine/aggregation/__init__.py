@@ -3,7 +3,7 @@
 from engine.aggregation.ask import VERDICT, AskCollector
 from engine.aggregation.group_by import GroupCollector
 from engine.aggregation.operator import Collector
-from engine.aggregation.order_limit import ModifiersCollector
+from engine.aggregation.order_limit import ModifiersCollector, Projection
 from engine.aggregation.row_batch import Moments, Reports, RowBatch
 
-__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Reports", "RowBatch"]
+__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Projection", "Reports", "RowBatch"]

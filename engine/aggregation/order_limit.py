@@ -1,5 +1,6 @@
 """ORDER BY, DISTINCT, OFFSET and LIMIT apply within an instant or through the whole stream (SPARQL 1.1, 18.2.5)."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,39 +16,43 @@ from epsparql.algebra import Modifiers
 from epsparql.terms import Variable
 
 
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Says which of the variables in `reads` a SELECT shows, and by which its solutions stay apart.
+
+    Without DISTINCT, they stay apart by all that they bind. With it, by what they bind of the projection, and by `graph` if that is not in it.
+    `graph` is the column that tells graphs apart inside GRAPH, which are counted apart. `rank`, if there is one, is written last.
+    """
+
+    reads: tuple[Variable, ...]
+    shown: tuple[Variable, ...]
+    distinct: bool = False
+    rank: Variable | None = None
+    graph: Variable | None = None
+
+    def list_columns(self) -> tuple[Variable, ...]:
+        """Return the variables by which solutions stay apart."""
+        columns = tuple(v for v in self.shown if v in self.reads) if self.distinct else self.reads
+        return columns if self.graph is None or self.graph in columns else (*columns, self.graph)
+
+
 class ModifiersCollector:
     """Puts solutions of an instant in their order, and leaves what DISTINCT, OFFSET and LIMIT leave of them.
 
-    Without DISTINCT, solutions stay apart by all that they bind, so `writes` is `reads`. With it, `writes` is what they bind of the projection, and
-    `graph` if that is not in it. `rank`, if there is one, comes last. OFFSET and LIMIT count through the stream, or anew in each report.
+    OFFSET and LIMIT count through the stream, or anew in each report.
     """
 
-    def __init__(
-        self,
-        modifiers: Modifiers,
-        projection: tuple[Variable, ...],
-        distinct: bool,
-        per_report: bool,
-        reads: tuple[Variable, ...],
-        rank: Variable | None = None,
-        graph: Variable | None = None,
-        query: str = "",
-        stands: bool = False,
-    ) -> None:
+    def __init__(self, modifiers: Modifiers, projection: Projection, per_report: bool, query: str = "", stands: bool = False) -> None:
         """Make the collector; `query` is a name.
 
-        `graph` is the column that tells graphs apart inside GRAPH, which are counted apart. With `stands`, timeless solutions become [now, now], as
-        of a query; else they stay timeless, as of a sub-SELECT.
+        With `stands`, timeless solutions become [now, now], as of a query; else they stay timeless, as of a sub-SELECT.
         """
-        self.reads = reads
-        self.columns = tuple(v for v in projection if v in reads) if distinct else reads
-        if graph is not None and graph not in self.columns:
-            self.columns = (*self.columns, graph)
+        self.reads, self.columns, rank, graph = projection.reads, projection.list_columns(), projection.rank, projection.graph
         self.writes = self.columns if rank is None else (*self.columns, rank)
-        self.modifiers, self.projection, self.distinct = modifiers, projection, distinct
+        self.modifiers, self.projection, self.distinct = modifiers, projection.shown, projection.distinct
         self.per_report, self.ranked, self.stands = per_report, rank is not None, stands
         self._keys = SortKeys()
-        self._order = [Argument(key.expression, reads, query, f"ORDER BY {k}") for k, key in enumerate(modifiers.order)]
+        self._order = [Argument(key.expression, self.reads, query, f"ORDER BY {k}") for k, key in enumerate(modifiers.order)]
         self._graph = None if graph is None else self.columns.index(graph)
         self._counts: dict[int, tuple[int, int]] = {}  # by graph: how many solutions OFFSET has left out, and how many were given
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from engine.background.describe import Descriptions
 from engine.background.reasoning.owl_rl.closure import Closure
 from engine.background.reasoning.owl_rl.rdfs_bridge import speaks_of_words
-from engine.background.reasoning.rdfs_closure import closure
-from engine.background.reasoning.rdfs_entailment import Entailed, is_odd, of_several
+from engine.background.reasoning.rdfs_entailment import Entailed, close_triples, is_odd, of_several
 from engine.background.reasoning.rdfs_schema import DOMAIN, OF_OWL, OWL_STATES, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held, TermTable
@@ -141,7 +140,7 @@ class FactIndex:
         """
         base = self.given
         while True:
-            closed = self._numbered(closure(self._quads_of(base)))
+            closed = close_triples(base, self.terms, self.vocabulary)
             owl = Closure(self.terms)
             owl.move(closed)
             more = {p: without(rows, closed.get(p, EMPTY)) for p, rows in owl.base.items()}
@@ -228,19 +227,11 @@ class FactIndex:
     def _effective(self) -> Given:
         """Return the triples that the rules are applied to.
 
-        Where the schema speaks of RDFS's own words, the rules are applied one by one, and the result is all that holds.
+        Where the schema speaks of RDFS's own words, they are applied until nothing new follows, and the result is all that holds.
         """
         if not is_odd(self.base, self.vocabulary):
             return self.base
-        return self._numbered(closure(self._quads_of(self.base)))
-
-    def _numbered(self, quads: Sequence[Quad]) -> Given:
-        numbers = self.terms.intern_all([str(term) for quad in quads for term in quad[:3]]).reshape(-1, 3)
-        graphs = np.array([0 if quad[3] is None else self.terms.intern(str(quad[3])) for quad in quads], np.int64)
-        return {
-            p: np.column_stack([numbers, graphs])[numbers[:, PREDICATE] == p][:, [SUBJECT, OBJECT, GRAPH]]
-            for p in np.unique(numbers[:, PREDICATE]).tolist()
-        }
+        return close_triples(self.base, self.terms, self.vocabulary)
 
     def match_rows(self, predicate: int, object_: int | None = None) -> Ints:
         """Return subject, object and graph of all that holds with a predicate.

@@ -164,10 +164,7 @@ def _reshape(host: KernelHost, planned: Planned, shape: Shape) -> Planned:
     order, before = list(slots.planned), arrays.net.queries[planned.number].copy()
     stores, (quota, held) = arrays.read_goals(c.SIDES * at, c.SIDES * planned.after.node), host.quotas.get_quota(planned.registered)
     host.take_out(planned)
-    host.add_query(
-        planned.registered, planned.name, planned.query, host.planning.known, planned.max_derivations, planned.policy, planned.rates, shape,
-        reads_after=planned.reads_after,
-    )  # fmt: skip
+    host.add_query(planned.source, host.planning.known, planned.rates, shape)
     host.quotas.set_quota(planned.registered, quota, held)
     new = slots.planned[planned.registered]
     slots.planned = {registered: slots.planned[registered] for registered in order}
@@ -396,7 +393,8 @@ def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands
     """Place the query alone over the background, with its facts taken in. Return that network and the first of the query's nodes."""
     taken = replace(fragment, facts=[*fragment.facts, *_find_first_facts(planned, fragment, stands)])
     shadow = host.make_empty()
-    shadow.place_plan(planned.registered, planned.name, planned.query, _make_permissive(taken, host), policy=planned.policy, rates=planned.rates)
+    source = replace(planned.source, reads_after=planned.registered, max_derivations=0)  # its derivations have been counted
+    shadow.place_plan(source, _make_permissive(taken, host), planned.rates)
     there, (quota, held) = shadow.slots.planned[planned.registered], host.quotas.get_quota(planned.registered)
     shadow.quotas.set_quota(planned.registered, Quota(MORE * quota.goals, MORE * quota.state_bytes), held)
     feed = np.zeros((c.FEED_HEIGHT, 1), np.int64)

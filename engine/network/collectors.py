@@ -91,7 +91,7 @@ class Collectors:
         planned = self._slots.planned[collecting.registered]
         if collector.done and node == planned.last and node not in self.completed:
             self.completed.add(node)
-            reason = "ASK is answered" if isinstance(planned.query, a.Ask) else "LIMIT is reached"
+            reason = "ASK is answered" if isinstance(planned.source.query, a.Ask) else "LIMIT is reached"
             self.completions.append(Completion(planned, int(at[c.ENTRY]), reason))
         return given
 

@@ -17,10 +17,9 @@ from engine.kernel.scheduler import run
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net, to_width
 from engine.kernel.state.goal_store import clear_stores
-from engine.messages import UNRESTRICTED
 from engine.network.collectors import Collectors
 from engine.network.kernel_arrays import KernelArrays
-from engine.network.placed_query import POLICIES, Planned, QueryPlanning, SolverOf, describe_plan
+from engine.network.placed_query import POLICIES, Planned, QueryPlanning, RegisteredQuery, SolverOf, describe_plan
 from engine.network.query_slots import QuerySlots
 from engine.network.quotas import Quotas
 from engine.network.shares import Shares
@@ -29,9 +28,8 @@ from engine.network.subplan_sharing import SubplanSharing
 from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Fragment, Inquiry
 from engine.planner import plan_query
-from engine.planner.builder.join_order import NO_RATES, Rates
+from engine.planner.builder.join_order import Rates
 from engine.triples.quads import Quad
-from epsparql import algebra as a
 from epsparql.terms import BlankNode, Term, Variable
 
 Ints = NDArray[np.int64]
@@ -85,28 +83,21 @@ class KernelHost:
         self.arrays.forget_answers()
 
     # ------------------------------------------------------------ queries
-    def add_query(
-        self, registered: int, name: str, query: a.Query, facts: FactIndex, max_derivations: int = 0, policy: str = UNRESTRICTED,
-        rates: Rates | None = None, shape: Shape | None = None, *, reads_after: int | None = None,
-    ) -> None:  # fmt: skip
+    def add_query(self, source: RegisteredQuery, facts: FactIndex, rates: Rates | None = None, shape: Shape | None = None) -> None:
         """Plan a rewritten query and put it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed.
 
         If no rates are given, those observed are taken; if no shape is given, the rates decide the shape.
         """
         self.set_background(facts)
-        rates = self.planning.estimate_rates(query) if rates is None else rates
-        fragment = plan_query(query, self.planning.make_names(facts, name, policy, rates, shape))
-        self.place_plan(registered, name, query, fragment, max_derivations, policy, rates, reads_after)
-        self.planning.knows[registered] = facts
+        rates = self.planning.estimate_rates(source.query) if rates is None else rates
+        fragment = plan_query(source.query, self.planning.make_names(facts, source.name, source.policy, rates, shape))
+        self.place_plan(source, fragment, rates)
+        self.planning.knows[source.registered] = facts
 
-    def place_plan(
-        self, registered: int, name: str, query: a.Query, fragment: Fragment, max_derivations: int = 0, policy: str = UNRESTRICTED,
-        rates: Rates = NO_RATES, reads_after: int | None = None,
-    ) -> None:  # fmt: skip
+    def place_plan(self, source: RegisteredQuery, fragment: Fragment, rates: Rates) -> None:
         """Put a plan into rows that are free. Raises Cycle; nothing has changed then."""
         number, at = self.slots.take_place(fragment)
-        after = registered if reads_after is None else reads_after
-        planned = describe_plan(registered, after, name, query, number, fragment, at, max_derivations, policy, rates)
+        planned = describe_plan(source, number, fragment, at, rates)
         self.slots.enter_query(planned)
         try:
             self.slots.write_plan(planned, fragment)

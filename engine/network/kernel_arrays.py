@@ -111,7 +111,8 @@ class KernelArrays:
             net = net._replace(kinds=kinds)
         if rules and (cells := terms.cells) is not net.terms:
             net = net._replace(terms=cells)
-        self.replace_arrays(net)
+        if net is not self.net:
+            self.replace_arrays(net)
 
     def forget_answers(self) -> None:
         """Forget the host's answers, between feeds, when nothing waits for them."""

@@ -34,13 +34,22 @@ SolverOf = Callable[[TermTable, a.Select, FactIndex, str], Solve]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
-    """Describes a query in its network. `number` is its row in `queries`; `registered` is the offset of its registration."""
+class RegisteredQuery:
+    """Holds a rewritten query with what it was registered with; `registered` is the offset of its registration."""
 
     registered: int
-    reads_after: int  # the offset of the last entry that it does not read
     name: str
     query: a.Query
+    reads_after: int  # the offset of the last entry that it does not read
+    max_derivations: int = 0
+    policy: str = UNRESTRICTED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """Describes a query in its network. `number` is its row in `queries`."""
+
+    source: RegisteredQuery
     number: int
     at: TableOffsets
     after: TableOffsets
@@ -49,16 +58,18 @@ class Planned:
     strict: frozenset[tuple[int, int]]
     scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
     graphs: bool  # whether a scan asks in which graph an occurrence came
-    max_derivations: int
     last: int | None  # the node of the collector that may end the whole query
     form: str  # the signature of its plan
-    policy: str
     emitted: Ints  # the columns of `out` that a SELECT wants, NONE for what is never bound: rank, what it shows by name, and as it shows it
     rates: Rates  # when it was registered, which it is always planned with
     shape: Shape | None  # the order of joins of its chain of SEQs, if it may have any
     segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
     subplans: Mapping[int, Subplan]  # subplans that other queries may have too, by root
     reads: tuple[Read, ...]  # what it reads of the background
+
+    @property
+    def registered(self) -> int:
+        return self.source.registered
 
     @property
     def shown(self) -> int:
@@ -77,7 +88,7 @@ class Planned:
 
     @property
     def writes(self) -> str | None:
-        return self.query.into if isinstance(self.query, a.Construct) else None
+        return self.source.query.into if isinstance(self.source.query, a.Construct) else None
 
 
 class QueryPlanning:
@@ -114,7 +125,7 @@ class QueryPlanning:
     def plan_anew(self, planned: Planned, known: FactIndex | None = None) -> Fragment:
         """Plan a query as it was planned, over a background; None stands for the one on which it rests."""
         facts = self.knows[planned.registered] if known is None else known
-        return plan_query(planned.query, self.make_names(facts, planned.name, planned.policy, planned.rates, planned.shape))
+        return plan_query(planned.source.query, self.make_names(facts, planned.source.name, planned.source.policy, planned.rates, planned.shape))
 
     def estimate_rates(self, query: a.Query) -> Rates:
         """Return how often there have been triples of each predicate of a query here.
@@ -136,21 +147,18 @@ class QueryPlanning:
         self.known = other if self.known is known else self.known
 
 
-def describe_plan(
-    registered: int, reads_after: int, name: str, query: a.Query, number: int, fragment: Fragment, at: TableOffsets, max_derivations: int, policy: str,
-    rates: Rates,
-) -> Planned:  # fmt: skip
+def describe_plan(source: RegisteredQuery, number: int, fragment: Fragment, at: TableOffsets, rates: Rates = NO_RATES) -> Planned:
     scans, after = list_scans(fragment), end_of(fragment, at)
     graphs = any(scan.graph != c.NONE or scan.graph_column != c.NONE for scan in fragment.scans)
     questions, strict = tuple(fragment.inquiries), frozenset(fragment.strict)
     last = None if fragment.last is None else at.node + fragment.last
-    shown = query.projection if isinstance(query, a.Select) else ()
+    shown = source.query.projection if isinstance(source.query, a.Select) else ()
     columns = dict(fragment.columns)
     emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
     places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
     form = sign_plan(fragment)
     return Planned(
-        registered, reads_after, name, query, number, at, after, columns, questions, strict, scans, graphs, max_derivations, last, form, policy, places,
+        source, number, at, after, columns, questions, strict, scans, graphs, last, form, places,
         rates, fragment.shape, fragment.segments, find_subplans(fragment), list_reads(fragment),
     )  # fmt: skip
 

@@ -48,20 +48,20 @@ class StreamTable:
 
     def count_reader(self, planned: Planned, by: int) -> None:
         """Count one query more, or one fewer, for each stream that it reads."""
-        for stream in set(planned.query.streams):
+        for stream in set(planned.source.query.streams):
             self._readers[stream] = self._readers.get(stream, 0) + by
             if not self._readers[stream]:
                 del self._readers[stream]
 
     def count_pending(self, planned: Planned, by: int) -> None:
         """Count one query more, or one fewer, that the next occurrence of each of its streams concerns whatever its triple."""
-        for stream in set(planned.query.streams):
+        for stream in set(planned.source.query.streams):
             self._arrays.net.streams[self.numbers[stream], c.S_PENDING] += by
 
     def add_reads(self, planned: Planned) -> None:
         """Have the kernel tell a query of each occurrence of its streams."""
         arrays = self._arrays
-        streams = [self.numbers[name] for name in dict.fromkeys(planned.query.streams)]
+        streams = [self.numbers[name] for name in dict.fromkeys(planned.source.query.streams)]
         first = arrays.used["reads"].take(len(streams))
         arrays.replace_arrays(with_rows(arrays.net, {"reads": arrays.used["reads"].end}))
         for k, stream in enumerate(streams, first):
@@ -72,7 +72,7 @@ class StreamTable:
     def remove_reads(self, planned: Planned) -> None:
         net, used = self._arrays.net, self._arrays.used["reads"]
         reads = net.reads[: used.end]
-        for name in set(planned.query.streams):
+        for name in set(planned.source.query.streams):
             stream = self.numbers[name]
             row = _read_of(net, stream, planned.number)
             after = net.reads[row, c.R_NEXT]
@@ -194,15 +194,15 @@ class QuerySlots:
         net = with_rows(with_width(arrays.net, len(fragment.columns)), {"queries": arrays.used["queries"].end})
         net = place(net, fragment, planned.at, number, arrays.used)
         arrays.replace_arrays(with_links(net) if any(node.kind in POLICIES for node in fragment.nodes) else net)
-        arrays.net.queries[number] = is_open, planned.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
+        arrays.net.queries[number] = is_open, planned.source.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
 
     def add_inquiries(self, planned: Planned) -> None:
-        self.inquiries |= {planned.at.ask + k: (inquiry, planned.name) for k, inquiry in enumerate(planned.inquiries)}
+        self.inquiries |= {planned.at.ask + k: (inquiry, planned.source.name) for k, inquiry in enumerate(planned.inquiries)}
 
     def enter_query(self, planned: Planned) -> None:
         """List a query; its rows are yet to be filled."""
         at = self.arrays.net.at
-        at[c.LATEST_FROM] = max(at[c.LATEST_FROM], planned.reads_after)
+        at[c.LATEST_FROM] = max(at[c.LATEST_FROM], planned.source.reads_after)
         self.planned[planned.registered] = planned
         self.list_query(planned)
         self.streams.count_reader(planned, 1)

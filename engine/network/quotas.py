@@ -110,7 +110,7 @@ class Quotas:
     def explain_excess(self, planned: Planned) -> str | None:
         """Return why a query is to stop, if it is."""
         quota, held = self.get_quota(planned.registered)
-        reason = excess(planned.name, self._measure_usage(planned, held), quota)
+        reason = excess(planned.source.name, self._measure_usage(planned, held), quota)
         derived, bound = self._slots.arrays.net.queries[planned.number, [c.Q_DERIVED, c.Q_BOUND]].tolist()
         if reason is None and derived > bound:
             reason = f"derived more than {bound} triples at one instant, each KiB of text counted as one: the rule feeds itself without end"

@@ -106,7 +106,7 @@ def find_affected(slots: QuerySlots, planned: Planned) -> list[Planned]:
     found, pending = {planned.registered: planned}, [planned]
     while pending:
         into = pending.pop().writes
-        reached = [] if into is None else [p for p in slots.planned.values() if into in p.query.streams and p.registered not in found]
+        reached = [] if into is None else [p for p in slots.planned.values() if into in p.source.query.streams and p.registered not in found]
         found |= {p.registered: p for p in reached}
         pending += reached
     return list(found.values())
@@ -128,7 +128,7 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     nodes[list(ranked), c.STRATUM] = list(ranked.values())
     for planned in queries:
         bounded = planned.writes is not None and is_on_cycle(planned.out, wires)
-        slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.max_derivations if bounded else c.FOREVER
+        slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.source.max_derivations if bounded else c.FOREVER
 
 
 def _describe_cycle(slots: QuerySlots, nodes: Sequence[int]) -> str:
@@ -138,9 +138,9 @@ def _describe_cycle(slots: QuerySlots, nodes: Sequence[int]) -> str:
         planned = next(p for p in slots.planned.values() if p.at.node <= node < p.after.node)
         kind = int(slots.arrays.net.nodes[node, c.KIND])
         if kind in NEGATIVE:
-            steps.append(f"{OPERATORS[kind]} of {planned.name}")
+            steps.append(f"{OPERATORS[kind]} of {planned.source.name}")
         elif node == planned.out and planned.writes is not None:
-            steps.append(f"the triples that {planned.name} writes to the stream {planned.writes}")
+            steps.append(f"the triples that {planned.source.name} writes to the stream {planned.writes}")
     return " -> ".join([*steps, steps[0]])
 
 
@@ -155,9 +155,9 @@ def _find_wires(slots: QuerySlots, planned: Planned) -> Iterable[Wire]:
         for mark in net.edges[first : first + n, 0].tolist():
             yield Wire(mark, node, strict=False)
     for rule in slots.rules.values():
-        assert isinstance(rule.query, a.Construct)
-        if rule.query.into in planned.query.streams:
-            yield from (Wire(rule.out, node, strict) for node, strict in _find_scanned(slots, planned, rule.query.template))
+        assert isinstance(rule.source.query, a.Construct)
+        if rule.source.query.into in planned.source.query.streams:
+            yield from (Wire(rule.out, node, strict) for node, strict in _find_scanned(slots, planned, rule.source.query.template))
 
 
 def _find_scanned(slots: QuerySlots, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:

@@ -16,15 +16,13 @@ from engine.background.fact_store import FactIndex
 from engine.errors import SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.kernel.state.goal_store import clear_stores
-from engine.messages import UNRESTRICTED
-from engine.network.placed_query import Planned, QueryPlanning, describe_plan, make_scan_rows
+from engine.network.placed_query import Planned, QueryPlanning, RegisteredQuery, describe_plan, make_scan_rows
 from engine.network.query_slots import QuerySlots
 from engine.network.quotas import Quotas
 from engine.network.shares import Moment, Reading, SharedSubplan, Shares
 from engine.physical_plan.common_subplans import Subplan, copy_subplan, find_subplans
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.plan_difference import compare_plans
-from engine.planner.builder.join_order import NO_RATES
 
 Ints = NDArray[np.int64]
 
@@ -83,7 +81,8 @@ class SubplanSharing:
     def _place_share(self, fragment: Fragment, digest: bytes, planned: Planned, moment: Moment | None) -> SharedSubplan:
         """Place a share in rows that are free; nobody reads it yet."""
         number, at = self._slots.take_place(fragment)
-        stands = describe_plan(-1 - number, planned.reads_after, "", planned.query, number, fragment, at, 0, UNRESTRICTED, NO_RATES)
+        source = RegisteredQuery(-1 - number, "", planned.source.query, planned.source.reads_after)
+        stands = describe_plan(source, number, fragment, at)
         self._slots.write_plan(stands, fragment, is_open=True)
         self._slots.add_inquiries(stands)
         self._slots.scans.add_scans(make_scan_rows(fragment, at, number))

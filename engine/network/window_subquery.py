@@ -17,7 +17,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import KEPT, Net, with_width
 from engine.network.host_calls import KernelHost
-from engine.network.placed_query import Planned, Solve
+from engine.network.placed_query import Planned, RegisteredQuery, Solve
 from engine.physical_plan.plan import TABLES, ranges_of
 from engine.planner import plan_query
 from engine.planner.queries import RANK
@@ -36,7 +36,7 @@ class WindowSolver:
 
     def __init__(self, terms: TermTable, query: a.Select, known: FactIndex, policy: str) -> None:
         self._query, self._host = query, KernelHost(terms, known, make_solver)
-        self._host.add_query(0, "", query, known, policy=policy)
+        self._host.add_query(RegisteredQuery(0, "", query, 0, policy=policy), known)
         self._planned = self._host.slots.planned[0]
         self._fragment = plan_query(query, self._host.planning.make_names(known, "", policy))
         self._clean = {name: array.copy() for name, array in self._read_filled().items()}

@@ -1,6 +1,6 @@
 """This module plans what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
 
-from engine.aggregation import GroupCollector, ModifiersCollector
+from engine.aggregation import GroupCollector, ModifiersCollector, Projection
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
 from engine.pattern_scope import sort_by_name
@@ -64,10 +64,10 @@ def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target:
     builder.plan_pattern(select.pattern, (node, c.LEFT))
     graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
     reads = sort_by_name(set(builder.fragment.columns) - {rank})
+    projection = Projection(reads, select.projection, select.distinct, rank, graph)
     builder.fragment.collectors[node] = ModifiersCollector(
-        select.modifiers, select.projection, select.distinct, has_window(select.pattern), reads, rank, graph, builder.options.query,
-        stands=isinstance(select, a.Select),
-    )  # fmt: skip
+        select.modifiers, projection, has_window(select.pattern), builder.options.query, stands=isinstance(select, a.Select)
+    )
     return node
 
 

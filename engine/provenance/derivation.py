@@ -45,8 +45,7 @@ class Derivation:
                 yield from self.proofs(left, wanted, span)
                 yield from self.proofs(right, wanted, span)
             case a.Filter(condition, inner):
-                found = (self._filtered(condition, x) for x in self.proofs(inner, wanted, span))
-                yield from (kept for kept in found if kept is not None)
+                yield from filter(None, (self._filtered(condition, x) for x in self.proofs(inner, wanted, span)))
             case a.Extend():
                 yield from self._extended(pattern, wanted, span)
             case a.SeqJoin(left, right):
@@ -58,9 +57,7 @@ class Derivation:
             case a.LeftJoin(left, right, condition):
                 yield from self._optional(left, right, condition, wanted, span, "OPTIONAL", self._counts)
             case a.EqLeftJoin(left, right, condition):
-                yield from self._optional(
-                    left, right, condition, wanted, span, "EQUALSOPTIONAL", lambda y, x: self._counts(y, x) and _same_interval(x, y)
-                )
+                yield from self._optional(left, right, condition, wanted, span, "EQUALSOPTIONAL", self._counts_together)
             case a.SeqRightJoin(left, right, condition):
                 yield from self._optional(right, left, condition, wanted, span, "OPTIONALSEQ", lambda x, y: self._counts(x, y) and _before(x, y))
             case a.Minus():
@@ -233,6 +230,9 @@ class Derivation:
     # ------------------------------------------------------------ what counts
     def _counts(self, z: Proof, x: Proof) -> bool:
         return z.end is None or z.end <= (self.t0 if x.end is None else x.end)
+
+    def _counts_together(self, z: Proof, x: Proof) -> bool:
+        return self._counts(z, x) and _same_interval(x, z)
 
     def _past(self, x: Proof) -> TimeBounds:
         return TimeBounds(hi=self.t0 if x.end is None else x.end)

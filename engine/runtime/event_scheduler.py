@@ -29,7 +29,7 @@ class ScheduledNetwork:
 
     @property
     def rules(self) -> list[a.Construct]:
-        return [p.query for p in self.network.rules.values() if isinstance(p.query, a.Construct)]
+        return [p.source.query for p in self.network.rules.values() if isinstance(p.source.query, a.Construct)]
 
     def share_query(self, registered: int) -> None:
         """Let a query that has just come share what it has in common with others."""
@@ -93,9 +93,9 @@ class ScheduledNetwork:
                 continue
             t0 = int(time[k]) if time[k] < END_OF_TIME else find_last_instant(before, course.latest[k])
             for planned in (planned for planned in unopened if planned.number not in opened):
-                streams = [self.network.slots.streams.numbers[name] for name in planned.query.streams]
-                here = (accepted <= k) & find_read(table, streams, planned.reads_after)
-                if here.any() or find_read(later, streams, planned.reads_after).any():  # one of these opens it, or has
+                streams = [self.network.slots.streams.numbers[name] for name in planned.source.query.streams]
+                here = (accepted <= k) & find_read(table, streams, planned.source.reads_after)
+                if here.any() or find_read(later, streams, planned.source.reads_after).any():  # one of these opens it, or has
                     continue
                 opened.add(planned.number)
                 found.setdefault(k, []).append((planned.number, t0))

@@ -7,15 +7,18 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
 from engine.messages import Register, StateChange
 from engine.network.network import Network
+from engine.network.placed_query import Planned, RegisteredQuery
 from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
 from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.rewrite import rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.introspection import OperatorState, measure_progress
 from engine.runtime.watermarks import NO_TIME, StreamTime, find_time
-from engine.state_size import Quota
+from engine.state_size import Quota, Usage
 from engine.triples.quads import Quad
 from epsparql import QueryError, parse
 from epsparql import algebra as a
@@ -100,7 +103,7 @@ class Registry:
     ) -> None:  # fmt: skip
         written = rewrite_query(query, entry.default_graph, entry.policy, self.without)
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
-        network.host.add_query(entry.offset, entry.name, written, known, entry.max_derivations, entry.policy, rates, shape, reads_after=after)
+        network.host.add_query(RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy), known, rates, shape)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _find_part(self, entry: Register) -> Part | None:
@@ -176,3 +179,21 @@ class Registry:
             if registered in member.network.planned:
                 member.network.drop_query(registered)
         self.members = [member for member in self.members if member.network.planned]
+
+    # ------------------------------------------------------------ what a query keeps
+    def usage(self, registered: int) -> Usage:
+        """Return the size of a running query's state."""
+        network, _ = self._of(registered)
+        return network.quotas.measure_usage(registered)
+
+    def reads(self, registered: int) -> tuple[Read, ...]:
+        """Return the parts of the background that a running query reads."""
+        return self._of(registered)[1].reads
+
+    def progress(self, registered: int) -> tuple[OperatorState, ...]:
+        """Return how far a running query is, operator by operator."""
+        return measure_progress(*self._of(registered))
+
+    def _of(self, registered: int) -> tuple[Network, Planned]:
+        network = next(member.network for member in self.members if registered in member.network.planned)
+        return network, network.planned[registered]

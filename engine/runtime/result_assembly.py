@@ -37,13 +37,13 @@ class Outlets:
 
 
 def make_outlets(queries: Iterable[Planned]) -> Outlets:
-    planned = sorted(queries, key=lambda one: (one.name, one.registered))
-    chosen = [one for one in planned if isinstance(one.query, a.Select)]
-    return Outlets(_make_selects(chosen), {one.out: one for one in planned if not isinstance(one.query, a.Select)})
+    planned = sorted(queries, key=lambda one: (one.source.name, one.registered))
+    chosen = [one for one in planned if isinstance(one.source.query, a.Select)]
+    return Outlets(_make_selects(chosen), {one.out: one for one in planned if not isinstance(one.source.query, a.Select)})
 
 
 def _make_selects(planned: Sequence[Planned]) -> SelectTables:
-    names = [one.name.encode() for one in planned]
+    names = [one.source.name.encode() for one in planned]
     places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
     places[[one.out for one in planned]] = np.arange(len(planned))
     queries = np.zeros((len(planned), QUERY_WIDTH), np.int64)
@@ -89,26 +89,26 @@ def read_cells(columns: Sequence[int], rows: Ints) -> Ints:
 
 def _assemble_query(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
     """Return the solutions of a query that is no SELECT."""
-    assert not isinstance(planned.query, a.Select)
-    shown = sort_by_name(list_shown(planned.query))
+    assert not isinstance(planned.source.query, a.Select)
+    shown = sort_by_name(list_shown(planned.source.query))
     numbers = read_cells([planned.columns.get(v, c.NONE) for v in shown], rows)
     order = rank_rows(rows, read_column(planned, rows, RANK), numbers, terms)
     rows, numbers = rows[order], numbers[order]
-    if isinstance(planned.query, a.Ask):
+    if isinstance(planned.source.query, a.Ask):
         return _make_batch(
             planned, rows, _make_list(terms.text_array(numbers.reshape(-1)), len(rows)), [pa.nulls(len(rows), TIED.field("by").type)] * tied
         )
-    if isinstance(planned.query, a.Construct):
-        values, kept = make_statements(planned, planned.query, rows, terms)
+    if isinstance(planned.source.query, a.Construct):
+        values, kept = make_statements(planned, planned.source.query, rows, terms)
     else:
-        values, kept = describe_rows(planned, planned.query, rows, terms, known)
+        values, kept = describe_rows(planned, planned.source.query, rows, terms, known)
     by = [_make_list(terms.text_array(numbers[kept].reshape(-1)), len(kept))] if tied else []
     return _make_batch(planned, rows[kept], values, by)
 
 
 def _make_batch(planned: Planned, rows: Ints, values: pa.ListArray, by: Sequence[pa.ListArray]) -> pa.RecordBatch:
     n = len(rows)
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([planned.name], pa.utf8()))
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([planned.source.name], pa.utf8()))
     numbers = [pa.array(column) for column in (np.full(n, planned.registered), rows[:, c.OUT_ENTRY])]
     times = [pa.array(rows[:, column]).cast(INSTANT) for column in (c.OUT_START, c.OUT_END)]
     return pa.RecordBatch.from_arrays([names, *numbers, *times, values, *by], schema=TIED if by else SOLUTIONS)

@@ -118,7 +118,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
     for query in meta["queries"]:
         add(query["registered"], query["rates"], _shape(query))
         if network.planned[query["registered"]].form != query["form"]:
-            raise SnapshotMismatch(f"query {network.planned[query['registered']].name} is planned otherwise by this version")
+            raise SnapshotMismatch(f"query {network.planned[query['registered']].source.name} is planned otherwise by this version")
     queries = list(network.planned.values())
     net = network.net
     for name, cell in AT.items():

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from epsparql.parser import ast as s
-from epsparql.parser import ast_queries as f
 
 
 class Scopes:
@@ -39,11 +38,11 @@ class Scopes:
                 return self.select(select)
         assert_never(element)
 
-    def select(self, select: f.SelectForm) -> frozenset[str]:
+    def select(self, select: s.SelectForm) -> frozenset[str]:
         """Return the names of the variables that a SELECT projects."""
         return frozenset(item.variable.name for item in select.items) if select.items else self.body(select.body)
 
-    def body(self, body: f.Body) -> frozenset[str]:
+    def body(self, body: s.Body) -> frozenset[str]:
         """Return the names that a pattern binds with the VALUES and the named keys that follow it."""
         keys = {key.variable.name for key in body.modifier.keys if key.variable is not None}
         return self.group(body.where) | keys | (frozenset() if body.values is None else self.element(body.values))

@@ -46,13 +46,13 @@ class _Reader:
             case f.DescribeQuery():
                 self._body(query.body, (), _NONE, "the query")
 
-    def _read_select(self, select: f.SelectForm, inherited: Set[str], owner: str) -> None:
+    def _read_select(self, select: s.SelectForm, inherited: Set[str], owner: str) -> None:
         if select.distinct and not self._windowed:
             message = "DISTINCT compares bindings and intervals, so equal bindings at different times are different solutions"
             self._warn("distinct-per-interval", message, select.span)
         self._body(select.body, select.items, inherited, owner)
 
-    def _body(self, body: f.Body, items: tuple[f.SelectItem, ...], inherited: Set[str], owner: str) -> None:
+    def _body(self, body: s.Body, items: tuple[s.SelectItem, ...], inherited: Set[str], owner: str) -> None:
         """Read a pattern and what follows it; `owner` is what ends where LIMIT ends it."""
         self._read_group(body.where, inherited)
         kinds = Kinds(self._names, {})
@@ -78,7 +78,7 @@ class _Reader:
             self._modifiers(body.modifier, items, owner)
 
     # ------------------------------------------------ modifiers over time
-    def _modifiers(self, modifier: f.SolutionModifier, items: tuple[f.SelectItem, ...], owner: str) -> None:
+    def _modifiers(self, modifier: s.SolutionModifier, items: tuple[s.SelectItem, ...], owner: str) -> None:
         asked = [item.expression for item in items if item.expression is not None] + [*modifier.having, *(key.expression for key in modifier.order)]
         aggregate = next((part for part in parts(asked) if isinstance(part, s.AggregateCall)), None)
         if aggregate is not None and modifier.window is None:
@@ -101,7 +101,7 @@ class _Reader:
         else:
             self._warn("order-unused", f"ORDER BY has no effect here: {_UNORDERED[owner]}", span)
 
-    def _ranks(self, modifier: f.SolutionModifier, window: f.WindowClause) -> None:
+    def _ranks(self, modifier: s.SolutionModifier, window: s.WindowClause) -> None:
         ranked = modifier.limit or modifier.offset or (modifier.order[0] if modifier.order else None)
         if ranked is not None and modifier.keys and window.step is None:
             message = "without STEP each report has only the groups that gained a solution at its instant, and only these are ranked"

@@ -5,12 +5,8 @@ What stands around them is in ast_queries.py.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from epsparql.errors import Span
-
-if TYPE_CHECKING:
-    from epsparql.parser.ast_queries import SelectForm  # a SELECT has groups in its turn
 
 
 # ---------------------------------------------------------------- terms
@@ -418,4 +414,72 @@ Element = TriplesSameSubject | FilterElement | Applied
 @dataclass(frozen=True, slots=True)
 class GroupGraphPattern:
     elements: tuple[Element, ...]
+    span: Span
+
+
+# ---------------------------------------------------------------- SELECT and what follows a pattern
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """Represents `?v`, or `(expression AS ?v)`."""
+
+    expression: Expression | None
+    variable: VariableName
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """Represents a key of GROUP BY, named by `variable` where AS stands."""
+
+    expression: Expression
+    variable: VariableName | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClause:
+    """Represents `WINDOW [RANGE length STEP step]` or `WINDOW [ROWS rows]`."""
+
+    length: DurationText | None
+    step: DurationText | None
+    rows: NumericLiteral | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCondition:
+    expression: Expression
+    descending: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionModifier:
+    """Holds what may follow a pattern, each empty or None where it does not stand; `span` is None where nothing does."""
+
+    keys: tuple[GroupKey, ...]
+    having: tuple[Expression, ...]
+    window: WindowClause | None
+    order: tuple[OrderCondition, ...]
+    limit: NumericLiteral | None
+    offset: NumericLiteral | None
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Holds what all forms of a query share: a pattern and what follows it. `where` is an empty group where DESCRIBE has none."""
+
+    where: GroupGraphPattern
+    modifier: SolutionModifier
+    values: ValuesElement | None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectForm:
+    """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`. `span` is that of the keyword."""
+
+    distinct: bool
+    items: tuple[SelectItem, ...]
+    body: Body
     span: Span

@@ -1,90 +1,17 @@
-"""This module defines what was written around patterns, every node with its `Span`.
-
-That is SELECT clauses, solution modifiers, the forms of a query, and what it reads.
-"""
+"""This module defines the forms of a query and what it reads, every node with its `Span`."""
 
 from dataclasses import dataclass
 
 from epsparql.errors import Span
 from epsparql.parser.ast import (
+    Body,
     DurationText,
-    Expression,
-    GroupGraphPattern,
     IriName,
     IriRef,
-    NumericLiteral,
+    SelectForm,
     TriplesSameSubject,
-    ValuesElement,
     VariableName,
 )
-
-
-# ---------------------------------------------------------------- SELECT and what follows a pattern
-@dataclass(frozen=True, slots=True)
-class SelectItem:
-    """Represents `?v`, or `(expression AS ?v)`."""
-
-    expression: Expression | None
-    variable: VariableName
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class GroupKey:
-    """Represents a key of GROUP BY, named by `variable` where AS stands."""
-
-    expression: Expression
-    variable: VariableName | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class WindowClause:
-    """Represents `WINDOW [RANGE length STEP step]` or `WINDOW [ROWS rows]`."""
-
-    length: DurationText | None
-    step: DurationText | None
-    rows: NumericLiteral | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class OrderCondition:
-    expression: Expression
-    descending: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class SolutionModifier:
-    """Holds what may follow a pattern, each empty or None where it does not stand; `span` is None where nothing does."""
-
-    keys: tuple[GroupKey, ...]
-    having: tuple[Expression, ...]
-    window: WindowClause | None
-    order: tuple[OrderCondition, ...]
-    limit: NumericLiteral | None
-    offset: NumericLiteral | None
-    span: Span | None
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """Holds what all forms of a query share: a pattern and what follows it. `where` is an empty group where DESCRIBE has none."""
-
-    where: GroupGraphPattern
-    modifier: SolutionModifier
-    values: ValuesElement | None
-
-
-@dataclass(frozen=True, slots=True)
-class SelectForm:
-    """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`. `span` is that of the keyword."""
-
-    distinct: bool
-    items: tuple[SelectItem, ...]
-    body: Body
-    span: Span
 
 
 # ---------------------------------------------------------------- queries

@@ -803,52 +803,52 @@ def _registration(source: QueryText, found: list[Any]) -> ast_queries.RegisterCl
     return ast_queries.RegisterClause(found[1].value, found[2], extent(found))
 
 
-def _item(source: QueryText, found: list[Any]) -> ast_queries.SelectItem:
+def _item(source: QueryText, found: list[Any]) -> ast.SelectItem:
     if len(found) == 1:
-        return ast_queries.SelectItem(None, found[0], found[0].span)
-    return ast_queries.SelectItem(found[1], found[3], extent(found))
+        return ast.SelectItem(None, found[0], found[0].span)
+    return ast.SelectItem(found[1], found[3], extent(found))
 
 
-def _group_key(source: QueryText, found: list[Any]) -> ast_queries.GroupKey:
+def _group_key(source: QueryText, found: list[Any]) -> ast.GroupKey:
     """Build a key of GROUP BY: [20] GroupCondition."""
     expression, *variable = keep_nodes(found)
-    return ast_queries.GroupKey(expression, variable[0] if variable else None, extent(found))
+    return ast.GroupKey(expression, variable[0] if variable else None, extent(found))
 
 
-def _window_clause(source: QueryText, found: list[Any]) -> ast_queries.WindowClause:
+def _window_clause(source: QueryText, found: list[Any]) -> ast.WindowClause:
     if found[2].value == "ROWS":
-        return ast_queries.WindowClause(None, None, found[3], extent(found))
+        return ast.WindowClause(None, None, found[3], extent(found))
     length, *width = keep_nodes(found)
-    return ast_queries.WindowClause(length, width[0] if width else None, None, extent(found))
+    return ast.WindowClause(length, width[0] if width else None, None, extent(found))
 
 
-def _order_condition(source: QueryText, found: list[Any]) -> ast_queries.OrderCondition:
+def _order_condition(source: QueryText, found: list[Any]) -> ast.OrderCondition:
     """Build a comparator of ORDER BY: [24] OrderCondition."""
-    return ast_queries.OrderCondition(found[-1], isinstance(found[0], Sign) and found[0].value == "DESC", extent(found))
+    return ast.OrderCondition(found[-1], isinstance(found[0], Sign) and found[0].value == "DESC", extent(found))
 
 
-def _modifier(source: QueryText, found: list[Any]) -> ast_queries.SolutionModifier:
+def _modifier(source: QueryText, found: list[Any]) -> ast.SolutionModifier:
     """Build the solution modifiers: [18] SolutionModifier."""
     parts = {clause.name: clause.parts for clause in found}
     one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
     span = extent(found) if found else None
-    return ast_queries.SolutionModifier(
+    return ast.SolutionModifier(
         parts.get("GROUP", ()), parts.get("HAVING", ()), one["WINDOW"], parts.get("ORDER", ()), one["LIMIT"], one["OFFSET"], span
     )
 
 
-def _body(source: QueryText, found: list[Any]) -> ast_queries.Body:
+def _body(source: QueryText, found: list[Any]) -> ast.Body:
     where, modifier, *trailing = keep_nodes(found)
-    return ast_queries.Body(where, modifier, trailing[0] if trailing else None)
+    return ast.Body(where, modifier, trailing[0] if trailing else None)
 
 
 def _sources(found: list[Any]) -> tuple[ast_queries.Source, ...]:
     return tuple(part for part in found if isinstance(part, ast_queries.Source))
 
 
-def _selected(found: list[Any]) -> ast_queries.SelectForm:
+def _selected(found: list[Any]) -> ast.SelectForm:
     distinct = any(isinstance(part, Sign) and part.value == "DISTINCT" for part in found)
-    return ast_queries.SelectForm(distinct, tuple(part for part in found if isinstance(part, ast_queries.SelectItem)), found[-1], found[0].span)
+    return ast.SelectForm(distinct, tuple(part for part in found if isinstance(part, ast.SelectItem)), found[-1], found[0].span)
 
 
 def _build_select(source: QueryText, found: list[Any]) -> ast_queries.SelectQuery:
@@ -860,7 +860,7 @@ def _template(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
 
 
 def _construct(source: QueryText, found: list[Any]) -> ast_queries.ConstructQuery:
-    body: ast_queries.Body = found[-1]
+    body: ast.Body = found[-1]
     template = next((part for part in found if isinstance(part, ast.GroupGraphPattern)), body.where)
     triples = tuple(part for part in template.elements if isinstance(part, ast.TriplesSameSubject))
     into = next((part for part in found if isinstance(part, ast_queries.StreamName)), None)

@@ -9,14 +9,13 @@ from epsparql.errors import InvalidLiteral, ScopeFault, Span, SyntaxFault, Unsup
 from epsparql.lint.scopes import parts
 from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
-from epsparql.parser import ast_queries as f
 from epsparql.terms import Variable
 from epsparql.translate.aggregates import Aggregates, Sampling, check_grouped
 from epsparql.translate.durations import count_of, micros_of
 from epsparql.translate.expressions import NameScope, expression
 from epsparql.translate.triple_patterns import join_patterns
 
-Items = tuple[tuple[f.SelectItem, a.Expression | None], ...]
+Items = tuple[tuple[s.SelectItem, a.Expression | None], ...]
 
 
 class SelectTranslator:
@@ -26,11 +25,11 @@ class SelectTranslator:
         self._scope = scope
         self._context = scope.context
 
-    def sub_select(self, select: f.SelectForm) -> a.SubSelect:
+    def sub_select(self, select: s.SelectForm) -> a.SubSelect:
         pattern, projection, modifiers = self.select(select)
         return a.SubSelect(pattern, projection, select.distinct, modifiers)
 
-    def select(self, select: f.SelectForm) -> tuple[a.Pattern, tuple[Variable, ...], a.Modifiers]:
+    def select(self, select: s.SelectForm) -> tuple[a.Pattern, tuple[Variable, ...], a.Modifiers]:
         """Return the pattern with the expressions of SELECT, the projection, and the modifiers that apply to them."""
         aggregates = Aggregates(self._scope)
         items = tuple((item, None if item.expression is None else expression(aggregates, item.expression)) for item in select.items)
@@ -44,13 +43,13 @@ class SelectTranslator:
             pattern, projection = self._projected(items, pattern)
         return pattern, projection, self._modifiers(select.body.modifier, order)
 
-    def translate_body(self, body: f.Body, *, ordered: bool = True) -> a.Pattern:
+    def translate_body(self, body: s.Body, *, ordered: bool = True) -> a.Pattern:
         """Return the pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless `ordered`, ORDER BY is left out."""
         pattern, order = self._solutions(body, (), Aggregates(self._scope))
         modifiers = self._modifiers(body.modifier, order if ordered else ())
         return pattern if modifiers == a.PLAIN else a.SubSelect(pattern, list_shown(pattern), False, modifiers)
 
-    def _solutions(self, body: f.Body, items: Items, aggregates: Aggregates) -> tuple[a.Pattern, tuple[a.OrderKey, ...]]:
+    def _solutions(self, body: s.Body, items: Items, aggregates: Aggregates) -> tuple[a.Pattern, tuple[a.OrderKey, ...]]:
         """Translate WHERE, GROUP BY, HAVING and VALUES, in their order; and ORDER BY."""
         modifier = body.modifier
         pattern, keys = self._keyed(self._scope.translate_group(body.where), modifier.keys)
@@ -72,7 +71,7 @@ class SelectTranslator:
         return pattern if body.values is None else join_patterns(self._context, pattern, self.values(body.values), body.values.span), order
 
     # ------------------------------------------------ groups
-    def _keyed(self, pattern: a.Pattern, keys: tuple[f.GroupKey, ...]) -> tuple[a.Pattern, tuple[Variable, ...]]:
+    def _keyed(self, pattern: a.Pattern, keys: tuple[s.GroupKey, ...]) -> tuple[a.Pattern, tuple[Variable, ...]]:
         """Return the pattern with the keys that are expressions, and all keys."""
         scope = set(visible_variables(pattern)) if keys else set()
         found: dict[Variable, None] = {}
@@ -98,7 +97,7 @@ class SelectTranslator:
             check_grouped(self._context, item.variable if item.expression is None else item.expression, known)
             known.add(Variable(item.variable.name))
 
-    def _window(self, window: f.WindowClause, grouped: bool) -> a.RangeWindow | a.RowsWindow:
+    def _window(self, window: s.WindowClause, grouped: bool) -> a.RangeWindow | a.RowsWindow:
         if not grouped:
             message = "WINDOW says what an aggregate sees, and the query has neither an aggregate nor GROUP BY"
             self._context.fail(SyntaxFault, message, window.span, "an aggregate, or WITHIN to bound the length of solutions")
@@ -139,7 +138,7 @@ class SelectTranslator:
     def _fail_assigned(self, variable: Variable, span: Span, reason: str) -> NoReturn:
         self._context.fail(ScopeFault, f"{variable} cannot be assigned: {reason}", span, "a variable that is new here")
 
-    def _modifiers(self, modifier: f.SolutionModifier, order: tuple[a.OrderKey, ...]) -> a.Modifiers:
+    def _modifiers(self, modifier: s.SolutionModifier, order: tuple[a.OrderKey, ...]) -> a.Modifiers:
         offset = 0 if modifier.offset is None else count_of(self._context, modifier.offset)
         return a.Modifiers(order, offset, None if modifier.limit is None else count_of(self._context, modifier.limit))
 

@@ -8,7 +8,6 @@ import importlib.util
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -16,11 +15,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, TimestampType
 
 from engine.messages import POLICIES, UNRESTRICTED
+from pipeline.dataframes.asked import Asked, Share
 from pipeline.errors import SolveFailed
-
-if TYPE_CHECKING:
-    from pipeline.dataframes.engine_task import Asked
-    from pipeline.dataframes.query_partitions import Share
 
 SOLVED_COLUMNS = "query string, start timestamp, end timestamp, binding map<string,string>, triples array<string>, boolean boolean"
 _TEXTS, _TIMES = ("s", "p", "o", "g", "stream"), ("start", "end")
@@ -82,11 +78,11 @@ def _asked(
     default_graph: str,
     buckets: int,
     named: bool,
-) -> "tuple[tuple[Asked, ...], tuple[Share, ...]]":
+) -> tuple[tuple[Asked, ...], tuple[Share, ...]]:
     """Return what the engine of each bucket is asked, and the shares. Raises: SolveFailed, QueryError."""
     import epsparql  # and below: the engine and its second of import only once a frame is asked for
     from engine.validation.validate import check
-    from pipeline.dataframes.engine_task import STREAM, Asked
+    from pipeline.dataframes.engine_task import STREAM
     from pipeline.dataframes.query_partitions import shares
 
     texts = {"q": queries} if isinstance(queries, str) else dict(queries)
@@ -156,7 +152,7 @@ def _partitions(events: DataFrame, wish: int | None) -> int:
     return wish
 
 
-def _dealt(events: DataFrame, shares: "Iterable[Share]") -> DataFrame:
+def _dealt(events: DataFrame, shares: Iterable[Share]) -> DataFrame:
     """Return the events with the number of their bucket, once for each share; times are in µs."""
     texts = [f.col(name) if name in events.columns else f.lit(None).cast(StringType()).alias(name) for name in _TEXTS]
     chosen = [_bucket(share) for share in shares]
@@ -164,14 +160,14 @@ def _dealt(events: DataFrame, shares: "Iterable[Share]") -> DataFrame:
     return events.select(bucket.alias("bucket"), *texts, *(f.unix_micros(name).alias(name) for name in _TIMES))
 
 
-def _bucket(share: "Share") -> Column:
+def _bucket(share: Share) -> Column:
     if share.column is None:
         return f.lit(share.first)
     return (f.lit(share.first) + f.pmod(f.hash(f.col(share.column)), f.lit(share.buckets))).cast(IntegerType())
 
 
 # ---------------------------------------------------------------- batch
-def _finished(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int) -> DataFrame:
+def _finished(dealt: DataFrame, asked: tuple[Asked, ...], total: int) -> DataFrame:
     """Solve a batch frame: each bucket is one sorted partition, whose first row only names the bucket, for it may hold no events."""
     nothing = [f.lit(None).cast(StringType()).alias(name) for name in _TEXTS] + [f.lit(None).cast(LongType()).alias(name) for name in _TIMES]
     names = dealt.sparkSession.range(total).select(f.col("id").cast(IntegerType()).alias("bucket"), *nothing)

@@ -1,7 +1,6 @@
 """This module runs an engine over tables of occurrences instead of a log, for `pipeline.dataframes.api` in Spark's tasks. It imports no Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -10,8 +9,9 @@ import pyarrow as pa
 import epsparql
 from engine.dictionary.arrow_encoding import plain
 from engine.engine import Engine
-from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, Block, Entry, Events, Facts, Finish, Micros, Outcome, Register, Tick, int64s
+from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, Block, Entry, Events, Finish, Micros, Outcome, Tick, int64s
 from epsparql.algebra import Ask, Construct, Query, Select
+from pipeline.dataframes.asked import Asked
 from pipeline.errors import FormatError, SolveFailed
 from pipeline.formats.arrow import terms_of
 from pipeline.formats.batches.fast_path import batch_of_columns
@@ -38,20 +38,9 @@ NO_EVENTS = pa.table(
 """These are the columns that events come in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Represents the queries of one share by name, with their policies, over background graphs ("" for none) in N-Triples."""
-
-    queries: tuple[tuple[str, str, str], ...]
-    facts: tuple[tuple[str, str], ...]
-    default_graph: str
-
-    def parsed(self) -> dict[str, Query]:
-        return {name: epsparql.parse(text).query for name, text, _ in self.queries}
-
-    def entries(self) -> list[Entry]:
-        facts: list[Entry] = [Facts(offset, graph, triples) for offset, (graph, triples) in enumerate(self.facts)]
-        return facts + [Register(len(facts) + k, name, text, policy, self.default_graph) for k, (name, text, policy) in enumerate(self.queries)]
+def parse_queries(asked: Asked) -> dict[str, Query]:
+    """Return the queries by name."""
+    return {name: epsparql.parse(text).query for name, text, _ in asked.queries}
 
 
 class Solver:
@@ -59,7 +48,7 @@ class Solver:
 
     def __init__(self, asked: Asked, snapshot: bytes | None = None) -> None:
         """Begin anew or restore a snapshot. Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""
-        self.queries = asked.parsed()
+        self.queries = parse_queries(asked)
         into = {query.into for query in self.queries.values() if isinstance(query, Construct)}
         self._streams = sorted({stream for query in self.queries.values() for stream in query.streams} - into)
         if snapshot is None:

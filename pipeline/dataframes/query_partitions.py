@@ -4,28 +4,15 @@ Queries whose events can be dealt out by subject or object get several engines; 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from engine.messages import UNRESTRICTED
 from engine.partitioning import NoKey, Part, keys_of
 from epsparql import algebra as a
 from epsparql.trees import walk_nodes
+from pipeline.dataframes.asked import Share
 
 _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
 """These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself. Their queries are not dealt out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Represents queries that run in the same `buckets` engines, numbered from `first`.
-
-    An event goes to the engine that its term in `column` chooses; with None there is one engine.
-    """
-
-    queries: tuple[str, ...]
-    column: str | None
-    first: int
-    buckets: int
 
 
 def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, background: bool, buckets: int) -> tuple[Share, ...]:

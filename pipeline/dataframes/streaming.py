@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from engine.messages import END_OF_TIME, Micros
+from pipeline.dataframes.asked import Asked
 from pipeline.dataframes.spark_keys import key_of
 from pipeline.errors import SolveFailed
 from pipeline.log.arrow_ipc import stream_of
 
 if TYPE_CHECKING:
-    from pipeline.dataframes.engine_task import Asked, Solver
+    from pipeline.dataframes.engine_task import Solver
 
 SNAPSHOT_ROWS = 200_000
 """This many events lie between two snapshots; reading them again takes about half a second."""
@@ -39,7 +40,7 @@ _STEP = "EPSPARQL_STEP"
 _PIECE_ROWS = 50_000  # an engine takes in so many at once: their solutions must fit into a row
 
 
-def follow_stream(dealt: DataFrame, asked: "tuple[Asked, ...]", total: int, max_delay: timedelta, columns: str) -> DataFrame:
+def follow_stream(dealt: DataFrame, asked: tuple[Asked, ...], total: int, max_delay: timedelta, columns: str) -> DataFrame:
     """Return the solutions of a streaming frame, with these columns. Raises: SolveFailed."""
     if dealt.sparkSession.conf.get(_PROVIDER, "") != _ROCKS:
         raise SolveFailed(f"transformWithState keeps its state in RocksDB; set {_PROVIDER} to {_ROCKS} before the query starts")
@@ -65,11 +66,11 @@ def _separate_workers(spark: SparkSession, name: str) -> Iterator[None]:
         del environment[_STEP]
 
 
-def unpack_solutions(batches: Iterable[pa.RecordBatch], asked: "tuple[Asked, ...]") -> Iterator[pa.RecordBatch]:
+def unpack_solutions(batches: Iterable[pa.RecordBatch], asked: tuple[Asked, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the solutions that came as Arrow streams, a row each."""
-    from pipeline.dataframes.engine_task import solved
+    from pipeline.dataframes.engine_task import parse_queries, solved
 
-    queries = {name: query for each in dict.fromkeys(asked) for name, query in each.parsed().items()}
+    queries = {name: query for each in dict.fromkeys(asked) for name, query in parse_queries(each).items()}
     for batch in batches:
         for stream in batch.column("solutions"):
             yield from solved(pa.ipc.open_stream(stream.as_buffer()).read_next_batch(), queries)
@@ -98,7 +99,7 @@ def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
 class EngineProcessor(StatefulProcessor):
     """Runs one engine per key, which its bucket's number gives."""
 
-    def __init__(self, asked: "tuple[Asked, ...]", max_delay: Micros) -> None:
+    def __init__(self, asked: tuple[Asked, ...], max_delay: Micros) -> None:
         self._asked, self._max_delay, self._snapshot_rows = asked, max_delay, SNAPSHOT_ROWS
         self._buckets = {key_of(bucket): bucket for bucket in range(len(asked))}
         self._print = sha256(repr((asked, max_delay)).encode()).hexdigest()

@@ -14,7 +14,7 @@ from pipeline.formats.batches.fast_path import quads_batch
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
-from pipeline.formats.rdf.rdf import read_message
+from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
 
@@ -105,7 +105,7 @@ def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrive
 def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
     """Read any RDF message by the exact path: return its OCCURRENCES, those without a time at `otherwise`. Raises: FormatError."""
     rows = RowBuilder(ExpansionBudget(len(body)))
-    read_message(body, fmt, otherwise, rows)
+    read_message(body, fmt, MessageTime(otherwise), rows)
     return rows.batch()
 
 

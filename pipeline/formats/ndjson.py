@@ -21,7 +21,7 @@ from pipeline.formats.batches.fast_path import events_batch
 from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
-from pipeline.formats.rdf.rdf import read_message
+from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.source_positions import Source, parse_source
 
 LONGEST_KEY = 255
@@ -215,7 +215,7 @@ class _Place:
     def _read_triples(self, text: str, at: Interval, rows: RowBuilder, graph: str | None, *, stated: bool) -> None:
         """Read a message of Turtle, whose blank nodes are scoped by the whole line."""
         try:
-            read_message(text.encode(), ox.RdfFormat.TURTLE, at, rows, scope=self.text, stated=stated, graph=graph)
+            read_message(text.encode(), ox.RdfFormat.TURTLE, MessageTime(at, stated), rows, scope=self.text, graph=graph)
         except FormatError as fault:
             before = text.split("\n")[: (fault.line or 1) - 1]
             offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1

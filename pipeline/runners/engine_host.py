@@ -18,8 +18,8 @@ from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
-from pipeline.runners.advance import Advance
 from pipeline.runners.engine_report import Reporter
+from pipeline.runners.host_messages import Advance
 from pipeline.runners.snapshots import Snapshots
 from pipeline.runners.spill import Spill
 

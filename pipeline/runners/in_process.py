@@ -9,7 +9,7 @@ from pipeline.errors import PipelineError
 from pipeline.log import LogReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS
-from pipeline.runners.log_follower import Following
+from pipeline.runners.log_follower import Callbacks, Following
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class InProcessRunner:
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
         self._following = Following(
-            data_dir, self._reader, self._stopping, self._committed, buckets=buckets, max_rows=max_rows, snapshot_weight=snapshot_weight
+            data_dir, self._reader, self._stopping, Callbacks(self._committed), buckets=buckets, max_rows=max_rows, snapshot_weight=snapshot_weight
         )
         self._thread: Thread | None = None
         self._failure = ""

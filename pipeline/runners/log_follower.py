@@ -7,14 +7,16 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.lock import Over
 from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
-from pipeline.runners.advance import Advance
 from pipeline.runners.engine_host import MAX_ROWS
+from pipeline.runners.host_messages import Advance
 from pipeline.runners.partitions import Host, host_for
 from pipeline.solutions.solution_log import SolutionWriter
 
@@ -23,32 +25,52 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as
 _log = logging.getLogger(__name__)
 
 
+class LogRunner(Protocol):
+    """Evaluates the log, in this process or on Spark."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    def on_commit(self, callback: Callable[[int], None]) -> None: ...
+
+
 def _nothing() -> None:
     pass
 
 
-class Following:
-    """Follows the log: `open` it, then `run`. `buckets`: None for as many as the data directory has, one if it is new.
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """Holds what the loop calls.
 
     `committed(lo, hi, seconds)` is told that the solutions of the entries [lo, hi) are published, `seconds` after they were taken up; `idle` that all is
     read. What `before_commit` raises ends the loop, and nothing is committed.
     """
+
+    committed: Callable[[int, int, float], None]
+    before_commit: Callable[[], None] = _nothing
+    idle: Callable[[], None] = _nothing
+
+
+class Following:
+    """Follows the log: `open` it, then `run`. `buckets`: None for as many as the data directory has, one if it is new."""
 
     def __init__(
         self,
         data_dir: Path | str,
         reader: LogReader,
         over: Over,
-        committed: Callable[[int, int, float], None],
+        calls: Callbacks,
         *,
-        before_commit: Callable[[], None] = _nothing,
-        idle: Callable[[], None] = _nothing,
         buckets: int | None = None,
         max_rows: int = MAX_ROWS,
         snapshot_weight: int = SNAPSHOT_WEIGHT,
     ) -> None:
-        self._data, self._reader, self._over = Path(data_dir), reader, over
-        self._committed, self._before_commit, self._idle = committed, before_commit, idle
+        self._data, self._reader, self._over, self._calls = Path(data_dir), reader, over, calls
         self._buckets, self._max_rows, self._snapshot_weight = buckets, max_rows, snapshot_weight
         self._solutions: SolutionWriter | None = None
         self.position = 0
@@ -97,7 +119,7 @@ class Following:
                     self._follow(host, solutions, head)
                 else:
                     host.tell()
-                    self._idle()
+                    self._calls.idle()
             host.save()
 
     def _reopened(self) -> SolutionWriter:
@@ -124,9 +146,9 @@ class Following:
             host.sweep(self.position)
 
     def _commit(self, solutions: SolutionWriter, piece: Advance) -> None:
-        self._before_commit()
+        self._calls.before_commit()
         solutions.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
 
     def _reached(self, position: int, seconds: float) -> None:
         begun, self.position = self.position, position
-        self._committed(begun, position, seconds)
+        self._calls.committed(begun, position, seconds)

@@ -6,7 +6,6 @@ That pays since the kernel holds no lock of the interpreter's. Another thread pu
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -15,8 +14,8 @@ from engine.messages import StateChange
 from engine.partitioning import PartitionShare
 from pipeline.log import LogReader, SharedReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
-from pipeline.runners.advance import Advance
 from pipeline.runners.engine_host import MAX_ROWS, EngineHost
+from pipeline.runners.host_messages import Advance, Elsewhere
 from pipeline.runners.merge import Merger
 from pipeline.runners.prefetch import Prefetch
 from pipeline.runners.spill import Spill
@@ -161,18 +160,6 @@ def host_for(
 
 _hosts: dict[tuple[Path | str, int, int], Host] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
 _hosts_lock = Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Names a data directory that is on another machine, and kept in a store that this one reaches.
-
-    `near` is where this machine may keep a copy of the log; `ended` are the changes of state that are known.
-    """
-
-    store: str
-    near: Path
-    ended: tuple[StateChange, ...] = ()
 
 
 def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Host:

@@ -7,7 +7,7 @@ from contextlib import closing
 from threading import Condition
 from typing import Protocol
 
-from pipeline.runners.advance import Advance
+from pipeline.runners.host_messages import Advance
 from pipeline.runners.spill import Spill
 
 PIECE_BYTES = 32 << 20

@@ -12,9 +12,9 @@ from pathlib import Path
 from pipeline.object_store.backends import connect_store
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
 from pipeline.replication.task_mirror import LogMirror
-from pipeline.runners.advance import Advance
 from pipeline.runners.engine_host import MAX_ROWS
-from pipeline.runners.partitions import Elsewhere, host_for
+from pipeline.runners.host_messages import Advance, Elsewhere
+from pipeline.runners.partitions import host_for
 from pipeline.runners.spill import Spill
 from pipeline.status_files import NOTES, note_path, read_note
 

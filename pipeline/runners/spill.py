@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.errors import StoreFailed
 from pipeline.log.arrow_ipc import stream_of, write_stream
 from pipeline.object_store.backends import ObjectStore, connect_store
-from pipeline.runners.advance import Advance
+from pipeline.runners.host_messages import Advance
 
 SPILL = "spill"
 """The files lie in this folder of a store."""

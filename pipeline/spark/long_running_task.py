@@ -60,7 +60,7 @@ def reside(residence: Residence) -> None:
 
 
 def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
-    from pipeline.runners.log_follower import Following  # the driver has no use for the engine and its second of import
+    from pipeline.runners.log_follower import Callbacks, Following  # the driver has no use for the engine and its second of import
 
     def check() -> None:
         if not claim.is_held() and claim.offered():
@@ -68,16 +68,8 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
 
     with closing(LogReader(residence.data)) as log, closing(LogReader(residence.data)) as counted:
         telling = Telling(residence.data, counted)
-        following = Following(
-            residence.data,
-            log,
-            tenure,
-            telling.committed,
-            before_commit=check,
-            idle=telling.tell,
-            buckets=residence.buckets,
-            snapshot_weight=residence.snapshot_weight,
-        )
+        calls = Callbacks(telling.committed, check, telling.tell)
+        following = Following(residence.data, log, tenure, calls, buckets=residence.buckets, snapshot_weight=residence.snapshot_weight)
         take_when_free(following.open, tenure)
         following.run()
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkFiles
@@ -29,12 +29,9 @@ from pipeline.log import LogReader
 from pipeline.log.arrow_ipc import stream_of
 from pipeline.object_store.backends import STORE
 from pipeline.partition_count import SNAPSHOT_WEIGHT, recorded
-from pipeline.runners.advance import Advance
+from pipeline.runners.host_messages import Advance, Elsewhere
 from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionReader
-
-if TYPE_CHECKING:
-    from pipeline.runners.partitions import Elsewhere
 
 FORMAT = "epsparql"
 MAX_ROWS = 50_000  # the engines take in so many rows at once, and the sink gets a row for them
@@ -199,9 +196,7 @@ class SolutionStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         keep_for_good()
 
 
-def _where(partition: Range) -> "str | Elsewhere":
-    from pipeline.runners.partitions import Elsewhere
-
+def _where(partition: Range) -> str | Elsewhere:
     if partition.store is None:
         return partition.data
     return Elsewhere(partition.store, Path(SparkFiles.getRootDirectory()), partition.ended)

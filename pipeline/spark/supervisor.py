@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -26,13 +27,26 @@ REASON_LINES = 12
 LOG_LIMIT = 4_000_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """Says how a Spark job runs.
+
+    With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new.
+    `low_latency`: a task that stays in place of micro-batches. `conf` has Spark's settings as KEY=VALUE.
+    """
+
+    buckets: int | None = None
+    snapshot_weight: int = SNAPSHOT_WEIGHT
+    low_latency: bool = False
+    store: str | None = None
+    conf: tuple[str, ...] = ()
+
+
 class SparkRunner:
     """Runs the queries of a data directory on Spark. The interface is `InProcessRunner`'s.
 
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that `ready` comes after
-    a first commit with everything warm. With micro-batches it is also called whenever nothing was committed for `HEARTBEAT_S`. With a `store`, which
-    keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new. `low_latency`: a task that
-    stays in place of micro-batches. `conf` has Spark's settings as KEY=VALUE.
+    a first commit with everything warm. With micro-batches it is also called whenever nothing was committed for `HEARTBEAT_S`.
     """
 
     def __init__(
@@ -40,15 +54,9 @@ class SparkRunner:
         data_dir: Path | str,
         master: str = "local[*,4]",
         heartbeat: Callable[[], object] | None = None,
-        buckets: int | None = None,
-        snapshot_weight: int = SNAPSHOT_WEIGHT,
-        low_latency: bool = False,
-        store: str | None = None,
-        conf: Sequence[str] = (),
+        options: SparkOptions = SparkOptions(),  # it is frozen
     ) -> None:
-        self._store, self._conf = store, conf
-        self._snapshot_weight, self._low_latency = snapshot_weight, low_latency
-        self._data, self._master, self._heartbeat, self._buckets = Path(data_dir).absolute(), master, heartbeat, buckets
+        self._data, self._master, self._heartbeat, self._options = Path(data_dir).absolute(), master, heartbeat, options
         self._log = self._data / "spark.log"
         self._callbacks: list[Callable[[int], None]] = []
         self._lock = threading.Lock()  # over the fields below
@@ -91,7 +99,7 @@ class SparkRunner:
             self._position = solutions.position
         self._state = "starting"
         self._threads = [threading.Thread(target=self._supervise, name="spark-runner", daemon=True)]
-        if self._heartbeat is not None and not self._low_latency:
+        if self._heartbeat is not None and not self._options.low_latency:
             self._threads.append(threading.Thread(target=self._keep_warm, name="spark-heartbeat", daemon=True))
         for thread in self._threads:
             thread.start()
@@ -156,17 +164,17 @@ class SparkRunner:
         return status
 
     def _launch(self, log: IO[bytes]) -> "subprocess.Popen[str]":
-        root = str(Path(__file__).parents[2])
+        options, root = self._options, str(Path(__file__).parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
         command = [sys.executable, "-m", "pipeline.spark", "--data", str(self._data), "--master", self._master]
-        command += ["--snapshot-weight", str(self._snapshot_weight)]
-        command += ["--low-latency"] if self._low_latency else []
-        command += [] if self._buckets is None else ["--buckets", str(self._buckets)]
-        if self._store is not None:
+        command += ["--snapshot-weight", str(options.snapshot_weight)]
+        command += ["--low-latency"] if options.low_latency else []
+        command += [] if options.buckets is None else ["--buckets", str(options.buckets)]
+        if options.store is not None:
             command.append("--stored")
-            environment[STORE] = self._store  # no flag, for those are shown, and it may hold credentials
-        if self._conf:
-            environment[SPARK_CONF] = shlex.join(self._conf)  # likewise
+            environment[STORE] = options.store  # no flag, for those are shown, and it may hold credentials
+        if options.conf:
+            environment[SPARK_CONF] = shlex.join(options.conf)  # likewise
         # A session of its own: an interrupt from the terminal is the server's to handle. It ends with its standard input, however we end.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True

@@ -18,17 +18,15 @@ from typing import Any, TypedDict
 
 import pyoxigraph as ox
 
-from engine.background.fact_store import FactIndex
-from engine.background.reasoning.rdfs_closure import closure
+from engine.background.fact_store import FactIndex, numbers_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import parse_term
 from engine.expressions.values import ExpressionError
-from engine.messages import RDFS
-from engine.triples.quads import Quad, quads_of
+from engine.messages import ADD
 from epsparql.terms import BlankNode, Iri, Literal, Term
 from pipeline.log import LogReader
-from pipeline.log.background_graphs import nquads
+from pipeline.log.background_graphs import graph_lines
 from pipeline.log.catalog import BackgroundGraph
 
 TABLES = {
@@ -87,23 +85,20 @@ def main() -> None:
 
 
 def _store(setting: Setting) -> ox.Store:
-    reader = LogReader(setting["data"])
-    facts = list(quads_of(nquads(reader, (BackgroundGraph(name, tuple(entries)) for name, entries in setting["graphs"]))))
+    reader, terms = LogReader(setting["data"]), TermTable()
+    index = FactIndex(terms)
+    for name, entries in setting["graphs"]:
+        lines = graph_lines(reader, BackgroundGraph(name, tuple(entries)))
+        index = index.with_change(name, numbers_of("\n".join(lines), terms), ADD)
     reader.close()
+    holding = index.under(setting["entailment"]).everything().tolist()
     store = ox.Store()
-    store.extend(map(_quad, closure(facts) if setting["entailment"] == RDFS else FactIndex.from_quads(facts, TermTable(), setting["entailment"])))
+    store.bulk_extend(ox.parse("".join(f"{' '.join(map(terms.text, quad))} .\n" for quad in holding).encode(), ox.RdfFormat.N_QUADS))
     return store
 
 
-def _quad(quad: Quad) -> ox.Quad:
-    s, p, o, g = map(_given, quad)
-    return ox.Quad(s, p, o, g)  # type: ignore[arg-type]  # the closure has no literals as subjects, nor other predicates than IRIs
-
-
-def _given(term: Term | None) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.DefaultGraph:
+def _given(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
     match term:
-        case None:
-            return ox.DefaultGraph()
         case Iri(value):
             return ox.NamedNode(value)
         case BlankNode(label):
@@ -180,7 +175,7 @@ def _function(extension: Extension) -> Callable[..., Answer | None]:
         if not extension.least <= len(arguments) <= extension.most:
             return None
         try:
-            return _given(extension.apply(*(parse_term(str(argument)) for argument in arguments)))  # type: ignore[return-value]
+            return _given(extension.apply(*(parse_term(str(argument)) for argument in arguments)))
         except ExpressionError:
             return None
 

@@ -10,8 +10,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from epsparql.extras import MissingExtra, check_extra
+
 if TYPE_CHECKING:
-    from server.cli.replay import ReplayStep, ReplaySummary
+    from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
@@ -20,9 +22,23 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
+_EXTRAS = {"serve": "server", "demo": "server", "bench": "server"}
+"""Commands that need more than the extra `engine`."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 if we or the machine failed, 2 if the user's input is at fault."""
+    try:
+        return _run_command(argv)
+    except MissingExtra as fault:
+        return _fail(fault)
+
+
+def _run_command(argv: list[str] | None) -> int:
+    first, *_ = [*(sys.argv[1:] if argv is None else argv), ""]
+    if first == "--version":
+        _top_parser().parse_args([first])  # prints it, also where nothing but the base is installed
+    check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
     arguments = parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     fault = _fault_of_functions()
@@ -49,9 +65,14 @@ def _fault_of_functions() -> Exception | None:
     return None
 
 
-def parser() -> argparse.ArgumentParser:
+def _top_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="epsparql", description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version and exit.")
+    return parser
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_serve, _add_connect, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
         add(commands)
@@ -116,8 +137,8 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     leave_out_pandas()
     from pipeline.errors import PipelineError
+    from pipeline.replay.input_files import SourceFault
     from server.cli.serve import serve
-    from server.input_files import SourceFault
     from server.settings import SettingsError, settings_from
 
     try:
@@ -198,10 +219,12 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from server.cli.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
-    from server.cli.serve import clock
-    from server.input_files import SourceFault, named_file, read_query
+    from pipeline.replay.input_files import SourceFault, named_file, read_query
+    from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
+    from server.process import clock
 
+    if arguments.runner == "spark":
+        check_extra("server", "--runner spark")
     began = time.monotonic()
     try:
         queries = [read_query(path) for path in arguments.query]
@@ -294,8 +317,8 @@ def _rates(text: str) -> dict[str, int]:
 
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
-    from server.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
-    from server.registrations.query_cache import explain_query, find_background_reads
+    from pipeline.registrations.query_cache import explain_query, find_background_reads
+    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
 
     try:
         query, policy = read_query(arguments.query), arguments.policy
@@ -320,8 +343,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_one(path: Path) -> int:
     import epsparql
-    from server.input_files import SourceFault, query_fault, read_query
-    from server.registrations.query_cache import check_registration
+    from pipeline.registrations.query_cache import check_registration
+    from pipeline.replay.input_files import SourceFault, query_fault, read_query
 
     try:
         query = read_query(path)
@@ -343,7 +366,6 @@ def _add_warm(commands: Commands) -> None:
 def _warm(_arguments: argparse.Namespace) -> int:
     from engine.warmup import compile_engine
     from pipeline.errors import JavaMissing, SparkFailed
-    from pipeline.spark import job
     from pipeline.warmup import compile_formats
 
     began = time.monotonic()
@@ -356,8 +378,11 @@ def _warm(_arguments: argparse.Namespace) -> int:
         flush=True,
     )
     try:
+        check_extra("server", "Spark")
+        from pipeline.spark import job
+
         job.cache_jvm_classes()
-    except (JavaMissing, SparkFailed) as fault:
+    except (JavaMissing, SparkFailed, MissingExtra) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
     return OK

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from pipeline.log import LateRow, LogReader, LogWriter
 from pipeline.log.catalog import Registration, Stream
+from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.solution_log import SolutionReader
 from server.http.problem_details import unknown_fault
-from server.registrations.query_cache import get_shape
 
 
 class LateFeed:

@@ -19,6 +19,7 @@ from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import LateRow
 from pipeline.log.catalog import Stream
+from pipeline.registrations.query_cache import get_shape
 from pipeline.source_positions import LONGEST_HEADER, LONGEST_ID, MOST_DECLARED, Source, SourceState, parse_source
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.auth import ingest_scope
@@ -33,7 +34,6 @@ from server.http.body_parsing import (
 )
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, describe_responses
-from server.registrations.query_cache import get_shape
 from server.service import Service
 
 router = APIRouter(tags=["streams"])

@@ -12,9 +12,9 @@ import pyoxigraph as ox
 import pytest
 
 from pipeline.formats.batches.timestamps import instant, iso
-from server.cli.replay import Replay, run
-from server.input_files import NamedFile, QueryFile
-from server.registrations.query_cache import check_registration
+from pipeline.registrations.query_cache import check_registration
+from pipeline.replay.input_files import NamedFile, QueryFile
+from pipeline.replay.replay import Replay, run
 from tests.support.plain_json import term_json
 
 ROOT = Path(__file__).parents[2]

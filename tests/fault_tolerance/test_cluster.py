@@ -22,7 +22,7 @@ from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.jvm import java_home, spark_environment, spark_home
-from pipeline.spark.supervisor import SparkRunner
+from pipeline.spark.supervisor import SparkOptions, SparkRunner
 from server.cli.demo_data import QUERIES, Instant, find, instants
 from tests.soak import is_full
 from tests.support import spark_cases as cases
@@ -89,7 +89,7 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(low_latency: bool, tmp_
         for name, text in QUERIES.items():
             cases.register(log, name, text)
         commits: list[float] = []
-        runner = SparkRunner(data, url, heartbeat=log.heartbeat, low_latency=low_latency)
+        runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(low_latency=low_latency))
         runner.on_commit(lambda _: commits.append(time.monotonic()))
         runner.start()
 
@@ -140,8 +140,8 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
             keeper.start()
             for name, text in QUERIES.items():
                 cases.register(log, name, text)
-            chosen = ["spark.executor.memory=700m"]
-            runner = SparkRunner(data, url, heartbeat=log.heartbeat, buckets=2, snapshot_weight=20_000, store=uri, conf=chosen)
+            chosen = ("spark.executor.memory=700m",)
+            runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(buckets=2, snapshot_weight=20_000, store=uri, conf=chosen))
             runner.start()
 
             def state() -> str:

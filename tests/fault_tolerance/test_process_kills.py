@@ -24,7 +24,7 @@ from pipeline.log import LogWriter
 from pipeline.log.segments import FrameReader, segment_path
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
-from pipeline.spark.supervisor import SparkRunner
+from pipeline.spark.supervisor import SparkOptions, SparkRunner
 from tests.soak import is_full
 from tests.support import spark_cases as cases
 
@@ -45,13 +45,13 @@ CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
 HOST = f"""
 import sys, time
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.spark.supervisor import SparkRunner
+from pipeline.spark.supervisor import SparkOptions, SparkRunner
 kind, data = sys.argv[1:]
 options = {{"buckets": {BUCKETS}, "snapshot_weight": {SNAPSHOT_WEIGHT}}}
 if kind == "inprocess":
     runner = InProcessRunner(data, **options)
 else:
-    runner = SparkRunner(data, {MASTER!r}, low_latency=kind == {LOW_LATENCY!r}, **options)
+    runner = SparkRunner(data, {MASTER!r}, options=SparkOptions(low_latency=kind == {LOW_LATENCY!r}, **options))
 runner.start()
 print("started", flush=True)
 while not runner.state.startswith("failed"):
@@ -252,7 +252,9 @@ def kills_on_spark(tmp_path: Path, mode: str, victims: Sequence[str], chance: Ra
             with host(mode, data) as server:
                 moves_on(data, client, chance.randrange(5, 60))
                 family |= cases.below(server.pid)
-        runner = SparkRunner(data, MASTER, heartbeat=log.heartbeat, snapshot_weight=SNAPSHOT_WEIGHT, low_latency=mode == LOW_LATENCY)
+        runner = SparkRunner(
+            data, MASTER, heartbeat=log.heartbeat, options=SparkOptions(snapshot_weight=SNAPSHOT_WEIGHT, low_latency=mode == LOW_LATENCY)
+        )
         runner.start()
         try:
             for number, victim in enumerate(victims):
@@ -293,7 +295,7 @@ def test_workers_of_a_backlog(tmp_path: Path) -> None:
         for block in blocks(drawn(EVENTS, IDS), 10_000):
             log.append_events("default", block.rows)
         head, kills, family = log.head(), 0, dict[int, str]()
-        runner = SparkRunner(data, MASTER, heartbeat=log.heartbeat, buckets=BUCKETS, snapshot_weight=100_000)
+        runner = SparkRunner(data, MASTER, heartbeat=log.heartbeat, options=SparkOptions(buckets=BUCKETS, snapshot_weight=100_000))
         runner.start()
         try:
             while (position := position_of(data)) < head:

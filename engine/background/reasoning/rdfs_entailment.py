@@ -2,6 +2,8 @@
 
 Each rule has one premise beside the schema. So a predicate's triples follow from those of properties below it, and for rdf:type from those of
 properties with a domain or a range. The facts about classes and properties themselves follow from which of them a graph speaks of.
+The schema of all graphs applies, and what is entailed lies in the graph of its data premise. Where the schema speaks of RDFS's own words, what is
+entailed may be schema again; then the same rules are applied until nothing new follows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.background.reasoning.rdfs_schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Schema
+from engine.background.reasoning.rdfs_schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Schema, schema_stating
 from engine.dictionary.term_dictionary import LITERAL, TermTable
-from engine.triples.relation import EMPTY, distinct, grown
+from engine.triples.relation import EMPTY, distinct, grown, without
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
@@ -26,6 +28,24 @@ def is_odd(given: Mapping[int, Ints], vocabulary: Sequence[int]) -> bool:
     return any(np.isin(given[number][:, :2], vocabulary).any() for number in vocabulary[DOMAIN : SUBPROPERTY + 1] if number in given)
 
 
+def close_triples(given: Given, terms: TermTable, vocabulary: Sequence[int]) -> Given:
+    """Return all that holds, whatever the schema speaks of: rounds follow until one brings nothing new."""
+    closed = given
+    while True:
+        entailed = Entailed(closed, _read_schema(closed, terms, vocabulary), terms, vocabulary)
+        found = {predicate: without(entailed.derive_rows(predicate), closed.get(predicate, EMPTY)) for predicate in entailed.predicates()}
+        if not any(map(len, found.values())):
+            return closed
+        closed = closed | {predicate: of_several([closed.get(predicate, EMPTY), rows]) for predicate, rows in found.items() if len(rows)}
+
+
+def _read_schema(given: Given, terms: TermTable, vocabulary: Sequence[int]) -> Schema[Term]:
+    rows = ((s, relation, o) for relation in (DOMAIN, RANGE, SUBCLASS, SUBPROPERTY) for s, o, _ in given.get(vocabulary[relation], EMPTY).tolist())
+    return schema_stating(
+        (term, relation, value) for s, relation, o in rows if (term := terms.term(s)) is not None and (value := terms.term(o)) is not None
+    )
+
+
 def of_several(parts: Sequence[Ints]) -> Ints:
     filled = [part for part in parts if len(part)]
     return filled[0] if len(filled) == 1 else np.concatenate(filled) if filled else EMPTY
@@ -33,7 +53,7 @@ def of_several(parts: Sequence[Ints]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Entailed:
-    """Finds the closed triples of a background whose schema leaves RDFS's own words alone."""
+    """Finds the closed triples of a background, all at once if its schema leaves RDFS's own words alone."""
 
     given: Given
     schema: Schema[Term]
@@ -83,6 +103,10 @@ class Entailed:
             return self._about(self._properties(), self.schema.properties)
         parts = [self.given[each] for each in self._below(predicate)]
         return parts[0] if len(parts) == 1 else grown(EMPTY, distinct(of_several(parts)))
+
+    def derive_rows(self, predicate: int) -> Ints:
+        """Return all rows of a predicate, which may also be a word of RDFS's own with properties below it."""
+        return distinct(of_several([self.match_rows(predicate, None), *(self.given[each] for each in self._below(predicate))]))
 
     def _below(self, predicate: int) -> list[int]:
         """Return the given predicates whose triples are of this one too."""

@@ -103,16 +103,6 @@ class Schema(Generic[Node]):
         """Return the properties whose triples entail something."""
         return {*self.predicates, *self.subjects, *self.objects, *self.inverses, *(p for p, _ in self.having)}
 
-    def speaks_of(self, predicate: Node) -> bool:
-        """Return whether a triple entails something by its predicate."""
-        return predicate in self.predicates or predicate in self.subjects or predicate in self.objects or predicate in self.inverses
-
-    def knows(self, subject: Node, relation: int, value: Node) -> bool:
-        """Return whether a statement of the schema's vocabulary adds nothing to the schema."""
-        if relation in (SUBCLASS, SUBPROPERTY):
-            return subject == value or value in (self.classes if relation == SUBCLASS else self.properties).get(subject)
-        return value in (self.subjects if relation == DOMAIN else self.objects).get(subject)
-
 
 class Predicates(Generic[Node]):
     """Maps a property to those above it that can stand as predicates."""

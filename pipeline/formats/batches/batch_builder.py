@@ -8,7 +8,7 @@ from hashlib import sha1
 import numpy as np
 import pyarrow as pa
 
-from engine.messages import INSTANT, OCCURRENCES, Micros
+from engine.messages import INSTANT, OCCURRENCES, TERM, Micros
 
 _LABEL = re.compile(rb"_:([0-9A-Za-z_.\x80-\xff-]+)")  # and maybe the dot of a statement's end
 
@@ -24,17 +24,9 @@ def batch_of(
 ) -> pa.RecordBatch:
     """Return rows of canonical terms, none late. With `g` None no row has a graph."""
     n = len(s)
-    graphs = _encoded(g) if g is not None else pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8()))
-    columns = [_encoded(s), _encoded(p), _encoded(o), graphs, _instants(start), _instants(end), pa.array(np.zeros(n, np.bool_))]
-    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
-
-
-def _encoded(terms: Sequence[str | None]) -> pa.Array:
-    return pa.array(terms, pa.utf8()).dictionary_encode()
-
-
-def _instants(values: Sequence[int]) -> pa.Array:
-    return pa.array(np.array(values, np.int64)).cast(INSTANT)
+    terms = [pa.array(column, TERM) for column in (s, p, o, [None] * n if g is None else g)]
+    times = [pa.array(np.array(column, np.int64)).view(INSTANT) for column in (start, end)]
+    return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(n, np.bool_))], schema=OCCURRENCES)
 
 
 class Labels:

@@ -80,7 +80,7 @@ def _flag(text, spans, number, i, end):
     return ODD
 
 
-@native.jit
+@native.inlined
 def _term(body, i, end, key, place, table, count):
     """Return the number of the term at text[i:end], or `count` if the term is new.
 
@@ -144,7 +144,7 @@ def _text_value(body, i, member, row, table, count):
     return i, table, count
 
 
-@native.jit
+@native.inlined
 def _object(body, i, row, table, count):
     """Read the object whose brace is before `i`.
 
@@ -196,8 +196,8 @@ def events_of(text, seed, frame, default, columns, times, terms):
     Fill `columns` with term numbers (a row a place), `times` (starts, ends) and `terms` (spans, flags). Return the number of events, or OTHERWISE,
     and the number of terms, and where in the text the first line's id begins and ends, both NONE if there is none.
     """
-    values = np.empty((8, 2), np.int64)
-    body = _Body(borrowed(text), seed, borrowed(columns), borrowed(terms[0]), borrowed(terms[1]), values)
+    values = np.empty((8, 2), np.int64)  # it lives through the loop, so the body may borrow it
+    body = _Body(borrowed(text), seed, borrowed(columns), borrowed(terms[0]), borrowed(terms[1]), borrowed(values))
     text, starts_, ends = body.text, times[0], times[1]
     table, count, row, line, i, first, after = new_table(), 0, 0, 0, 0, NONE, NONE
     while i < len(text):

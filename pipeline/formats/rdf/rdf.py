@@ -19,7 +19,7 @@ from pipeline.formats.rdf.turtle_lexer import check_json, check_names, check_ter
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 STARTS_AT = "http://streamreasoning.org/timeVocab#startsAtTime"
 ENDS_AT = "http://streamreasoning.org/timeVocab#endsAtTime"
-TIMING = {GENERATED_AT, STARTS_AT, ENDS_AT}
+TIMING = frozenset({GENERATED_AT, STARTS_AT, ENDS_AT})
 _REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
 _DATE_TIMES = {"http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#dateTimeStamp"}
 
@@ -37,28 +37,55 @@ class Said:
     value: Node
 
 
-def read_message(
-    text: bytes,
-    fmt: ox.RdfFormat,
-    otherwise: Interval,
-    rows: RowBuilder,
-    *,
-    scope: bytes | None = None,
-    stated: bool = False,
-    graph: str | None = None,
-    timing: Collection[str] = TIMING,
-    timed: Callable[[Sequence[Said]], tuple[Interval | None, Collection[int]]] | None = None,
-) -> None:
-    """Add the rows of one message, those without a time of their own at `otherwise`, which may be `stated` in the text. Raises: FormatError.
+@dataclass(frozen=True, slots=True)
+class MessageTime:
+    """Says when the rows of a message are: those without a time of their own at `otherwise`, which may be `stated` in the text.
 
-    Triples in no graph go to `graph`. Blank nodes are named by `scope`, or else by the text. `timed` gives the time of the whole message, and which
-    rows say only that. It is given the statements of the default graph that have a property of `timing`.
+    `find` gives the time of the whole message, and which rows say only that. It is given the statements of the default graph that have a property of
+    `timing`.
     """
-    cells, blanks, said = (
-        array("i"),
-        dict[str, int](),
-        list[Said](),
-    )  # four numbers a row; blank nodes have theirs below NO_TERM, until they are named
+
+    otherwise: Interval
+    stated: bool = False
+    timing: Collection[str] = TIMING
+    find: Callable[[Sequence[Said]], tuple[Interval | None, Collection[int]]] | None = None
+
+
+def read_message(
+    text: bytes, fmt: ox.RdfFormat, time: MessageTime, rows: RowBuilder, *, scope: bytes | None = None, graph: str | None = None
+) -> None:
+    """Add the rows of one message. Triples in no graph go to `graph`. Blank nodes are named by `scope`, or else by the text. Raises: FormatError."""
+    cells, blanks, said = _read_cells(text, fmt, time.timing, rows)
+    graphs = set(cells[3::4])
+    own = [each for each in said if each.subject in graphs and each.predicate in TIMING]
+    times, left_out = _graph_times(own, text), {each.row for each in own}
+    when = None
+    if time.find is not None:
+        when, alone = time.find([each for each in said if each.row not in left_out])
+        left_out.update(alone)
+    kept = [at for at in range(0, len(cells), 4) if at // 4 not in left_out] if left_out else range(0, len(cells), 4)
+    untimed = when is None and (not times or not all(cells[at + 3] in times for at in kept))
+    labels = Labels(scope or text, time.otherwise if untimed and not time.stated else None)
+    names: dict[int, int] = {}
+    for at in kept:
+        terms = cells[at : at + 4]
+        interval = times.get(terms[3]) or when or time.otherwise
+        for column in range(4) if blanks else ():
+            if (blank := terms[column]) < NO_TERM:
+                if blank not in names:
+                    names[blank] = rows.number(labels.blank_node(blanks[NO_TERM - 1 - blank]))
+                terms[column] = names[blank]
+        if terms[3] == NO_TERM and graph is not None:
+            terms[3] = rows.number(graph)
+        rows.add(terms, interval.start, interval.end)
+
+
+def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: RowBuilder) -> tuple["array[int]", list[str], list[Said]]:
+    """Return four numbers a statement, the blank nodes as written, and what may state a time.
+
+    Blank nodes have their numbers below NO_TERM, until they are named.
+    """
+    cells, blanks, said = array("i"), dict[str, int](), list[Said]()
 
     def number(term: Node) -> int:
         if isinstance(term, ox.BlankNode):
@@ -72,29 +99,7 @@ def read_message(
         if of == NO_TERM and (name := predicate[1:-1]) in timing:
             said.append(Said(len(cells) // 4, subject, s, name, o))
         cells.extend((subject, rows.number(predicate), number(o), of))
-    graphs = set(cells[3::4])
-    own = [each for each in said if each.subject in graphs and each.predicate in TIMING]
-    times, left_out = _graph_times(own, text), {each.row for each in own}
-    when = None
-    if timed is not None:
-        when, alone = timed([each for each in said if each.row not in left_out])
-        left_out.update(alone)
-    kept = [at for at in range(0, len(cells), 4) if at // 4 not in left_out] if left_out else range(0, len(cells), 4)
-    untimed = when is None and (not times or not all(cells[at + 3] in times for at in kept))
-    labels = Labels(scope or text, otherwise if untimed and not stated else None)
-    written = list(blanks)
-    names: dict[int, int] = {}
-    for at in kept:
-        terms = cells[at : at + 4]
-        interval = times.get(terms[3]) or when or otherwise
-        for column in range(4) if blanks else ():
-            if (blank := terms[column]) < NO_TERM:
-                if blank not in names:
-                    names[blank] = rows.number(labels.blank_node(written[NO_TERM - 1 - blank]))
-                terms[column] = names[blank]
-        if terms[3] == NO_TERM and graph is not None:
-            terms[3] = rows.number(graph)
-        rows.add(terms, interval.start, interval.end)
+    return cells, list(blanks), said
 
 
 def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: ExpansionBudget) -> Iterator[ox.Quad]:

@@ -11,7 +11,7 @@ import pyoxigraph as ox
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.row_builder import RowBuilder
-from pipeline.formats.rdf.rdf import ENDS_AT, STARTS_AT, TIMING, Node, Said, place_of, read_message, time_of
+from pipeline.formats.rdf.rdf import ENDS_AT, STARTS_AT, TIMING, MessageTime, Node, Said, place_of, read_message, time_of
 from pipeline.formats.rdf.turtle_lexer import Token, place, tokens
 
 VERSION = "1.2-messages"
@@ -51,7 +51,7 @@ def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Ro
 def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None, scope: bytes | None = None) -> None:
     """Add the statements of one message, whose default graph may say when it is. Raises: FormatError."""
     wanted = TIMING if timing is None else TIMING | {timing}
-    read_message(text, fmt, otherwise, rows, scope=scope, timing=wanted, timed=lambda said: _time(said, text, timing))
+    read_message(text, fmt, MessageTime(otherwise, timing=wanted, find=lambda said: _time(said, text, timing)), rows, scope=scope)
 
 
 def _moved(fault: FormatError, line: int, column: int) -> FormatError:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.aggregation import AskCollector, Collector, ModifiersCollector
+from engine.aggregation import AskCollector, Collector, ModifiersCollector, Projection
 from engine.aggregation.row_batch import no_rows
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
@@ -54,7 +54,7 @@ MODIFIERS = [
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize(("modifiers", "feed", "found"), MODIFIERS)
 def test_modifiers(modifiers: Modifiers, feed: str, found: str, cut: bool) -> None:
-    assert run(lambda: ModifiersCollector(modifiers, (K, V), False, False, (K, V), RANK), feed, cut) == [*filter(None, found.split(", "))]
+    assert run(lambda: ModifiersCollector(modifiers, Projection((K, V), (K, V), False, RANK), False), feed, cut) == [*filter(None, found.split(", "))]
 
 
 PER_REPORT = [
@@ -66,7 +66,7 @@ PER_REPORT = [
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize(("modifiers", "feed", "found"), PER_REPORT)
 def test_modifiers_count_per_report(modifiers: Modifiers, feed: str, found: str, cut: bool) -> None:
-    assert run(lambda: ModifiersCollector(modifiers, (K, V), False, True, (K, V), RANK), feed, cut) == found.split(", ")
+    assert run(lambda: ModifiersCollector(modifiers, Projection((K, V), (K, V), False, RANK), True), feed, cut) == found.split(", ")
 
 
 DISTINCT = [
@@ -80,24 +80,24 @@ DISTINCT = [
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize(("modifiers", "feed", "found"), DISTINCT)
 def test_distinct(modifiers: Modifiers, feed: str, found: str, cut: bool) -> None:
-    assert run(lambda: ModifiersCollector(modifiers, (K,), True, False, (K, V)), feed, cut) == found.split(", ")
+    assert run(lambda: ModifiersCollector(modifiers, Projection((K, V), (K,), True), False), feed, cut) == found.split(", ")
 
 
 def test_of_a_query_timeless_solutions_stand() -> None:
     def make() -> Collector:
-        return ModifiersCollector(Modifiers(limit=2), (K, V), False, False, (K, V), stands=True)
+        return ModifiersCollector(Modifiers(limit=2), Projection((K, V), (K, V)), False, stands=True)
 
     assert run(make, "b 1@, a 1@, a 1@0, c 1@0", False) == ["a 1@0-0", "b 1@0-0"]
 
 
 def test_projected_variables_that_nothing_binds() -> None:
-    assert run(lambda: ModifiersCollector(Modifiers(), (W, K), True, False, (K, V)), "a 1@1, a 2@1", False) == ["a@1-1"]
+    assert run(lambda: ModifiersCollector(Modifiers(), Projection((K, V), (W, K), True), False), "a 1@1, a 2@1", False) == ["a@1-1"]
 
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_graphs_are_counted_apart(cut: bool) -> None:
     def make() -> Collector:
-        return ModifiersCollector(Modifiers(order("-k"), limit=1), (K,), True, False, (K, G), graph=G)
+        return ModifiersCollector(Modifiers(order("-k"), limit=1), Projection((K, G), (K,), True, graph=G), False)
 
     host = Host(make, cut)
     assert host.run("a g@1, b g@1, a h@1, c g@2, c i@2", {}, True) == ["b g@1-1", "a h@1-1", "c i@2-2"]
@@ -106,19 +106,23 @@ def test_graphs_are_counted_apart(cut: bool) -> None:
 
 def test_done() -> None:
     def done_after(feed: str) -> bool:
-        host = Host(lambda: ModifiersCollector(Modifiers(limit=2), (K, V), False, False, (K, V)), cut=False)
+        host = Host(lambda: ModifiersCollector(Modifiers(limit=2), Projection((K, V), (K, V)), False), cut=False)
         host.run(feed, {}, False)
         return host.collector.done
 
     assert not done_after("a 1@1")
     assert done_after("a 1@1, a 1@2, b 1@2")
-    assert ModifiersCollector(Modifiers(limit=0), (K,), False, True, (K,)).done
-    assert not ModifiersCollector(Modifiers(limit=1), (K,), False, True, (K,)).done
+    assert ModifiersCollector(Modifiers(limit=0), Projection((K,), (K,)), True).done
+    assert not ModifiersCollector(Modifiers(limit=1), Projection((K,), (K,)), True).done
 
 
 def test_a_key_that_is_an_error_comes_first() -> None:
     key = OrderKey(a.Arithmetic(a.Operator.MULTIPLY, a.Var(V), a.Constant(term("-1"))))
-    assert run(lambda: ModifiersCollector(Modifiers((key,)), (K,), True, False, (K, V)), "a 1@1, b 2@1, c x@1", False) == ["c@1-1", "b@1-1", "a@1-1"]
+    assert run(lambda: ModifiersCollector(Modifiers((key,)), Projection((K, V), (K,), True), False), "a 1@1, b 2@1, c x@1", False) == [
+        "c@1-1",
+        "b@1-1",
+        "a@1-1",
+    ]
 
 
 ASKED = [

@@ -15,6 +15,7 @@ from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.network.network import Network
+from engine.network.placed_query import RegisteredQuery
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql.terms import RDF, Iri
@@ -38,7 +39,7 @@ def network_of(bodies: dict[int, str], facts: Iterable[Quad]) -> Network:
     network = Network(TermTable())
     known = FactIndex.from_quads(facts, network.arrays.terms)
     for registered, body in bodies.items():
-        network.host.add_query(registered, f"q{registered}", parsed(body), known)
+        network.host.add_query(RegisteredQuery(registered, f"q{registered}", parsed(body), registered), known)
     return network
 
 
@@ -131,7 +132,7 @@ def test_step_by_step_is_as_all_at_once(steps: list[frozenset[Quad] | str | int]
         match step:
             case str() as body:
                 bodies[number] = body
-                network.host.add_query(number, f"q{number}", parsed(body), known)
+                network.host.add_query(RegisteredQuery(number, f"q{number}", parsed(body), number), known)
             case int():
                 if bodies:
                     gone = list(bodies)[step % len(bodies)]

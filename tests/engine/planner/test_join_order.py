@@ -79,7 +79,7 @@ class JoinOrderRun:
 
     @property
     def shape(self) -> Shape | None:
-        (planned,) = (p for member in self.engine.members for p in member.network.planned.values() if p.name == "q")
+        (planned,) = (p for member in self.engine.members for p in member.network.planned.values() if p.source.name == "q")
         return planned.shape
 
 
@@ -173,7 +173,7 @@ def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
 def goals(run: JoinOrderRun) -> list[tuple[object, ...]]:
     """Return the goals that the query keeps, by store, in terms."""
     (network,) = (member.network for member in run.engine.members)
-    (planned,) = (p for p in network.planned.values() if p.name == "q")
+    (planned,) = (p for p in network.planned.values() if p.source.name == "q")
     first = c.SIDES * planned.at.node
     kept = network.arrays.read_goals(first, c.SIDES * planned.after.node)
     return [

@@ -14,7 +14,8 @@ from pipeline.object_store.backends import connect_store
 from pipeline.partition_count import settle
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
-from pipeline.runners.partitions import Elsewhere, Host, host_for, host_of
+from pipeline.runners.host_messages import Elsewhere
+from pipeline.runners.partitions import Host, host_for, host_of
 from pipeline.runners.remote_engines import Remote
 from tests.support import spark_cases as cases
 

@@ -11,7 +11,7 @@ from engine.dictionary.arrow_encoding import plain
 from engine.messages import SOLUTIONS, Outcome, StateChange
 from pipeline.errors import StoreFailed
 from pipeline.runners import spill as module
-from pipeline.runners.advance import Advance
+from pipeline.runners.host_messages import Advance
 from pipeline.runners.partitions import Host, host_for
 from pipeline.runners.spill import Spill
 from tests.support import spark_cases as cases

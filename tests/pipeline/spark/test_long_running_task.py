@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pipeline.errors import Locked
 from pipeline.log import LogWriter
 from pipeline.log.lock import take_when_free
-from pipeline.runners.log_follower import Following
+from pipeline.runners.log_follower import Callbacks, Following
 from pipeline.solutions.solution_log import SolutionWriter
 from pipeline.spark.driver import working
 from pipeline.spark.long_running_task import ResidentJob
@@ -60,7 +60,7 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
                 SolutionWriter(data)
             later = Claim(scratch / "claim", (scratch / "claim").read_text().split()[0], 10**6)
             assert later.take_lease()
-            following = Following(data, log.reader(), over := Event(), lambda *_: None)
+            following = Following(data, log.reader(), over := Event(), Callbacks(lambda *_: None))
             assert take_when_free(following.open, over) is None
             assert following.position == log.head()
             thread = Thread(target=following.run)

@@ -20,7 +20,7 @@ from pipeline.spark.batch_stats import read_batch
 from pipeline.spark.driver import working
 from pipeline.spark.job import MicroBatches, run_to_end
 from pipeline.spark.source import solutions_frame
-from pipeline.spark.supervisor import SparkRunner
+from pipeline.spark.supervisor import SparkOptions, SparkRunner
 from tests.pipeline.runners.test_partitions import long_stream
 from tests.support import spark_cases as cases
 
@@ -70,7 +70,7 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     expected = cases.undisturbed(data, tmp_path / "elsewhere", within=300)
     keeper = Replicator(data, connect_store(str(store)), away=True)
     with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
-        runner = SparkRunner(data, "local[2,4]", buckets=2, store=str(store))
+        runner = SparkRunner(data, "local[2,4]", options=SparkOptions(buckets=2, store=str(store)))
         runner.start()
         try:
             cases.reached(data, log.head(), 180, lambda: runner.state)
@@ -119,7 +119,7 @@ def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(low_latency: boo
     monkeypatch.setenv("EPSPARQL_JAVA", "pypi")
     commits: list[int] = []
     with LogWriter(tmp_path, cases.frozen_clock) as log:
-        runner = SparkRunner(tmp_path, "local[2,4]", heartbeat=log.heartbeat, low_latency=low_latency)
+        runner = SparkRunner(tmp_path, "local[2,4]", heartbeat=log.heartbeat, options=SparkOptions(low_latency=low_latency))
         runner.on_commit(commits.append)
         runner.start()
         try:

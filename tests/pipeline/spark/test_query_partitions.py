@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 
 import epsparql
 from engine.messages import UNRESTRICTED
-from pipeline.dataframes.engine_task import SOLVED, Asked, Solver, occurrences
+from pipeline.dataframes.asked import Asked, Share
+from pipeline.dataframes.engine_task import SOLVED, Solver, occurrences
 from pipeline.dataframes.engine_task import solved as rows_of
-from pipeline.dataframes.query_partitions import Share, shares
+from pipeline.dataframes.query_partitions import shares
 from pipeline.errors import SolveFailed
 from tests.reference.evaluator import Occurrence
 from tests.soak import examples

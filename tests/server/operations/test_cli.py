@@ -78,7 +78,7 @@ class TestReplay:
         queries = [part for name, text in REPLAYED.items() for part in ("--query", str(write(tmp_path, f"{name}.rq", f"PREFIX : <{EX}> {text}")))]
         found = []
         for rows in (1, 2, 30, 10_000):
-            monkeypatch.setattr("server.input_files.BLOCK_ROWS", rows)
+            monkeypatch.setattr("pipeline.replay.input_files.BLOCK_ROWS", rows)
             assert main(["replay", *queries, *streams]) == OK
             lines = capsys.readouterr().out.splitlines()
             found.append({name: [line for line in lines if json.loads(line)["query"] == name] for name in REPLAYED})

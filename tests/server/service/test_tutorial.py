@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from server.registrations.query_cache import check_registration
+from pipeline.registrations.query_cache import check_registration
 
 PAGE = (Path(__file__).parents[3] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

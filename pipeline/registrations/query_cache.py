@@ -4,18 +4,16 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import epsparql
 from engine.messages import RDFS, UNRESTRICTED
+from engine.physical_plan.plan import Read
 from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
-
-if TYPE_CHECKING:
-    from engine.physical_plan.plan import Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def check_registration(
 
 def explain_query(
     text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({}),
-    without: Collection[str] = (), reads: "Sequence[Read]" = (),
+    without: Collection[str] = (), reads: Sequence[Read] = (),
 ) -> str:  # fmt: skip
     """Return the plan as `text`, `json` or `mermaid`.
 
@@ -86,7 +84,7 @@ def explain_query(
             return explain.render_text(found)
 
 
-def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
+def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> tuple[Read, ...]:
     """Return what a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above
     from engine.triples.quads import quads_of
