@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-MQTT, NATS, POSTGRESQL = "mqtt", "nats", "postgresql"
+NATS, POSTGRESQL = "nats", "postgresql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +52,8 @@ _NATS = {
     "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
     "user": Option(str, "The connector logs in as this user."),
 }
-_MQTT = {
-    "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883.", needed=True),
-    "user": Option(str, "The connector logs in as this user."),
-    "version": Option(str, "This is the version of the protocol.", "5", allowed=("5", "3.1.1")),
-    "client_id": Option(str, "The broker keeps a session under this id. The default is epsparql- and the connector's name."),
-}
 _POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
 SYSTEMS: Mapping[str, System] = {
-    MQTT: System(
-        library="paho-mqtt",
-        module="paho.mqtt",
-        extra="mqtt",
-        schemes=("mqtt", "mqtts"),
-        credentials=("password",),
-        options={
-            IN: _MQTT | {"topic": Option(str, "The connector subscribes to topics that match this, such as sensors/#.", needed=True)},
-            OUT: _MQTT
-            | {
-                "topic": Option(str, "Solutions are published here and retained. {station} stands for the value of ?station.", needed=True),
-                "cursor_topic": Option(str, "The connector retains here how far it is. The default is epsparql/cursors/ and its name."),
-            },
-        },
-    ),
     NATS: System(
         library="nats-py",
         module="nats",

@@ -16,7 +16,7 @@ from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.inbound.source import Source
-from connectors.options import IN, MQTT, NATS, POSTGRESQL
+from connectors.options import IN, NATS, POSTGRESQL
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.outbound.sink import Sink
 from connectors.server_access import ServerAccess
@@ -50,10 +50,6 @@ def create_source(connector: Connector, credentials: Mapping[str, str]) -> Sourc
     """Return the source of a connector. Raises: MissingLibrary."""
     check_library(connector.system)
     match connector.system:
-        case _ if connector.system == MQTT:
-            from connectors.inbound.mqtt import MqttSource
-
-            return MqttSource(connector.name, connector.options, credentials)
         case _ if connector.system == NATS:
             from connectors.inbound.nats import JetStreamSource
 
@@ -69,10 +65,6 @@ def create_sink(connector: Connector, credentials: Mapping[str, str]) -> Sink:
     """Return the sink of a connector. Raises: MissingLibrary."""
     check_library(connector.system)
     match connector.system:
-        case _ if connector.system == MQTT:
-            from connectors.outbound.mqtt import MqttSink
-
-            return MqttSink(connector.name, connector.options, credentials)
         case _ if connector.system == NATS:
             from connectors.outbound.nats import JetStreamSink
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paho.mqtt import publish as mqtt
 
 from tests.connectors.chaos import wait_for
-from tests.support.brokers import free_port, mosquitto, nats_server, postgresql
+from tests.support.brokers import free_port, nats_server, postgresql
 from tests.support.jetstream import count_messages, create_stream, with_jetstream
 
 pytestmark = pytest.mark.slow
@@ -64,7 +63,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["mqtt.md", "nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -100,17 +99,3 @@ def test_postgresql(tmp_path: Path) -> None:
             page.run(register)
             assert "http://example.org/ewr" in page.run(solutions)
             wait_for(lambda: "31.5" in page.run(f"{read} 2>&1 || true"), "the alert")
-
-
-def test_mqtt(tmp_path: Path) -> None:
-    with mosquitto(tmp_path / "mosquitto") as broker:
-        port = free_port()
-        page = Page("mqtt.md", tmp_path, {1883: broker.port, 8080: port})
-        serve, register, solutions, connectors = page.commands
-        with page.running(serve, port):
-            page.run(register)
-            wait_for(lambda: page.run(connectors).count('"state":"running"') == 2, "two connectors that run")
-            (message,) = page.blocks("json")
-            mqtt.single("sensors/a", message.strip(), qos=1, hostname="127.0.0.1", port=broker.port)
-            assert '"station":{"type":"uri","value":"http://example.org/ewr"}' in page.run(solutions)
-            wait_for(lambda: page.run(connectors).count('"messages":1') == 2, "the alert")

@@ -76,11 +76,6 @@ class Daemon:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self) -> None:
-        """Stop in an orderly way, so that everything is stored."""
-        self.process.terminate()
-        self.process.wait(DEADLINE_S)
-
     def restart(self) -> None:
         self.kill()
         self.start()
@@ -139,22 +134,6 @@ def postgresql() -> Iterator[Postgresql]:
         yield database
     finally:
         database.close()
-
-
-@contextmanager
-def mosquitto(data: Path) -> Iterator[Daemon]:
-    """Mosquitto, which keeps its sessions and retained messages over an orderly restart."""
-    data.mkdir()
-    port = free_port()
-    settings = data / "mosquitto.conf"
-    settings.write_text(
-        f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {data}/\nmax_queued_messages 0\nuser root\n"
-    )
-    daemon = Daemon([binary("mosquitto", "usr/sbin"), "-c", str(settings)], port)
-    try:
-        yield daemon
-    finally:
-        daemon.close()
 
 
 @contextmanager
