@@ -48,22 +48,19 @@ def run(
     `policies` gives consumption policies by query: unrestricted, recent or chronological.
 
     The first run on a machine compiles the engine for two to three minutes.
-
     Raises: MissingExtra without the extra `engine`; ValueError for a fault of a query, an event or a file, with its place; TypeError for events of no
     such kind. Warns of streams that a query reads and nothing feeds.
     """
     replay = load_extra("engine", _USER, "pipeline.replay.replay")
     files = load_extra("engine", _USER, "pipeline.replay.input_files")
-    paths = [background] if isinstance(background, str | Path) else background
-    for name, given, known in (("entailment", entailment, ENTAILMENTS), ("default_graph", default_graph, DEFAULT_GRAPHS)):
-        if given not in known:
-            raise ValueError(f"{name}={given!r} is not known; expected {' or '.join(known)}")
+    _check_choice("entailment", entailment, ENTAILMENTS)
+    _check_choice("default_graph", default_graph, DEFAULT_GRAPHS)
     asked = _named(queries, files)
     streams = events.items() if isinstance(events, Mapping) else [("default", events)]
     plan = replay.Replay(
         asked,
         [_source_of(name, found, files) for name, found in streams],
-        [files.named_file(str(path)) for path in paths],
+        [files.named_file(str(path)) for path in ([background] if isinstance(background, str | Path) else background)],
         default_graph=default_graph,
         policies=replay.policies_of([f"{name}={policy}" for name, policy in policies.items()], asked),
         entailment=entailment,
@@ -75,6 +72,11 @@ def run(
         solution = solution_of(json.loads(line))
         found[solution.query].append(solution)
     return found
+
+
+def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ValueError(f"{name}={given!r} is not known; expected {' or '.join(known)}")
 
 
 def _named(queries: Queries, files: Any) -> list[Any]:

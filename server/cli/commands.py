@@ -74,7 +74,7 @@ def _top_parser() -> argparse.ArgumentParser:
 def parser() -> argparse.ArgumentParser:
     parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_serve, _add_connect, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
+    for add in (_add_serve, _add_connect, _add_replay, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
         add(commands)
     return parser
 
@@ -357,6 +357,40 @@ def _check_one(path: Path) -> int:
         line, column = warning.span.place(query.text) if warning.span else (1, 1)
         print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
     return OK
+
+
+def _add_test(commands: Commands) -> None:
+    parser = _command(commands, "test", _test, "Run tests of queries: events go in, and the solutions are compared with those that are expected.")
+    parser.add_argument(
+        "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
+    )
+    parser.add_argument("--update", action="store_true", help="Where solutions differ, those that were found are written as the expected ones.")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="The results are also written to this file as JUnit XML.")
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    from pipeline.query_tests.cases import find_cases
+    from pipeline.query_tests.execution import run_case, write_junit
+    from pipeline.replay.input_files import SourceFault
+
+    began, results = time.monotonic(), []
+    try:
+        cases = find_cases(arguments.path)
+    except SourceFault as fault:
+        return _fail(fault)
+    if not cases:
+        return _fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
+    for case in cases:
+        results.append(run_case(case, update=arguments.update))
+        print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
+    failed = sum(not result.passed for result in results)
+    print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
+    if arguments.junit is not None:
+        try:
+            write_junit(arguments.junit, results)
+        except OSError as fault:
+            return _fail(f"{arguments.junit}: {fault.strerror}")
+    return BROKEN if failed else OK
 
 
 def _add_warm(commands: Commands) -> None:
