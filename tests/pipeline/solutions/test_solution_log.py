@@ -177,8 +177,13 @@ def test_the_newest_and_a_range_of_time_are_read_without_the_rest(tmp_path: Path
     for n in range(200):
         writer.commit(n, n + 1, solutions((1, n, 10 * n, [f'"{n}"'])))
     frames: list[tuple[int, int]] = []
-    read = SolutionReader._batch
-    monkeypatch.setattr(SolutionReader, "_batch", lambda self, *place: (frames.append(place), read(self, *place))[1])
+    read_frame = SolutionReader._batch
+
+    def count_frame(self: SolutionReader, segment: int, byte: int) -> pa.RecordBatch:
+        frames.append((segment, byte))
+        return read_frame(self, segment, byte)
+
+    monkeypatch.setattr(SolutionReader, "_batch", count_frame)
     assert ids(listed(reader.read_range(1, KeyRange(newest=True), 3))) == [solution_id(10 * n, 0) for n in (199, 198, 197)]
     assert len(frames) == 3
     assert ids(listed(reader.read_range(1, KeyRange().within(1000, 1019), 9))) == [solution_id(1000, 0), solution_id(1010, 0)]
