@@ -27,7 +27,8 @@ from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
 
 router = APIRouter(tags=["solutions"])
-_TABLES = (SPARQL_JSON, CSV, NDJSON)
+JSON = "application/json"
+_TABLES = (SPARQL_JSON, CSV, NDJSON, JSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 _EVENT_STREAM = "text/event-stream"
 NEWEST = "newest"
@@ -105,7 +106,8 @@ async def get_solutions(
     media_type = choose_media_type(request.headers.get("accept"), list_media_types(form))
     found = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
     link = _link_next_page(name, request, found, limit)
-    return Response(await asyncio.to_thread(write_page, media_type, found, form), media_type=media_type, headers=link)
+    written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
+    return Response(await asyncio.to_thread(write_page, written_as, found, form), media_type=media_type, headers=link)
 
 
 def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int) -> dict[str, str]:

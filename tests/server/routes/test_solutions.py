@@ -108,6 +108,12 @@ def page_of(answer: httpx.Response) -> list[str]:
     return [each["binding"]["v"]["value"] for each in lines(answer)]
 
 
+def test_plain_json_is_that_of_sparql(http: httpx.Client, path: str) -> None:
+    plain = http.get(f"{path}/solutions", headers={"Accept": "application/json"})
+    assert plain.headers["content-type"] == "application/json"
+    assert plain.json() == http.get(f"{path}/solutions").json()
+
+
 def test_newest_first_leads_to_older_pages(http: httpx.Client, path: str) -> None:
     first = http.get(f"{path}/solutions?order=newest&limit=2", headers={"Accept": "application/x-ndjson"})
     assert page_of(first) == ["3", "2"]
