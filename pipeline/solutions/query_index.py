@@ -15,7 +15,7 @@ import msgspec
 from engine.messages import StateChange
 from pipeline.errors import Corrupt, Gone
 from pipeline.log.segments import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
-from pipeline.solutions.solution_ids import FrameSummary, Key, SolutionRun, decode_summary, solution_id
+from pipeline.solutions.solution_ids import FrameSummary, Key, KeyRange, SolutionRun, decode_summary, solution_id
 
 
 def _longs() -> "array[int]":
@@ -57,15 +57,36 @@ class FrameIndex:
         self.segments.append(segment)
         self.bytes.append(byte)
 
-    def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
-        """Return segment and byte of the frames that hold the first `limit` solutions beyond `key`, or beyond what is gone for None. Raises: Gone."""
-        if key is not None and self.before is not None and key < self.before:
-            raise Gone(f"solutions up to {solution_id(*self.before)} are no longer kept: read on after that id, or from the first one kept")
-        begin = 0 if key is None else bisect_right(range(len(self.ends)), key, key=lambda i: (self.ends[i], self.ordinals[i]))
-        if begin == len(self.ends):
+    def find_frames(self, keys: KeyRange, limit: int) -> list[tuple[int, int]]:
+        """Return segment and byte of the frames that hold the first `limit` solutions of a range, in the order of reading. Raises: Gone."""
+        self._check_kept(keys)
+        begin = 0 if keys.after is None else bisect_right(range(len(self.ends)), keys.after, key=self._last_key)
+        past = len(self.ends) if keys.before is None else bisect_left(range(len(self.ends)), keys.before, key=self._last_key)
+        stop = min(past + 1, len(self.ends))  # the frame at `past` may also hold solutions of the range
+        if begin >= stop:
             return []
-        stop = bisect_left(self.counts, self.counts[begin] + limit, begin) + 1  # the first of them may hold a single one beyond the key
-        return list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
+        if keys.newest:
+            whole = self.counts[past - 1] if past else self.gone
+            begin = max(begin, bisect_right(self.counts, whole - limit))
+        else:  # the first frame may hold a single solution of the range
+            stop = min(stop, bisect_left(self.counts, self.counts[begin] + limit, begin) + 1)
+        places = list(zip(self.segments[begin:stop], self.bytes[begin:stop], strict=True))
+        return places[::-1] if keys.newest else places
+
+    def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
+        """Return the frames of the first `limit` solutions beyond `key`, or beyond what is gone for None. Raises: Gone."""
+        return self.find_frames(KeyRange(key), limit)
+
+    def _last_key(self, frame: int) -> Key:
+        return self.ends[frame], self.ordinals[frame]
+
+    def _check_kept(self, keys: KeyRange) -> None:
+        """Check that the ids which bound a range are kept. Raises: Gone."""
+        if self.before is None:
+            return
+        after, before = keys.after, keys.before
+        if (after is not None and after[1] >= 0 and after < self.before) or (before is not None and before[1] >= 0 and before <= self.before):
+            raise Gone(f"solutions up to {solution_id(*self.before)} are no longer kept: read on after that id, or from the first one kept")
 
     def drop_segment(self, segment: int) -> None:
         """Drop the frames before a segment, which are no longer kept."""

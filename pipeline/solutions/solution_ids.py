@@ -31,6 +31,24 @@ def key_of(identifier: str) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Selects the solutions between two keys, both excluded; `newest` reads them from the end.
+
+    A key that bounds a time has the ordinal -1, which no id has.
+    """
+
+    after: Key | None = None
+    before: Key | None = None
+    newest: bool = False
+
+    def within(self, first: Micros | None, last: Micros | None) -> "KeyRange":
+        """Return the part of this range whose solutions end at `first` or later, and at `last` or earlier."""
+        after = [key for key in (self.after, None if first is None else (first, -1)) if key is not None]
+        before = [key for key in (self.before, None if last is None else (last + 1, -1)) if key is not None]
+        return KeyRange(max(after, default=None), min(before, default=None), self.newest)
+
+
+@dataclass(frozen=True, slots=True)
 class SolutionRun:
     """Summarizes a registration's solutions in one frame: how many, and the key of the last."""
 

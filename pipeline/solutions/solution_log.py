@@ -21,7 +21,18 @@ from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter
 from pipeline.solutions.query_index import FrameIndex, Index, read_base
-from pipeline.solutions.solution_ids import STORED, FrameSummary, Key, assign, decode_solutions, encode_solutions, key_of, last_keys, solution_id
+from pipeline.solutions.solution_ids import (
+    STORED,
+    FrameSummary,
+    Key,
+    KeyRange,
+    assign,
+    decode_solutions,
+    encode_solutions,
+    key_of,
+    last_keys,
+    solution_id,
+)
 
 NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
 _POLL_S = 0.002
@@ -176,7 +187,7 @@ class SolutionReader:
         with self._lock:
             places = self._places(registered)
             count, beyond = places.count, places.after(key, places.count)
-        return count - int(self._read(beyond, registered, key, count).num_rows)
+        return count - int(self._read(beyond, registered, KeyRange(key), count).num_rows)
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
         """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
@@ -194,10 +205,13 @@ class SolutionReader:
 
         Raises: ValueError for a text that is no id.
         """
-        key = None if after is None else key_of(after)
+        return self.read_range(registered, KeyRange(None if after is None else key_of(after)), limit)
+
+    def read_range(self, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
+        """Return the first `limit` solutions (STORED) of a range, in its order: newest first reads the log from its end. Raises: Gone."""
         with self._lock:
-            frames = self._places(registered).after(key, limit)
-        return self._read(frames, registered, key, limit)
+            frames = self._places(registered).find_frames(keys, limit)
+        return self._read(frames, registered, keys, limit)
 
     def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
         """Read as `read` does, where that takes moments; return None where a thread should read.
@@ -214,14 +228,14 @@ class SolutionReader:
                 return None
         finally:
             self._stored_lock.release()
-        return self._read(frames, registered, key, limit)
+        return self._read(frames, registered, KeyRange(key), limit)
 
-    def _read(self, frames: Iterable[tuple[int, int]], registered: int, key: Key | None, limit: int) -> pa.RecordBatch:
+    def _read(self, frames: Iterable[tuple[int, int]], registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
         found, count = [NONE_STORED], 0
         for segment, byte in frames:
             if count >= limit:
                 break
-            found.append(plain(_chosen(self._batch(segment, byte), registered, key, limit - count)))
+            found.append(plain(_chosen(self._batch(segment, byte), registered, keys, limit - count)))
             count += found[-1].num_rows
         return found[1] if len(found) == 2 else pa.concat_batches(found)
 
@@ -276,13 +290,20 @@ class SolutionReader:
         return known
 
 
-def _chosen(batch: pa.RecordBatch, registered: int, after: Key | None, limit: int) -> pa.RecordBatch:
-    """Return the first `limit` solutions of a registration beyond a key. Within a registration they stand in order of their keys."""
+def _chosen(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
+    """Return the first `limit` solutions of a registration in a range. Within a registration they stand in order of their keys."""
     rows = np.flatnonzero(batch.column("registered").to_numpy() == registered)
-    if after is not None and len(rows):
+    if len(rows) and (keys.after is not None or keys.before is not None):
         ends = batch.column("end").cast(pa.int64()).to_numpy()[rows]
         ordinals = batch.column("ordinal").to_numpy()[rows]
-        rows = rows[(ends > after[0]) | ((ends == after[0]) & (ordinals > after[1]))]
+        wanted = np.ones(len(rows), np.bool_)
+        if keys.after is not None:
+            wanted &= (ends > keys.after[0]) | ((ends == keys.after[0]) & (ordinals > keys.after[1]))
+        if keys.before is not None:
+            wanted &= (ends < keys.before[0]) | ((ends == keys.before[0]) & (ordinals < keys.before[1]))
+        rows = rows[wanted]
+    if keys.newest:
+        return batch.take(pa.array(rows[::-1][:limit]))
     rows = rows[:limit]
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return batch.slice(int(rows[0]), len(rows))

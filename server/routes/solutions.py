@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 import pyarrow as pa
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from engine.messages import Micros
+from pipeline.formats.batches.timestamps import instant
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, write_page
+from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
 from server.http.connection_limits import EVENT_STREAM
@@ -24,15 +27,52 @@ from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
 
 router = APIRouter(tags=["solutions"])
-_TABLES = (SPARQL_JSON, CSV, NDJSON)
+JSON = "application/json"
+_TABLES = (SPARQL_JSON, CSV, NDJSON, JSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 _EVENT_STREAM = "text/event-stream"
+NEWEST = "newest"
 _RETRY = "retry: 1000\n\n"
 
 
 def list_media_types(form: Form) -> tuple[str, ...]:
     """Return the media types of such solutions; the first is the default."""
     return _GRAPHS if isinstance(form, Triples) else _TABLES
+
+
+def _read_range(
+    name: Name,
+    service: Shared,
+    after: Annotated[str | None, Query(description="Solutions after the one with this id are read.")] = None,
+    before: Annotated[str | None, Query(description="Solutions before the one with this id are read.")] = None,
+    first: Annotated[str | None, Query(alias="from", description="Solutions that end at this xsd:dateTime or later are read.")] = None,
+    last: Annotated[str | None, Query(alias="to", description="Solutions that end at this xsd:dateTime or earlier are read.")] = None,
+    order: Annotated[Literal["oldest", "newest"], Query(description="The order of the page; the log is read from that end.")] = "oldest",
+) -> KeyRange:
+    """Return the range that the parameters select. Raises: Fault 400, 404."""
+    service.catalog.get_query(name)
+    bounds = _parse_id("after", after, name), _parse_id("before", before, name)
+    times = _parse_time("from", first, name), _parse_time("to", last, name)
+    if times[0] is not None and times[1] is not None and times[0] > times[1]:
+        raise bad_request("bad-range", "from is later than to, so nothing can lie between them", expected="from <= to", query=name)
+    return KeyRange(*bounds, newest=order == NEWEST).within(*times)
+
+
+def _parse_id(member: str, text: str | None, query: str) -> Key | None:
+    """Return the key of an id. Raises: Fault 400."""
+    try:
+        return None if text is None else key_of(text)
+    except ValueError as error:
+        raise bad_request("bad-id", f"{member}: {error}", expected="the id of a solution", query=query) from None
+
+
+def _parse_time(member: str, text: str | None, query: str) -> Micros | None:
+    """Return the instant of an xsd:dateTime. Raises: Fault 400."""
+    try:
+        return None if text is None else instant(text)
+    except ValueError as error:
+        expected = "an xsd:dateTime; the + of a time zone is written %2B"
+        raise bad_request("bad-time", f"{member}: {error}", expected=expected, query=query) from None
 
 
 @router.get(
@@ -44,7 +84,12 @@ def list_media_types(form: Form) -> tuple[str, ...]:
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
         HTTPStatus.GONE,
-        success={200: {"description": "Solutions, in order of emission", "content": {media: {} for media in dict.fromkeys(_TABLES + _GRAPHS)}}},
+        success={
+            200: {
+                "description": "Solutions, in order of emission, or the newest first",
+                "content": {media: {} for media in dict.fromkeys(_TABLES + _GRAPHS)},
+            }
+        },
     ),
     response_class=Response,
 )
@@ -52,31 +97,38 @@ async def get_solutions(
     name: Name,
     request: Request,
     service: Shared,
-    after: Annotated[str | None, Query(description="This is the id of the last solution that was already read.")] = None,
+    keys: Annotated[KeyRange, Depends(_read_range)],
     limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
     wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
 ) -> Response:
     registration = service.catalog.get_query(name)
     form = get_shape(registration.text).form
     media_type = choose_media_type(request.headers.get("accept"), list_media_types(form))
-    found = await _wait_for_page(service, registration, after, limit, min(wait, service.settings.max_wait_s))
-    last = listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else after
-    parameters = {"after": last} if last else {}
-    following = f"/queries/{encode_name(name)}/solutions?{urlencode(parameters | {'limit': str(limit)})}"
-    return Response(
-        await asyncio.to_thread(write_page, media_type, found, form), media_type=media_type, headers={"Link": f'<{following}>; rel="next"'}
-    )
+    found = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
+    link = _link_next_page(name, request, found, limit)
+    written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
+    return Response(await asyncio.to_thread(write_page, written_as, found, form), media_type=media_type, headers=link)
 
 
-async def _wait_for_page(service: Service, registration: Registration, after: str | None, limit: int, wait_s: float) -> pa.RecordBatch:
+def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int) -> dict[str, str]:
+    """Return the header that leads on. Newest first, a page that is not full is the last one."""
+    given = request.query_params
+    kept = {member: given[member] for member in ("order", "after", "before", "from", "to") if given.get(member)}
+    newest = kept.get("order") == NEWEST
+    if newest and found.num_rows < limit:
+        return {}
+    if found.num_rows:
+        kept["before" if newest else "after"] = listed(found.slice(found.num_rows - 1))[0].id
+    following = f"/queries/{encode_name(name)}/solutions?{urlencode(kept | {'limit': str(limit)})}"
+    return {"Link": f'<{following}>; rel="next"'}
+
+
+async def _wait_for_page(service: Service, registration: Registration, keys: KeyRange, limit: int, wait_s: float) -> pa.RecordBatch:
     deadline = asyncio.get_running_loop().time() + wait_s
     while True:
         seen = service.notifier.generation
         ended = service.catalog.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
-        try:
-            found = await asyncio.to_thread(service.solutions.read, registration.registered, after, limit)
-        except ValueError as error:
-            raise bad_request("bad-id", f"after: {error}", expected="the id of a solution", query=registration.name) from None
+        found = await asyncio.to_thread(service.solutions.read_range, registration.registered, keys, limit)
         left_s = deadline - asyncio.get_running_loop().time()
         over = service.lifecycle.stopping.is_set() or not service.catalog.is_current(registration) or ended
         if found.num_rows or left_s <= 0 or over:

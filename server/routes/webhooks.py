@@ -1,39 +1,72 @@
 """Creates, shows and deletes webhooks, which the API calls the observers of a query."""
 
 import asyncio
+import json
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, assert_never
+from uuid import uuid4
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel
 
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import get_shape
+from pipeline.solutions.result_kinds import Bindings, Triples, Verdict
 from server.dependencies import ADMIN, Sent, Shared
 from server.http.body_parsing import parse_json_object, read_body, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.query_output.page_cache import SolutionLine
 from server.service import Service
-from server.webhook_delivery.delivery import Deliveries, too_many_webhooks
+from server.webhook_delivery.delivery import Deliveries, ReceiverAnswer, too_many_webhooks
 from server.webhook_delivery.registrations import Webhook
 from server.webhook_delivery.signing import create_secret, decode_secret
 from server.webhook_delivery.target_policy import TargetRefused, parse_target, refusal_fault
+from server.webhook_delivery.template_parser import parse_template
+from server.webhook_delivery.templates import CUSTOM, JSON, Template
 
 router = APIRouter(tags=["webhooks"])
-_MEMBERS = ("url", "secret", "after")
+_MEMBERS = ("url", "secret", "after", "template", "routing_key")
 _NONE = describe_responses(HTTPStatus.NOT_FOUND)
+
+
+class TemplateWish(BaseModel):
+    """Describes the request that is posted for each solution.
+
+    `body` and the values of `headers` may contain `{variable}`, `{query}`, `{id}`, `{start}` and `{end}`; `{{id}}` writes `{id}`.
+    """
+
+    content_type: str = JSON
+    body: str | dict[str, Any] | list[Any]
+    headers: dict[str, str] = {}
+
+
+Kind = Literal["slack", "teams", "pagerduty", "cloudevents"]
 
 
 class ObserverWish(BaseModel):
     """Describes a webhook to create.
 
     `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it, new ones only.
+
+    `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key.
     """
 
     url: str
     secret: str | None = None
     after: str | None = None
+    template: Kind | TemplateWish | None = None
+    routing_key: str | None = None
+
+
+class TemplateDocument(BaseModel):
+    """Describes a template. Of its headers, only the names are shown."""
+
+    content_type: str
+    body: str
+    headers: list[str]
 
 
 class GivenUpDocument(BaseModel):
@@ -68,7 +101,18 @@ class ObserverDocument(BaseModel):
     next_try: str | None
     given_up: int
     dead: list[GivenUpDocument]
+    template: Kind | TemplateDocument | None = None
     secret: str | None = None
+
+
+class TestDocument(BaseModel):
+    """Describes the answer to a test message: the receiver's status and the first 500 characters that it said, or the error without an answer."""
+
+    id: str
+    delivered: bool
+    status: int | None
+    answer: str | None
+    error: str | None
 
 
 class ObserverList(BaseModel):
@@ -84,7 +128,15 @@ Id = Annotated[str, Depends(_id)]
 
 def _document(observer: Webhook, secret: str | None = None) -> ObserverDocument:
     shown = {name: value for name, value in asdict(observer).items() if name in ObserverDocument.model_fields}
-    return ObserverDocument.model_validate(shown | {"secret": secret})
+    return ObserverDocument.model_validate(shown | {"secret": secret, "template": _describe_template(observer.template)})
+
+
+def _describe_template(template: Template | None) -> str | TemplateDocument | None:
+    if template is None:
+        return None
+    if template.kind != CUSTOM:
+        return template.kind
+    return TemplateDocument(content_type=template.content_type, body=template.body, headers=list(template.headers))
 
 
 def _find_webhook(deliveries: Deliveries, query: str, id_: str) -> Webhook:
@@ -137,18 +189,25 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         registration = service.catalog.get_query(name)
         await _check_solution_id(service, registration, after)
         known = deliveries.find_webhook(name, id)
+        template = parse_template(found, _list_variables(registration), known.template if known else None)
         if known is None and len(deliveries) >= service.settings.max_webhooks:
             raise too_many_webhooks(service.settings.max_webhooks)
         made = "" if wished or known else create_secret()
         observer = known or _create_webhook(service, registration, id, made)
         observer.url, observer.secret, observer.state = url, wished or observer.secret, "active"
-        observer.attempts, observer.error, observer.next_try = 0, None, None
+        observer.attempts, observer.error, observer.next_try, observer.template = 0, None, None, template
         if after:
             observer.registered, observer.last = registration.registered, after
         await deliveries.put_webhook(observer)
     response.status_code = HTTPStatus.OK if known else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}/observers/{encode_name(id)}"
     return _document(observer, made or None)
+
+
+def _list_variables(registration: Registration) -> tuple[str, ...]:
+    """Return the variables of a SELECT; other queries have none."""
+    form = get_shape(registration.text).form
+    return form.variables if isinstance(form, Bindings) else ()
 
 
 def _create_webhook(service: Service, registration: Registration, id_: str, secret: str) -> Webhook:
@@ -186,3 +245,42 @@ async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent)
         await deliveries.delete_webhooks(name, [id])
         if not known:
             raise _unknown_fault(deliveries, name, id)
+
+
+@router.post(
+    "/queries/{name}/observers/{id}/test",
+    dependencies=[ADMIN],
+    summary="Send one message that is marked as a test, and return what the receiver said",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+async def test_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> TestDocument:
+    registration = service.catalog.get_query(name)
+    observer = _find_webhook(deliveries, name, id)
+    try:
+        await deliveries.targets.resolve_target(parse_target(observer.url))
+    except TargetRefused as refused:
+        raise refusal_fault(refused) from None
+    line = _make_test_line(registration, iso(service.clock()))
+    match await deliveries.send_test(observer, line):
+        case ReceiverAnswer() as answer:
+            failure = answer.describe_failure()
+            error = failure.reason if failure else None
+            return TestDocument(id=line.id, delivered=failure is None, status=answer.status, answer=answer.words, error=error)
+        case failure:
+            return TestDocument(id=line.id, delivered=False, status=None, answer=None, error=failure.reason)
+
+
+def _make_test_line(registration: Registration, now: str) -> SolutionLine:
+    """Return a made-up solution of a query, in which each variable is the text `test`."""
+    id_, form = f"test-{uuid4().hex}", get_shape(registration.text).form
+    solution: dict[str, Any] = {"query": registration.name, "id": id_, "start": now, "end": now}
+    match form:
+        case Bindings(variables):
+            solution["binding"] = {variable: {"type": "literal", "value": "test"} for variable in variables}
+        case Triples():
+            solution["triples"] = '<urn:epsparql:test> <urn:epsparql:test> "test" .'
+        case Verdict():
+            solution["boolean"] = True
+        case _:
+            assert_never(form)
+    return SolutionLine(id_, json.dumps(solution, ensure_ascii=False), b"")

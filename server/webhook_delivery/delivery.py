@@ -4,7 +4,6 @@ A delivery that the receiver does not take is retried after growing pauses.
 """
 
 import asyncio
-import json
 import logging
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -25,9 +24,10 @@ from server.subscriptions.query_follower import End, Idle, follow_query
 from server.webhook_delivery.registrations import Webhook, WebhookFiles
 from server.webhook_delivery.signing import sign_delivery
 from server.webhook_delivery.target_policy import TargetPolicy, TargetRefused, parse_target
+from server.webhook_delivery.templates import DeliveryContent, MessageTooLarge, render_message
 
-EVENT = "epsparql.solution"
 _ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connection can be used again
+_WORDS = 500  # characters of an answer that are shown
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
 _HERE = "the change is stored here, and in the store once that answers"
@@ -45,6 +45,23 @@ class DeliveryFailure:
     reason: str
     after_s: float = 0.0
     gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverAnswer:
+    """Holds what a receiver answered: the status, the first words of the body, and the seconds after which it asks for another try."""
+
+    status: int
+    words: str
+    after_s: float
+
+    def describe_failure(self) -> DeliveryFailure | None:
+        """Return why the delivery was not taken; None if it was."""
+        if 200 <= self.status < 300:
+            return None
+        redirect = "; redirects are not followed" if 300 <= self.status < 400 else ""
+        words = f": {self.words}" if self.words else ""
+        return DeliveryFailure(f"answered {self.status}{redirect}{words}", self.after_s, self.status == HTTPStatus.GONE)
 
 
 class Deliveries:
@@ -152,9 +169,11 @@ class Deliveries:
                     async with asyncio.timeout(_AFTER_FAULT_S):
                         await self._service.lifecycle.stopping.wait()
 
+    def _create_client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
+
     async def _deliver_solutions(self, observer: Webhook) -> None:
-        client = httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
-        async with client:
+        async with self._create_client() as client:
             while observer.state == "active" and not self._service.lifecycle.stopping.is_set():
                 registration = self._service.log.catalogue.queries.get(observer.query)
                 if registration is None:
@@ -232,53 +251,69 @@ class Deliveries:
         return max(growing, min(failure.after_s, settings.webhook_longest_s))
 
     async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> DeliveryFailure | None:
+        answer = await self._post_solution(client, observer, f"{observer.registered}-{line.id}", line)
+        return answer if isinstance(answer, DeliveryFailure) else answer.describe_failure()
+
+    async def send_test(self, observer: Webhook, line: SolutionLine) -> ReceiverAnswer | DeliveryFailure:
+        """Send a made-up solution once, marked as a test; the observer's state stays as it is."""
+        async with self._create_client() as client:
+            return await self._post_solution(client, observer, line.id, line, is_test=True)
+
+    async def _post_solution(
+        self, client: httpx.AsyncClient, observer: Webhook, message_id: str, line: SolutionLine, *, is_test: bool = False
+    ) -> ReceiverAnswer | DeliveryFailure:
+        """Post a solution, and return what the receiver answered, or why it did not."""
         try:
             async with asyncio.timeout(self._service.settings.webhook_timeout_s):
-                return await self._post_solution(client, observer, line)
+                message = render_message(observer.template, message_id, line.text, is_test=is_test)
+                return await self._connect_and_post(client, observer, message)
         except TimeoutError:
             return DeliveryFailure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
-        except (TargetRefused, httpx.HTTPError, OSError) as error:
+        except (TargetRefused, MessageTooLarge, httpx.HTTPError, OSError) as error:
             return DeliveryFailure(str(error) or type(error).__name__)
 
-    async def _post_solution(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> DeliveryFailure | None:
+    async def _connect_and_post(self, client: httpx.AsyncClient, observer: Webhook, message: DeliveryContent) -> ReceiverAnswer:
         target = parse_target(observer.url)
         addresses = await self.targets.resolve_target(target)
-        body = f'{{"type":"{EVENT}","timestamp":"{json.loads(line.text)["end"]}","data":{line.text}}}'.encode()
-        message_id, now_s = f"{observer.registered}-{line.id}", self._service.clock() // 1_000_000
+        now_s = self._service.clock() // 1_000_000
         headers = {
+            **message.headers,
             "Host": target.authority,
-            "Content-Type": "application/json",
             "User-Agent": "epsparql",
-            "webhook-id": message_id,
+            "Accept-Encoding": "identity",  # an answer is shown as it comes
+            "webhook-id": message.id,
             "webhook-timestamp": str(now_s),
-            "webhook-signature": sign_delivery(observer.secret, message_id, now_s, body),
+            "webhook-signature": sign_delivery(observer.secret, message.id, now_s, message.body),
         }
         for address in addresses:
-            request = client.build_request("POST", target.at(address), content=body, headers=headers, extensions={"sni_hostname": target.host})
+            url, extensions = target.at(address), {"sni_hostname": target.host}
+            request = client.build_request("POST", url, content=message.body, headers=headers, extensions=extensions)
             try:
-                return await _read_answer(client, request)
+                return await _read_answer(client, request, observer)
             except httpx.ConnectError:
                 if address == addresses[-1]:
                     raise
         raise TargetRefused(f"the host {target.host!r} has no address")
 
 
-async def _read_answer(client: httpx.AsyncClient, request: httpx.Request) -> DeliveryFailure | None:
+async def _read_answer(client: httpx.AsyncClient, request: httpx.Request, observer: Webhook) -> ReceiverAnswer:
     response = await client.send(request, stream=True)
+    body = b""
     try:
-        size = 0
         async for part in response.aiter_raw():
-            size += len(part)
-            if size > _ANSWER_BYTES:
+            body += part
+            if len(body) > _ANSWER_BYTES:
                 break
     finally:
         await response.aclose()
-    if response.is_success:
-        return None
     after = response.headers.get("retry-after", "")
-    status = response.status_code
-    redirect = "; redirects are not followed" if 300 <= status < 400 else ""
-    return DeliveryFailure(f"answered {status}{redirect}", float(after) if after.isascii() and after.isdigit() else 0.0, status == HTTPStatus.GONE)
+    words = "" if "content-encoding" in response.headers else _read_words(observer.hide_secrets(body.decode(errors="replace")))
+    return ReceiverAnswer(response.status_code, words, float(after) if after.isascii() and after.isdigit() else 0.0)
+
+
+def _read_words(text: str) -> str:
+    """Return the first characters of an answer, on one line and without control characters."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_WORDS]
 
 
 @asynccontextmanager

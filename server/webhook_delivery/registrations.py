@@ -12,9 +12,11 @@ from pathlib import Path
 
 import msgspec
 
+from server.webhook_delivery.templates import Template
+
 KEPT = 100
 """At most this many deliveries that were given up are listed; `given_up` counts all of them."""
-_DETAIL = 300  # characters of an error
+_DETAIL = 700  # characters of an error, with what the receiver said
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,13 @@ class Webhook:
     error: str | None = None
     next_try: str | None = None
     dead: list[GivenUp] = field(default_factory=list)
+    template: Template | None = None
+
+    def hide_secrets(self, text: str) -> str:
+        """Return a text without the secrets of this webhook, which a receiver may have repeated."""
+        for secret in (self.secret, *(self.template.secrets() if self.template else ())):
+            text = text.replace(secret, "…")
+        return text
 
     def record_failure(self, error: str, next_try: str | None) -> None:
         self.attempts += 1

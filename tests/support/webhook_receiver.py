@@ -10,6 +10,8 @@ from typing import Any
 
 Answer = tuple[int, Mapping[str, str]]
 OK: Answer = (204, {})
+WORDS = "x-words"
+"""An answer with this header has its value as the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,15 @@ def receiving(
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             status, headers = receiver.take(Delivery({name.lower(): value for name, value in self.headers.items()}, body))
+            words = headers.get(WORDS, "").encode()
             self.send_response(status)
             for name, value in headers.items():
-                self.send_header(name, value)
+                if name != WORDS:
+                    self.send_header(name, value)
             if status != 204:
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(words)))
             self.end_headers()
+            self.wfile.write(words)
 
         def log_message(self, format: str, *args: object) -> None:
             pass

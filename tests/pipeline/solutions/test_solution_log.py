@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from engine.messages import StateChange
 from pipeline.errors import Locked, OutOfOrder
 from pipeline.log.segments import segment_path, segments
-from pipeline.solutions.solution_ids import assign, key_of
+from pipeline.solutions.solution_ids import KeyRange, assign, key_of
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, Tally, _chosen, listed, solution_id
 from tests.soak import examples
 from tests.support.logs import solutions, until
@@ -93,6 +94,16 @@ def test_state_changes_are_kept(tmp_path: Path) -> None:
 STREAMS = st.lists(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), max_size=8), min_size=1, max_size=12)
 
 
+def read_back(reader: SolutionReader, query: int, keys: KeyRange, limit: int) -> list[str]:
+    """Read a range from its end, page by page, each before the last id of the one before."""
+    found: list[str] = []
+    while page := ids(listed(reader.read_range(query, keys, limit))):
+        assert len(page) <= limit
+        found += page
+        keys = replace(keys, before=key_of(page[-1]))
+    return found
+
+
 @settings(max_examples=examples(40))
 @given(ranges=STREAMS, segment_bytes=st.sampled_from([1, 4000, 1 << 20]), restart=st.sets(st.integers(0, 11)), limit=st.integers(1, 9))
 def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_resumes(
@@ -123,6 +134,10 @@ def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_
             for k, after in enumerate([None, *each]):
                 assert ids(listed(reader.read(query, after, limit))) == each[k : k + limit]
                 assert reader.rank(query, after) == k
+            for first, last in [(0, 99), (2, 6), (5, 5), (7, 99), (0, 2)]:
+                expected_ids = [id_ for id_ in each if first <= key_of(id_)[0] <= last]
+                assert ids(listed(reader.read_range(query, KeyRange().within(first, last), limit))) == expected_ids[:limit]
+                assert read_back(reader, query, KeyRange(newest=True).within(first, last), limit) == expected_ids[::-1]
     writer.close()
     follower.close()
 
@@ -154,6 +169,26 @@ def test_an_end_between_those_of_a_registration_is_a_place_to_resume(tmp_path: P
     assert ids(listed(reader.read(1, solution_id(35, 7), 2))) == [solution_id(40, 0), solution_id(50, 0)]
     assert listed(reader.read(1, solution_id(90, 0), 2)) == []
     assert listed(reader.read(1, None, 0)) == []
+    writer.close()
+
+
+def test_the_newest_and_a_range_of_time_are_read_without_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, reader = SolutionWriter(tmp_path), SolutionReader(tmp_path)
+    for n in range(200):
+        writer.commit(n, n + 1, solutions((1, n, 10 * n, [f'"{n}"'])))
+    frames: list[tuple[int, int]] = []
+    read_frame = SolutionReader._batch
+
+    def count_frame(self: SolutionReader, segment: int, byte: int) -> pa.RecordBatch:
+        frames.append((segment, byte))
+        return read_frame(self, segment, byte)
+
+    monkeypatch.setattr(SolutionReader, "_batch", count_frame)
+    assert ids(listed(reader.read_range(1, KeyRange(newest=True), 3))) == [solution_id(10 * n, 0) for n in (199, 198, 197)]
+    assert len(frames) == 3
+    assert ids(listed(reader.read_range(1, KeyRange().within(1000, 1019), 9))) == [solution_id(1000, 0), solution_id(1010, 0)]
+    assert ids(listed(reader.read_range(1, KeyRange(newest=True).within(1000, 1019), 9))) == [solution_id(1010, 0), solution_id(1000, 0)]
+    assert len(frames) <= 3 + 3 + 3  # the frame past the end may hold a solution of the range too
     writer.close()
 
 

@@ -104,7 +104,58 @@ def test_pages_by_link(http: httpx.Client, path: str) -> None:
     assert len(seen) == 3
 
 
-@pytest.mark.parametrize("query", ["after=x", "limit=0", "limit=x", "wait=-1"])
+def page_of(answer: httpx.Response) -> list[str]:
+    return [each["binding"]["v"]["value"] for each in lines(answer)]
+
+
+def test_plain_json_is_that_of_sparql(http: httpx.Client, path: str) -> None:
+    plain = http.get(f"{path}/solutions", headers={"Accept": "application/json"})
+    assert plain.headers["content-type"] == "application/json"
+    assert plain.json() == http.get(f"{path}/solutions").json()
+
+
+def test_newest_first_leads_to_older_pages(http: httpx.Client, path: str) -> None:
+    first = http.get(f"{path}/solutions?order=newest&limit=2", headers={"Accept": "application/x-ndjson"})
+    assert page_of(first) == ["3", "2"]
+    older = http.get(first.headers["link"].partition(">")[0][1:], headers={"Accept": "application/x-ndjson"})
+    assert page_of(older) == ["1"]
+    assert "link" not in older.headers
+    assert [row["v"]["value"] for row in http.get(f"{path}/solutions?order=newest").json()["results"]["bindings"]] == ["3", "2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"from={moment(2)}", ["2", "3"]),
+        (f"to={moment(2)}", ["1", "2"]),
+        (f"from={moment(2)}&to={moment(2)}", ["2"]),
+        (f"from={moment(2)}&to={moment(9)}&order=newest", ["3", "2"]),
+        (f"to={moment(2)}&order=newest&limit=1", ["2"]),
+        ("from=2026-01-01T02:00:01.5%2B02:00&to=2026-01-01T00:00:02.999Z", ["2"]),
+        (f"from={moment(4)}", []),
+        (f"to={moment(0)}&order=newest", []),
+    ],
+)
+def test_ranges_of_time(http: httpx.Client, path: str, query: str, expected: list[str]) -> None:
+    assert page_of(http.get(f"{path}/solutions?{query}", headers={"Accept": "application/x-ndjson"})) == expected
+
+
+def test_a_range_keeps_to_itself_on_the_next_page(http: httpx.Client, path: str) -> None:
+    answer = http.get(f"{path}/solutions?to={moment(2)}&limit=1", headers={"Accept": "application/x-ndjson"})
+    pages = [page_of(answer)]
+    for _ in range(2):
+        answer = http.get(answer.headers["link"].partition(">")[0][1:], headers={"Accept": "application/x-ndjson"})
+        pages.append(page_of(answer))
+    assert pages == [["1"], ["2"], []]
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(http: httpx.Client, path: str) -> None:
+    assert_problem(http.get(f"{path}/solutions?from={moment(2)}&to={moment(1)}"), 400, "bad-range")
+
+
+@pytest.mark.parametrize(
+    "query", ["after=x", "before=x", "after=", "limit=0", "limit=x", "wait=-1", "order=up", "from=noon", "to=", "from=2026-01-01T00:00:00+02:00"]
+)
 def test_bad_parameters(http: httpx.Client, path: str, query: str) -> None:
     assert_problem(http.get(f"{path}/solutions?{query}"), 400)
 

@@ -37,7 +37,7 @@ def api(hooked: str) -> Client:
     return Client(hooked)
 
 
-def put(api: Client, query: str, observer: str, **members: str) -> dict[str, Any]:
+def put(api: Client, query: str, observer: str, **members: object) -> dict[str, Any]:
     _, _, content = api.request("PUT", path(query, observer), json.dumps(members), Content_Type="application/json")
     found: dict[str, Any] = json.loads(content)
     return found
