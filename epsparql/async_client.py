@@ -1,122 +1,246 @@
-"""This module is the client for asyncio: requests run in threads, sockets on the loop."""
+"""This module is the client for asyncio.
 
-import asyncio
+It registers queries, feeds streams, follows solutions, and takes up where a broken connection left off.
+"""
+
 import json
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
+from urllib.parse import urlencode
 
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from epsparql.client import (
+from epsparql.connection.async_transport import AsyncConnection, AsyncTransport
+from epsparql.connection.messages import (
     Accepted,
     ApiError,
-    Client,
     Closed,
+    Gap,
     Progress,
-    Solution,
     Source,
     SubscriptionCursor,
     Unreachable,
     Word,
     from_source,
-    raise_if_final,
     segment,
 )
+from epsparql.connection.transport import SUBPROTOCOL, raise_if_final
+from epsparql.events.event_text import write_events
+from epsparql.events.frame_rows import triples_of
+from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
+from epsparql.solutions.solution import Solution, solution_of
+from epsparql.solutions.solution_list import Solutions
+
+if TYPE_CHECKING:
+    import rdflib
+
+__all__ = [
+    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "Closed", "Gap", "Progress", "Solution", "Solutions", "Source",
+    "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
+]  # fmt: skip
+_NDJSON = "application/x-ndjson"
+_PAGE = 10_000
+_MOST = 1_000_000
 
 
 class AsyncClient:
-    """Does what Client does, for asyncio; `sync` is the client that it asks."""
+    """Sends requests to a server. `patience_s` is how long it goes on trying to reach a server that does not answer, restarts included."""
 
     def __init__(self, url: str, token: str | None = None, patience_s: float = 60.0) -> None:
-        self.sync = Client(url, token, patience_s)
+        self._transport = AsyncTransport(url, token, patience_s + 30)
+        self.patience_s = patience_s
+
+    # ------------------------------------------------------------ requests
+    async def request(self, method: str, path: str, body: bytes | str | None = None, **headers: str) -> tuple[int, Mapping[str, str], bytes]:
+        """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
+        return await self._transport.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    async def _json(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        body = None if document is None else json.dumps(document)
+        _, _, content = await self.request(method, path, body, **({"Content_Type": "application/json"} if document is not None else {}))
+        found: dict[str, Any] = json.loads(content) if content else {}
+        return found
 
     async def wait_ready(self, within_s: float | None = None) -> None:
-        await asyncio.to_thread(self.sync.wait_ready, within_s)
+        """Return when the server and its runner are up. Raises: Unreachable."""
+        deadline = time.monotonic() + (self.patience_s if within_s is None else within_s)
+        last: Exception | None = None
+        while time.monotonic() < deadline:
+            try:
+                await self.request("GET", "/readyz")
+                return
+            except (OSError, ApiError) as error:
+                last = error
+                if isinstance(error, ApiError) and "failed" in str(error):
+                    break
+            await self._transport.sleep(0.1)
+        raise Unreachable(f"{self._transport.url} is not ready: {last}")
 
-    async def create_stream(self, name: str, **settings: str | float | Sequence[str] | None) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.create_stream, name, **settings)
+    # ------------------------------------------------------------ streams and queries
+    async def create_stream(self, name: str, **settings: str | float | Sequence[str] | Mapping[str, Any] | None) -> dict[str, Any]:
+        """Set a stream's settings, such as `max_delay="PT1S"`; return the stream."""
+        return await self._json("PUT", f"/streams/{segment(name)}", settings)
 
     async def stream(self, name: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.stream, name)
+        """Return a stream: its settings, watermark and counts. Raises: ApiError 404."""
+        return await self._json("GET", f"/streams/{segment(name)}")
 
     async def finish(self, name: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.finish, name)
+        """End a stream: no further event is taken, and what waits for time is decided."""
+        return await self._json("POST", f"/streams/{segment(name)}/finish")
 
     async def sources(self, name: str) -> dict[str, str | None]:
-        return await asyncio.to_thread(self.sync.sources, name)
+        """Return the position of each source of a stream, from which to read on; None for a declared one without a position."""
+        return {each["id"]: each["position"] for each in (await self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
 
+    @overload
     async def send(
-        self,
-        name: str,
-        body: bytes | str,
-        media_type: str = "application/x-ndjson",
-        *,
-        key: str | None = None,
-        source: Source | None = None,
-        **query: str,
-    ) -> Accepted:
-        return await asyncio.to_thread(self.sync.send, name, body, media_type, key=key, source=source, **query)
+        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        at: str | datetime | None = None, **query: str,
+    ) -> Accepted: ...  # fmt: skip
+    @overload
+    async def send(
+        self, name: "rdflib.Graph", *, key: str | None = None, source: Source | None = None, at: str | datetime | None = None, **query: str
+    ) -> Accepted: ...
+    async def send(
+        self, name: Any, body: Any = None, media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        at: str | datetime | None = None, **query: str,
+    ) -> Accepted:  # fmt: skip
+        """Send one body of events by POST; return when it is durable.
+
+        The body is a text of `media_type`, or a Graph or Dataset of rdflib; `send(graph, at=…)` sends that to the stream `default`.
+        `at` is the time of events that carry none: an xsd:dateTime or a datetime, UTC where it has no zone.
+
+        Raises: ApiError for a refused body; with the code `source-conflict`, `problem["source"]["position"]` is where the source stands.
+        NotInRdflib for a graph with what RDF does not have; OSError where nothing answers.
+        """
+        stream, content = (name, body) if isinstance(name, str) else ("default", name)
+        if is_rdflib_graph(content):
+            content, media_type = n_quads_of(content), N_QUADS
+        elif not isinstance(content, str | bytes):
+            raise TypeError(f"events are a text, bytes or an rdflib Graph, not {type(content).__name__}")
+        if at is not None:
+            query["at"] = at.isoformat() if isinstance(at, datetime) else at
+        path = f"/streams/{segment(stream)}/events" + (f"?{urlencode(query)}" if query else "")
+        headers = ({"Idempotency_Key": key} if key else {}) | ({"Epsparql_Source": source.to_json()} if source else {})
+        _, _, answer = await self.request("POST", path, content, Content_Type=media_type, **headers)
+        found = json.loads(answer)
+        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""), found.get("duplicate", False))
+
+    async def send_frame(self, name: str, frame: Any, *, rows: int = 10_000) -> Accepted:
+        """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are durable.
+
+        The columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts, or terms of epsparql.terms or rdflib; objects may be
+        Python values too. Times are timestamps or xsd:dateTime texts, UTC where they have no zone.
+
+        Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a refused body, when the rows
+        before it have been accepted. Rows that are sent again are no new events.
+        """
+        lines = write_events(triples_of(frame)).splitlines(keepends=True)
+        bodies = ["".join(lines[first : first + rows]) for first in range(0, len(lines), rows)] or [""]
+        parts = [await self.send(name, body) for body in bodies]
+        return Accepted(parts[-1].offset, sum(part.accepted for part in parts), sum(part.late for part in parts), parts[0].warning)
 
     async def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.register, name, query, replace=replace, start=start, **options)
+        """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
+        path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
+        return await self._json("PUT", path, {"query": query, "from": start, **options})
 
     async def query(self, name: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.query, name)
+        """Return a query: its text, state and counts. Raises: ApiError 404."""
+        return await self._json("GET", f"/queries/{segment(name)}")
 
     async def queries(self) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(self.sync.queries)
+        """Return all queries that the token may read."""
+        found: list[dict[str, Any]] = (await self._json("GET", "/queries"))["queries"]
+        return found
 
     async def pause(self, name: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.pause, name)
+        """Pause a query; `resume` has it read what came meanwhile."""
+        return await self._json("POST", f"/queries/{segment(name)}/pause")
 
     async def resume(self, name: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.sync.resume, name)
+        """Resume a paused query."""
+        return await self._json("POST", f"/queries/{segment(name)}/resume")
 
     async def drop(self, name: str) -> None:
-        await asyncio.to_thread(self.sync.drop, name)
+        """Drop a query, and its solutions."""
+        await self._json("DELETE", f"/queries/{segment(name)}")
 
-    async def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Solution]:
-        return await asyncio.to_thread(self.sync.solutions, name, after=after, limit=limit, wait_s=wait_s)
+    # ------------------------------------------------------------ solutions
+    async def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
+        """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
+        query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
+        _, _, content = await self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=_NDJSON)
+        return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
+
+    async def _all(self, name: str, after: str | None, limit: int) -> Solutions:
+        """Return the solutions that are there. Raises: ValueError for more than `limit`."""
+        found = Solutions()
+        while page := await self.solutions(name, after=found[-1].id if found else after, limit=_PAGE):
+            found += page
+            if len(found) > limit:
+                raise ValueError(f"{name!r} has more than {limit:,} solutions to read; begin later with after=, or give a higher limit=")
+        return found
+
+    async def frame(self, name: str, *, after: str | None = None, library: str = "pandas", exact: bool = True, limit: int = _MOST) -> Any:
+        """Return the solutions after an id, all that are there, as a frame of `pandas` or `polars`: see Solutions.to_frame.
+
+        Raises: MissingExtra; ApiError; ValueError for more than `limit` solutions.
+        """
+        return (await self._all(name, after, limit)).to_frame(library, exact=exact)
+
+    async def graph(self, name: str, *, after: str | None = None, limit: int = _MOST) -> "rdflib.Graph":
+        """Return the triples of a CONSTRUCT or DESCRIBE query's solutions after an id, all that are there, as one graph of rdflib.
+
+        Raises: MissingExtra; NotInRdflib for triple terms, and for a query of another form; ApiError; ValueError for more than `limit` solutions.
+        """
+        return (await self._all(name, after, limit)).to_rdflib()
+
+    # ------------------------------------------------------------ WebSockets
+    def feed(self, stream: str, *, window: int = 256) -> "AsyncFeed":
+        """Return a connection for events; up to `window` frames may await their acks."""
+        return AsyncFeed(self, f"/streams/{segment(stream)}/feed", window)
 
     def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "AsyncSubscription":
-        return AsyncSubscription(self.sync, query, after, policy)
+        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
+        return AsyncSubscription(self, query, after, policy)
 
-    def feed(self, stream: str, *, window: int = 256) -> "AsyncFeed":
-        return AsyncFeed(self.sync, f"/streams/{segment(stream)}/feed", window)
-
-
-class _AsyncSocket:
-    """Keeps a WebSocket that can be opened again, like _Socket."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._connection: ClientConnection | None = None
-        self._open = AsyncExitStack()
-
-    async def _dial(self, path: str) -> ClientConnection:
-        await self.close()
-        self._connection = await self._open.enter_async_context(connect(self._client.socket_url(path), **self._client.socket_options()))
-        return self._connection
-
-    async def _retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
-        """Await `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
-        deadline, pause_s = time.monotonic() + self._client.patience_s, 0.05
+    async def retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
+        """Call `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
+        deadline, pause_s = time.monotonic() + self.patience_s, 0.05
         while True:
             try:
                 await attempt()
                 return
             except (OSError, InvalidHandshake, ConnectionClosed) as error:
                 if time.monotonic() + pause_s > deadline:
-                    raise Unreachable(f"the server does not answer: {error}") from error
-            await asyncio.sleep(pause_s)
+                    raise Unreachable(f"{self._transport.url} does not answer: {error}") from error
+            await self._transport.sleep(pause_s)
             pause_s = min(pause_s * 2, 1.0)
 
+
+class _Socket:
+    """Keeps a WebSocket that can be opened again."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client, self._transport = client, client._transport
+        self._connection: AsyncConnection | None = None
+        self._open = AsyncExitStack()
+
+    async def _dial(self, path: str) -> AsyncConnection:
+        """Attempt once to open a new connection in place of the old one."""
+        await self.close()
+        self._connection = await self._open.enter_async_context(self._transport.dial(path))
+        return self._connection
+
     async def close(self) -> None:
+        """Close the connection; the next call opens another one."""
         self._connection = None
         await self._open.aclose()
 
@@ -127,70 +251,42 @@ class _AsyncSocket:
         await self.close()
 
 
-class AsyncSubscription(_AsyncSocket, SubscriptionCursor):
-    """Follows a query like Subscription; iterate with `async for`."""
+class AsyncFeed(_Socket):
+    """Sends frames of ndjson, which are answered in order. Frames without an answer are sent again after a reconnect: a repeat is no second event.
 
-    def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
-        _AsyncSocket.__init__(self, client)
-        SubscriptionCursor.__init__(self, query, after, policy)
+    `acked` is the newest acknowledged log position, `answered` the number of frames that were answered. A feed is for one task or thread at a time.
+    """
 
-    async def next(self) -> Word:
-        """Return the next message. Raises: Closed when the server ends it; Unreachable."""
-        while True:
-            try:
-                if self._connection is None:
-                    await self._retry(lambda: self._dial(self.path))
-                assert self._connection is not None
-                word = self.told(json.loads(await self._connection.recv()))
-            except ConnectionClosed as error:
-                raise_if_final(error)
-                await self.close()
-                continue
-            if word is not None:
-                return word
-
-    async def __aiter__(self) -> AsyncIterator[Solution]:
-        """Iterate over solutions until the stream's end, like Subscription."""
-        while True:
-            try:
-                word = await self.next()
-            except Closed as closed:
-                if closed.code == 1000:
-                    return
-                raise
-            if isinstance(word, Solution):
-                yield word
-            elif isinstance(word, Progress) and word.finished:
-                return
-
-
-class AsyncFeed(_AsyncSocket):
-    """Sends frames like Feed, for one task at a time; `acked` and `answered` are as there."""
-
-    def __init__(self, client: Client, path: str, window: int) -> None:
+    def __init__(self, client: AsyncClient, path: str, window: int) -> None:
         super().__init__(client)
         self._path, self._window = path, window
         self._pending: deque[str] = deque()
         self.acked, self.answered = 0, 0
 
     async def send(self, frame: str, *, source: Source | None = None) -> None:
-        """Send one frame; wait while `window` frames are unanswered. Raises: as Feed's."""
+        """Send one frame; wait while `window` frames are unanswered.
+
+        Raises: ApiError for a refused frame (the later ones go on); Unreachable; Closed.
+        """
         frame = from_source(frame, source)
         self._pending.append(frame)
         try:
             if self._connection is None:
-                await self._retry(self._connect)
+                await self._reopen()
             else:
                 await self._connection.send(frame)
         except ConnectionClosed as error:
             raise_if_final(error)
-            await self._retry(self._connect)
+            await self._reopen()
         await self._take_answers(down_to=self._window)
 
     async def flush(self) -> int:
-        """Wait until every frame is answered; return `acked`."""
+        """Wait until every frame is answered; return `acked`. Raises: as `send`."""
         await self._take_answers(down_to=0)
         return self.acked
+
+    async def _reopen(self) -> None:
+        await self._client.retry(self._connect)
 
     async def _connect(self) -> None:
         connection = await self._dial(self._path)
@@ -206,15 +302,14 @@ class AsyncFeed(_AsyncSocket):
         while self._pending:
             try:
                 if self._connection is None:
-                    await self._retry(self._connect)
+                    await self._reopen()
                 assert self._connection is not None
-                async with asyncio.timeout(None if len(self._pending) > down_to else 0):
-                    answer = await self._connection.recv()
+                answer = await self._transport.receive(self._connection, None if len(self._pending) > down_to else 0)
             except TimeoutError:
                 return
             except ConnectionClosed as error:
                 raise_if_final(error)
-                await self._retry(self._connect)
+                await self._reopen()
                 continue
             self._take_answer(json.loads(answer))
 
@@ -224,3 +319,50 @@ class AsyncFeed(_AsyncSocket):
         if "error" in answer:
             raise ApiError(answer["error"])
         self.acked = int(answer["ack"])
+
+
+class AsyncSubscription(_Socket, SubscriptionCursor):
+    """Gives solutions in order, each once, across reconnects."""
+
+    def __init__(self, client: AsyncClient, query: str, after: str | None, policy: str) -> None:
+        _Socket.__init__(self, client)
+        SubscriptionCursor.__init__(self, query, after, policy)
+
+    async def next(self, timeout_s: float | None = None) -> Word | None:
+        """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
+        while True:
+            try:
+                await self.open()
+                assert self._connection is not None
+                message = json.loads(await self._transport.receive(self._connection, timeout_s))
+            except TimeoutError:
+                return None
+            except ConnectionClosed as error:
+                raise_if_final(error)
+                await self.close()
+                continue
+            word = self.told(message)
+            if word is not None:
+                return word
+
+    async def open(self) -> None:
+        """Connect now rather than at the first `next`."""
+        if self._connection is None:
+            await self._client.retry(self._connect)
+
+    async def _connect(self) -> None:
+        await self._dial(self.path)
+
+    async def __aiter__(self) -> AsyncIterator[Solution]:
+        """Iterate over solutions until the stream's end: progress `finished`, or a normal close."""
+        while True:
+            try:
+                word = await self.next()
+            except Closed as closed:
+                if closed.code == 1000:
+                    return
+                raise
+            if isinstance(word, Solution):
+                yield word
+            elif isinstance(word, Progress) and word.finished:
+                return

@@ -1,4 +1,5 @@
-"""This module is a small client of the server (for asyncio: async_client.py).
+# Made of async_client.py by connection/sync_source.py: change that one.
+"""This module is the client for programs without asyncio.
 
 It registers queries, feeds streams, follows solutions, and takes up where a broken connection left off.
 """
@@ -7,148 +8,72 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import ExitStack
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any, Self, overload
+from urllib.parse import urlencode
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
-from websockets.sync.client import ClientConnection, connect
-from websockets.typing import Subprotocol
 
-SUBPROTOCOL = Subprotocol("epsparql.v1+json")
-RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
-"""After these close codes a connection is worth another try."""
+from epsparql.connection.messages import (
+    Accepted,
+    ApiError,
+    Closed,
+    Gap,
+    Progress,
+    Source,
+    SubscriptionCursor,
+    Unreachable,
+    Word,
+    from_source,
+    segment,
+)
+from epsparql.connection.transport import SUBPROTOCOL, Connection, Transport, raise_if_final
+from epsparql.events.event_text import write_events
+from epsparql.events.frame_rows import triples_of
+from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
+from epsparql.solutions.solution import Solution, solution_of
+from epsparql.solutions.solution_list import Solutions
 
+if TYPE_CHECKING:
+    import rdflib
 
-class ApiError(Exception):
-    """Carries the server's problem document for a request or a frame."""
-
-    def __init__(self, problem: Mapping[str, Any]) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    @property
-    def status(self) -> int:
-        return int(self.problem.get("status", 0))
-
-    @property
-    def code(self) -> str:
-        return str(self.problem.get("code", ""))
-
-    def __str__(self) -> str:
-        place = f"line {self.problem['line']}, column {self.problem.get('column')}: " if "line" in self.problem else ""
-        return f"{self.status} {self.code}: {place}{self.problem.get('detail', '')}"
-
-
-class Unreachable(Exception):
-    """The server did not answer within the client's patience."""
-
-
-class Closed(Exception):
-    """The server closed a WebSocket for good; `code` says why (interfaces.md)."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(code, reason)
-        self.code, self.reason = code, reason
-
-    def __str__(self) -> str:
-        return f"closed with {self.code}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """Represents a solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, `boolean` of an ASK."""
-
-    query: str
-    id: str
-    start: str
-    end: str
-    binding: Mapping[str, Mapping[str, str]] | None
-    triples: str | None
-    boolean: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Says that no solution with an `end` below `watermark` will follow; with `finished`, none at all."""
-
-    watermark: str
-    finished: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Says that a subscriber with the policy `drop-oldest` was too slow for some solutions.
-
-    There are `missed` of them, beyond the id `after`, up to the id `resume`.
-    """
-
-    after: str
-    resume: str
-    missed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
-
-    The server accepts it once. With `position` None the stream forgets the source; `reset` accepts the body whatever position is stored.
-    """
-
-    id: str
-    after: str | None
-    position: str | None
-    reset: bool = False
-
-    def to_json(self) -> str:
-        """Return the value of the header Epsparql-Source, in ASCII."""
-        found = {"id": self.id, "after": self.after, "position": self.position}
-        return json.dumps(found | {"reset": True} if self.reset else found)
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """Says what the server accepted.
-
-    `offset` is the log position after the events; a `duplicate` was accepted before, as its source position says.
-    `warning`, if any, tells of a time in the body that was not read as the events' own, or of a source that the stream does not declare.
-    """
-
-    offset: int
-    accepted: int
-    late: int
-    warning: str = ""
-    duplicate: bool = False
+__all__ = [
+    "SUBPROTOCOL",
+    "Accepted",
+    "ApiError",
+    "Client",
+    "Closed",
+    "Feed",
+    "Gap",
+    "Progress",
+    "Solution",
+    "Solutions",
+    "Source",
+    "Subscription",
+    "SubscriptionCursor",
+    "Unreachable",
+    "Word",
+    "segment",
+    "solution_of",
+]  # fmt: skip
+_NDJSON = "application/x-ndjson"
+_PAGE = 10_000
+_MOST = 1_000_000
 
 
 class Client:
     """Sends requests to a server. `patience_s` is how long it goes on trying to reach a server that does not answer, restarts included."""
 
     def __init__(self, url: str, token: str | None = None, patience_s: float = 60.0) -> None:
-        self._url = urlsplit(url.rstrip("/"))
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._transport = Transport(url, token, patience_s + 30)
         self.patience_s = patience_s
 
     # ------------------------------------------------------------ requests
     def request(self, method: str, path: str, body: bytes | str | None = None, **headers: str) -> tuple[int, Mapping[str, str], bytes]:
         """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
-        secure = self._url.scheme == "https"
-        connection = (HTTPSConnection if secure else HTTPConnection)(self._url.netloc, timeout=self.patience_s + 30)
-        sent = self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
-        try:
-            connection.request(method, self._url.path + path, body.encode() if isinstance(body, str) else body, sent)
-            response = connection.getresponse()
-            content = response.read()
-        except HTTPException as error:
-            raise ConnectionError(f"{method} {path}: {error!r}") from error
-        finally:
-            connection.close()
-        if response.status >= 400:
-            raise ApiError(_problem(response.status, content))
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, content
+        return self._transport.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def _json(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
         body = None if document is None else json.dumps(document)
@@ -168,42 +93,73 @@ class Client:
                 last = error
                 if isinstance(error, ApiError) and "failed" in str(error):
                     break
-            time.sleep(0.1)
-        raise Unreachable(f"{self._url.geturl()} is not ready: {last}")
+            self._transport.sleep(0.1)
+        raise Unreachable(f"{self._transport.url} is not ready: {last}")
 
     # ------------------------------------------------------------ streams and queries
-    def create_stream(self, name: str, **settings: str | float | Sequence[str] | None) -> dict[str, Any]:
+    def create_stream(self, name: str, **settings: str | float | Sequence[str] | Mapping[str, Any] | None) -> dict[str, Any]:
+        """Set a stream's settings, such as `max_delay="PT1S"`; return the stream."""
         return self._json("PUT", f"/streams/{segment(name)}", settings)
 
     def stream(self, name: str) -> dict[str, Any]:
+        """Return a stream: its settings, watermark and counts. Raises: ApiError 404."""
         return self._json("GET", f"/streams/{segment(name)}")
 
     def finish(self, name: str) -> dict[str, Any]:
+        """End a stream: no further event is taken, and what waits for time is decided."""
         return self._json("POST", f"/streams/{segment(name)}/finish")
 
     def sources(self, name: str) -> dict[str, str | None]:
         """Return the position of each source of a stream, from which to read on; None for a declared one without a position."""
-        return {each["id"]: each["position"] for each in self._json("GET", f"/streams/{segment(name)}/sources")["sources"]}
+        return {each["id"]: each["position"] for each in (self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
 
+    @overload
     def send(
-        self,
-        name: str,
-        body: bytes | str,
-        media_type: str = "application/x-ndjson",
-        *,
-        key: str | None = None,
-        source: Source | None = None,
-        **query: str,
-    ) -> Accepted:
+        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        at: str | datetime | None = None, **query: str,
+    ) -> Accepted: ...  # fmt: skip
+    @overload
+    def send(
+        self, name: "rdflib.Graph", *, key: str | None = None, source: Source | None = None, at: str | datetime | None = None, **query: str
+    ) -> Accepted: ...
+    def send(
+        self, name: Any, body: Any = None, media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        at: str | datetime | None = None, **query: str,
+    ) -> Accepted:  # fmt: skip
         """Send one body of events by POST; return when it is durable.
 
-        Raises: ApiError; with the code `source-conflict`, `problem["source"]["position"]` is where the source stands.
+        The body is a text of `media_type`, or a Graph or Dataset of rdflib; `send(graph, at=…)` sends that to the stream `default`.
+        `at` is the time of events that carry none: an xsd:dateTime or a datetime, UTC where it has no zone.
+
+        Raises: ApiError for a refused body; with the code `source-conflict`, `problem["source"]["position"]` is where the source stands.
+        NotInRdflib for a graph with what RDF does not have; OSError where nothing answers.
         """
-        path = f"/streams/{segment(name)}/events" + (f"?{urlencode(query)}" if query else "")
+        stream, content = (name, body) if isinstance(name, str) else ("default", name)
+        if is_rdflib_graph(content):
+            content, media_type = n_quads_of(content), N_QUADS
+        elif not isinstance(content, str | bytes):
+            raise TypeError(f"events are a text, bytes or an rdflib Graph, not {type(content).__name__}")
+        if at is not None:
+            query["at"] = at.isoformat() if isinstance(at, datetime) else at
+        path = f"/streams/{segment(stream)}/events" + (f"?{urlencode(query)}" if query else "")
         headers = ({"Idempotency_Key": key} if key else {}) | ({"Epsparql_Source": source.to_json()} if source else {})
-        _, _, content = self.request("POST", path, body, Content_Type=media_type, **headers)
-        found = json.loads(content)
+        _, _, answer = self.request("POST", path, content, Content_Type=media_type, **headers)
+        found = json.loads(answer)
         return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""), found.get("duplicate", False))
+
+    def send_frame(self, name: str, frame: Any, *, rows: int = 10_000) -> Accepted:
+        """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are durable.
+
+        The columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts, or terms of epsparql.terms or rdflib; objects may be
+        Python values too. Times are timestamps or xsd:dateTime texts, UTC where they have no zone.
+
+        Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a refused body, when the rows
+        before it have been accepted. Rows that are sent again are no new events.
+        """
+        lines = write_events(triples_of(frame)).splitlines(keepends=True)
+        bodies = ["".join(lines[first : first + rows]) for first in range(0, len(lines), rows)] or [""]
+        parts = [self.send(name, body) for body in bodies]
+        return Accepted(parts[-1].offset, sum(part.accepted for part in parts), sum(part.late for part in parts), parts[0].warning)
 
     def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
         """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
@@ -211,49 +167,66 @@ class Client:
         return self._json("PUT", path, {"query": query, "from": start, **options})
 
     def query(self, name: str) -> dict[str, Any]:
+        """Return a query: its text, state and counts. Raises: ApiError 404."""
         return self._json("GET", f"/queries/{segment(name)}")
 
     def queries(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._json("GET", "/queries")["queries"]
+        """Return all queries that the token may read."""
+        found: list[dict[str, Any]] = (self._json("GET", "/queries"))["queries"]
         return found
 
     def pause(self, name: str) -> dict[str, Any]:
+        """Pause a query; `resume` has it read what came meanwhile."""
         return self._json("POST", f"/queries/{segment(name)}/pause")
 
     def resume(self, name: str) -> dict[str, Any]:
+        """Resume a paused query."""
         return self._json("POST", f"/queries/{segment(name)}/resume")
 
     def drop(self, name: str) -> None:
+        """Drop a query, and its solutions."""
         self._json("DELETE", f"/queries/{segment(name)}")
 
-    def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Solution]:
+    # ------------------------------------------------------------ solutions
+    def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
         """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
-        _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept="application/x-ndjson")
-        return [solution_of(json.loads(line)) for line in content.splitlines()]
+        _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=_NDJSON)
+        return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
+
+    def _all(self, name: str, after: str | None, limit: int) -> Solutions:
+        """Return the solutions that are there. Raises: ValueError for more than `limit`."""
+        found = Solutions()
+        while page := self.solutions(name, after=found[-1].id if found else after, limit=_PAGE):
+            found += page
+            if len(found) > limit:
+                raise ValueError(f"{name!r} has more than {limit:,} solutions to read; begin later with after=, or give a higher limit=")
+        return found
+
+    def frame(self, name: str, *, after: str | None = None, library: str = "pandas", exact: bool = True, limit: int = _MOST) -> Any:
+        """Return the solutions after an id, all that are there, as a frame of `pandas` or `polars`: see Solutions.to_frame.
+
+        Raises: MissingExtra; ApiError; ValueError for more than `limit` solutions.
+        """
+        return (self._all(name, after, limit)).to_frame(library, exact=exact)
+
+    def graph(self, name: str, *, after: str | None = None, limit: int = _MOST) -> "rdflib.Graph":
+        """Return the triples of a CONSTRUCT or DESCRIBE query's solutions after an id, all that are there, as one graph of rdflib.
+
+        Raises: MissingExtra; NotInRdflib for triple terms, and for a query of another form; ApiError; ValueError for more than `limit` solutions.
+        """
+        return (self._all(name, after, limit)).to_rdflib()
 
     # ------------------------------------------------------------ WebSockets
     def feed(self, stream: str, *, window: int = 256) -> "Feed":
-        """Return a connection for events; up to `window` frames may await their acks."""
+        """Return a connection for events; up to `window` frames may their acks."""
         return Feed(self, f"/streams/{segment(stream)}/feed", window)
 
     def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "Subscription":
         """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
         return Subscription(self, query, after, policy)
 
-    def socket(self, path: str) -> AbstractContextManager[ClientConnection]:
-        """Return a connection that is opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
-        found: AbstractContextManager[ClientConnection] = connect(self.socket_url(path), **self.socket_options())
-        return found
-
-    def socket_url(self, path: str) -> str:
-        return f"{'wss' if self._url.scheme == 'https' else 'ws'}://{self._url.netloc}{self._url.path}{path}"
-
-    def socket_options(self) -> dict[str, Any]:
-        common = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
-        return common | {"subprotocols": [SUBPROTOCOL], "additional_headers": self._headers}
-
-    def retry(self, attempt: Callable[[], None]) -> None:
+    def retry(self, attempt: Callable[[], object]) -> None:
         """Call `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
         deadline, pause_s = time.monotonic() + self.patience_s, 0.05
         while True:
@@ -262,56 +235,27 @@ class Client:
                 return
             except (OSError, InvalidHandshake, ConnectionClosed) as error:
                 if time.monotonic() + pause_s > deadline:
-                    raise Unreachable(f"{self._url.geturl()} does not answer: {error}") from error
-            time.sleep(pause_s)
+                    raise Unreachable(f"{self._transport.url} does not answer: {error}") from error
+            self._transport.sleep(pause_s)
             pause_s = min(pause_s * 2, 1.0)
-
-
-def from_source(frame: str, source: Source | None) -> str:
-    """Return a frame with the line that names its source."""
-    return frame if source is None else f'{{"source": {source.to_json()}}}\n{frame}'
-
-
-def segment(name: str) -> str:
-    """Return a name as one path segment."""
-    return quote(name, safe="")
-
-
-def solution_of(document: Mapping[str, Any]) -> Solution:
-    times = document["query"], document["id"], document["start"], document["end"]
-    return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"))
-
-
-def _problem(status: int, content: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(content)
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"status": status, "code": "http", "detail": content.decode(errors="replace")[:500]}
-
-
-def raise_if_final(error: ConnectionClosed) -> None:
-    """Raise Closed for a close that another try would only meet again."""
-    received = error.rcvd
-    if received is not None and received.code not in RESUMABLE:
-        raise Closed(received.code, received.reason) from error
 
 
 class _Socket:
     """Keeps a WebSocket that can be opened again."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
-        self._connection: ClientConnection | None = None
+        self._client, self._transport = client, client._transport
+        self._connection: Connection | None = None
         self._open = ExitStack()
 
-    def _dial(self, path: str) -> ClientConnection:
+    def _dial(self, path: str) -> Connection:
         """Attempt once to open a new connection in place of the old one."""
         self.close()
-        self._connection = self._open.enter_context(self._client.socket(path))
+        self._connection = self._open.enter_context(self._transport.dial(path))
         return self._connection
 
     def close(self) -> None:
+        """Close the connection; the next call opens another one."""
         self._connection = None
         self._open.close()
 
@@ -325,7 +269,7 @@ class _Socket:
 class Feed(_Socket):
     """Sends frames of ndjson, which are answered in order. Frames without an answer are sent again after a reconnect: a repeat is no second event.
 
-    `acked` is the newest acknowledged log position, `answered` the number of frames that were answered.
+    `acked` is the newest acknowledged log position, `answered` the number of frames that were answered. A feed is for one task or thread at a time.
     """
 
     def __init__(self, client: Client, path: str, window: int) -> None:
@@ -375,50 +319,21 @@ class Feed(_Socket):
                 if self._connection is None:
                     self._reopen()
                 assert self._connection is not None
-                answer = self._connection.recv(timeout=None if len(self._pending) > down_to else 0)
+                answer = self._transport.receive(self._connection, None if len(self._pending) > down_to else 0)
             except TimeoutError:
                 return
             except ConnectionClosed as error:
                 raise_if_final(error)
                 self._reopen()
                 continue
-            self._answered(json.loads(answer))
+            self._take_answer(json.loads(answer))
 
-    def _answered(self, answer: Mapping[str, Any]) -> None:
+    def _take_answer(self, answer: Mapping[str, Any]) -> None:
         self._pending.popleft()
         self.answered += 1
         if "error" in answer:
             raise ApiError(answer["error"])
         self.acked = int(answer["ack"])
-
-
-Word = Solution | Progress | Gap
-
-
-class SubscriptionCursor:
-    """Remembers how far a subscription is: `last` is the id of the newest solution received, where to resume."""
-
-    def __init__(self, query: str, after: str | None, policy: str) -> None:
-        self._query, self.last, self._policy = query, after, policy
-
-    @property
-    def path(self) -> str:
-        parameters = {"policy": self._policy} | ({"after": self.last} if self.last else {})
-        return f"/queries/{segment(self._query)}/feed?{urlencode(parameters)}"
-
-    def told(self, message: Mapping[str, Any]) -> Word | None:
-        """Return what a message says; None for a message of a kind that is not known."""
-        if "solution" in message:
-            solution = solution_of(message["solution"])
-            self.last = solution.id
-            return solution
-        if "gap" in message:
-            gap = Gap(**message["gap"])
-            self.last = gap.resume
-            return gap
-        if "progress" in message:
-            return Progress(message["progress"]["watermark"], bool(message["progress"].get("finished")))
-        return None
 
 
 class Subscription(_Socket, SubscriptionCursor):
@@ -432,10 +347,9 @@ class Subscription(_Socket, SubscriptionCursor):
         """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
         while True:
             try:
-                if self._connection is None:
-                    self._client.retry(self._connect)
+                self.open()
                 assert self._connection is not None
-                message = json.loads(self._connection.recv(timeout=timeout_s))
+                message = json.loads(self._transport.receive(self._connection, timeout_s))
             except TimeoutError:
                 return None
             except ConnectionClosed as error:

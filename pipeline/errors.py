@@ -30,6 +30,19 @@ class FormatError(PipelineError):
         return f"{place}{self.message}" + (f"; expected {self.expected}" if self.expected else "")
 
 
+class InvalidMapping(PipelineError):
+    """A mapping's document is not as it must be (400): `member` is the path to the member at fault, "" for the whole document."""
+
+    code = "invalid-mapping"
+
+    def __init__(self, member: str, message: str, expected: str) -> None:
+        super().__init__(member, message, expected)
+        self.member, self.message, self.expected = member, message, expected
+
+    def __str__(self) -> str:
+        return f"mapping{f'.{self.member}' if self.member else ''}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
+
+
 class StreamFinished(PipelineError):
     """The stream has ended and takes no more events (409)."""
 
@@ -240,3 +253,9 @@ class NotFoundAgain(PipelineError):
     """A solution cannot be derived again from what is left (409)."""
 
     code = "not-found-again"
+
+
+def locate_undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
+    """Return line and column, from 1, of the first byte that could not be decoded; columns count characters."""
+    before = error.object[: error.start].decode("utf-8")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

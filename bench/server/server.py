@@ -44,7 +44,7 @@ def measure(n: int) -> Iterator[str]:
         yield _load(child, max(n // 10, RATE), stalled=True)
     for media_type, rows, events in (("application/x-ndjson", 1_000, min(2 * n, 1_000_000)), (ARROW, 10_000, min(10 * n, 5_000_000))):
         with started() as child:
-            yield _ingest(child, media_type, rows, events)
+            yield ingest(child, media_type, rows, events)
     with started() as child:
         yield asyncio.run(_idle(child, IDLE))
 
@@ -216,7 +216,7 @@ def _arrow_body(first: int, rows: int, base_us: int) -> bytes:
     return sink.getvalue()
 
 
-def _ingest(child: Child, media_type: str, rows: int, events: int) -> str:
+def ingest(child: Child, media_type: str, rows: int, events: int) -> str:
     """Send bodies over some connections, each to a stream of its own, until the last is durable and its solutions are there."""
     client, base_us = Client(child.url), time.time_ns() // 1000
     streams = [f"s{number}" for number in range(_CONNECTIONS)]

@@ -8,8 +8,8 @@ from engine.expressions import temporal
 from engine.expressions.values import Duration
 from engine.pattern_scope import list_subexpressions, nodes_of
 from epsparql import algebra as a
-from epsparql.render.expressions import Expressions
-from epsparql.render.terms import TermWriter
+from epsparql.renderer.expressions import Expressions
+from epsparql.renderer.terms import TermWriter
 from epsparql.terms import TermOrVariable, Variable
 
 

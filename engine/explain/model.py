@@ -19,7 +19,7 @@ from engine.planner.builder.join_order import NO_RATES, Rates
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
-from epsparql.render.queries import render
+from epsparql.renderer.queries import render
 
 
 @dataclass(frozen=True, slots=True)

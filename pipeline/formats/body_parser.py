@@ -17,6 +17,7 @@ from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
 from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
+from pipeline.formats.short_terms import ShortTerms
 
 NDJSON = "application/x-ndjson"
 N_TRIPLES = "application/n-triples"
@@ -74,16 +75,18 @@ def interval_of(at: str | None, start: str | None, end: str | None) -> Interval 
     raise FormatError("time", "at excludes start and end, which come together", expected="at, or start and end")
 
 
-def parse_body(body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None) -> pa.RecordBatch:
+def parse_body(
+    body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None, short: ShortTerms | None = None
+) -> pa.RecordBatch:
     """Return OCCURRENCES (late all False) of one body. Rows without a time stand at `default`, or else at `arrived`.
 
-    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages. Raises: FormatError,
-    code `media-type` for an unknown media type.
+    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages; `short`
+    lets terms of ndjson be short. Raises: FormatError, code `media-type` for an unknown media type.
     """
     kind = media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
     if kind == NDJSON:
-        return parse_ndjson(body, otherwise)
+        return parse_ndjson(body, otherwise, short)
     if kind == ARROW:
         return parse_arrow(body, otherwise)
     if kind not in _RDF:
@@ -128,14 +131,14 @@ def version_of(media_type: str) -> str | None:
     return None
 
 
-def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False) -> EventFrame:
+def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, short: ShortTerms | None = None) -> EventFrame:
     """Read a WebSocket frame: ndjson, with the `"id"` and `"source"` that its first line may carry, alone or with an event; a binary frame is Arrow.
 
     Raises: FormatError.
     """
     if binary:
         return EventFrame(parse_arrow(body, Interval(arrived, arrived)), None, None)
-    return parse_ndjson_frame(body, Interval(arrived, arrived))
+    return parse_ndjson_frame(body, Interval(arrived, arrived), short)
 
 
 __all__ = [

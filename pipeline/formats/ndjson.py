@@ -6,12 +6,12 @@ all others, and also finds the place of a fault.
 
 import re
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyoxigraph as ox
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
 from pipeline.errors import FormatError
@@ -22,6 +22,7 @@ from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJE
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import MessageTime, read_message
+from pipeline.formats.short_terms import ShortTerms
 from pipeline.source_positions import Source, parse_source
 
 LONGEST_KEY = 255
@@ -56,31 +57,45 @@ class EventFrame(NamedTuple):
     source: Source | None
 
 
+class ShortLine(EventLine, forbid_unknown_fields=True, gc=False):
+    """Represents a line whose terms may be short: the object may be any JSON value."""
+
+    o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # read as a term before the line is read on
+
+
+class ShortFrameLine(FrameLine, forbid_unknown_fields=True, gc=False):
+    """Represents a line of a frame whose terms may be short."""
+
+    o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # as above
+
+
 _EACH_LINE = "one JSON object per line"
 _WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
 _LINE = msgspec.json.Decoder(EventLine)
 _FRAME_LINE = msgspec.json.Decoder(FrameLine)
+_SHORT_LINE, _SHORT_FRAME_LINE = msgspec.json.Decoder(ShortLine), msgspec.json.Decoder(ShortFrameLine)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
 
 
-def parse_ndjson(body: bytes, default: Interval) -> pa.RecordBatch:
-    """Return OCCURRENCES of a body. `default` is the time of lines without one. Raises: FormatError."""
-    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE)
+def parse_ndjson(body: bytes, default: Interval, short: ShortTerms | None = None) -> pa.RecordBatch:
+    """Return OCCURRENCES of a body. `default` is the time of lines without one; with `short`, terms may be short. Raises: FormatError."""
+    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE if short is None else _SHORT_LINE, short)
     return found[0]
 
 
-def parse_ndjson_frame(body: bytes, default: Interval) -> EventFrame:
+def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None = None) -> EventFrame:
     """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold nothing else. Raises: FormatError."""
+    decoder = _FRAME_LINE if short is None else _SHORT_FRAME_LINE
     first, end, rest = body.partition(b"\n")
-    header = _decode(first, 1, _FRAME_LINE) if b'"source"' in first else None
+    header = _decode(first, 1, decoder) if b'"source"' in first else None
     source = _read_source(header, first)
     if header is not None and source is not None and not _is_event(header):
-        batch = parse_ndjson(end + rest, default)  # the compiled way knows no source; lines keep their numbers
+        batch = parse_ndjson(end + rest, default, short)  # the compiled way knows no source; lines keep their numbers
         key = header.id if isinstance(header, FrameLine) and header.id is not UNSET else None
     else:
-        batch, key = events_batch(body, default, frame=True) or read_lines(body, default, _FRAME_LINE)
+        batch, key = events_batch(body, default, frame=True) or read_lines(body, default, decoder, short)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
     return EventFrame(batch, key, source)
@@ -107,24 +122,26 @@ def _too_long(body: bytes) -> FormatError:
 
 
 def read_lines(
-    body: bytes, default: Interval, decoder: msgspec.json.Decoder[EventLine] | msgspec.json.Decoder[FrameLine] = _LINE
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] = _LINE, short: ShortTerms | None = None
 ) -> tuple[pa.RecordBatch, str | None]:
     """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
     rows, first = RowBuilder(ExpansionBudget(len(body))), None
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
-            line = _decode(text, number, decoder)
+            line, place = _decode(text, number, decoder), _Place(text, number)
             if first is not None and isinstance(line, FrameLine) and line.source is not UNSET:
-                raise FormatError("field", "only a frame's first line has a source", number, _Place(text, number).key("source"))
-            _Place(text, number).read(line, default, rows)
+                raise FormatError("field", "only a frame's first line has a source", number, place.key("source"))
+            if short is not None:
+                place.lengthen(line, short)
+            place.read(line, default, rows)
             first = first or line
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
 
-def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[EventLine] | msgspec.json.Decoder[FrameLine]) -> EventLine:
+def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[Any]) -> EventLine:
     try:
         text.decode()
-        return decoder.decode(text)
+        line: EventLine = decoder.decode(text)
     except UnicodeDecodeError as fault:
         column = len(text[: fault.start].decode()) + 1
         raise FormatError("json", "these bytes are not UTF-8", number, column) from None
@@ -137,6 +154,7 @@ def _decode(text: bytes, number: int, decoder: msgspec.json.Decoder[EventLine] |
             before = before[:-1]
         reason = str(fault).replace(at[0], "") if at else str(fault)
         raise FormatError("json", reason, number, len(before.decode("utf-8", "replace")) + 1, _EACH_LINE) from None
+    return line
 
 
 def _invalid(message: str, text: bytes, number: int) -> FormatError:
@@ -197,6 +215,17 @@ class _Place:
         terms = [self._required(place, name, line, labels) for place, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o"))]
         rows.spend_row()
         rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
+
+    def lengthen(self, line: EventLine, short: ShortTerms) -> None:
+        """Put terms in N-Triples syntax in place of the line's short ones. Raises: FormatError."""
+        writers = {"s": short.write_name, "p": short.write_predicate, "g": short.write_name}
+        for name in "spog":
+            value: Any = getattr(line, name)
+            if value is not UNSET and value is not None:
+                try:
+                    setattr(line, name, short.write_value(bytes(value)) if name == "o" else writers[name](value))
+                except FormatError as fault:
+                    raise FormatError(fault.code, fault.message, self.number, self.value(name)[0], fault.expected) from None
 
     def _required(self, terms: CanonicalTerms, name: str, line: EventLine, labels: Labels) -> str:
         text = getattr(line, name)

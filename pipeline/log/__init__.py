@@ -5,7 +5,7 @@ reads it; import both from here.
 """
 
 from pipeline.log.idempotency_keys import Ack
-from pipeline.log.reader import LateRow, LogReader, SharedReader
+from pipeline.log.reader import LateRow, LogReader, RejectedRow, SharedReader
 from pipeline.log.writer import LogWriter
 
-__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "SharedReader"]
+__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "RejectedRow", "SharedReader"]

@@ -54,6 +54,10 @@ class Stream:
     by_clock: bool = False  # true where all its events took the server's arrival time
     sources: tuple[str, ...] = ()
     declared: Micros | None = None
+    base: str = ""
+    mapping: str = ""  # JSON text; "" for none
+    on_error: str = "reject"
+    rejected: int = 0  # rows of bodies that did not map
 
     @property
     def silence(self) -> Micros | None:
@@ -211,6 +215,7 @@ class Catalogue:
             late=known.late + record.late,
             arrived=at,
             by_clock=known.is_clocked(record.by_clock, entry.rows),
+            rejected=known.rejected + len(record.rejected),
         )
         if entry.source is not None:
             name, position = entry.source
@@ -278,6 +283,9 @@ class Catalogue:
             description=entry.description,
             sources=entry.sources,
             declared=known.declared if entry.sources == known.sources else at,
+            base=entry.base,
+            mapping=entry.mapping,
+            on_error=entry.on_error,
         )
         self.streams[entry.stream] = changed
 

@@ -1,7 +1,7 @@
 """This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -25,9 +25,12 @@ from engine.messages import (
     Tick,
 )  # fmt: skip
 from pipeline.log.arrow_ipc import stream_of
+from pipeline.rejected_rows import Rejected
 
 HAS_LATE = 1
 """This frame flag says that some of its rows are late."""
+HAS_REJECTED = 2
+"""This frame flag says that rows of some of its bodies were rejected."""
 
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
@@ -43,7 +46,7 @@ class Record:
     """Holds an entry with what its writer knew about it.
 
     For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
-    and the latest end of the events of the body's source, so far.
+    the latest end of the events of the body's source, so far, and the rows of the body that did not map.
     """
 
     entry: Entry
@@ -52,6 +55,7 @@ class Record:
     latest: Micros | None = None
     by_clock: bool = False
     source_latest: Micros | None = None
+    rejected: tuple[Rejected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +79,22 @@ def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memor
 
 def _known(record: Record) -> tuple[Any, ...]:
     """Return what the writer knew, in the order of Record's fields."""
-    return record.late, record.missed, record.latest, record.by_clock, record.source_latest
+    known = record.late, record.missed, record.latest, record.by_clock, record.source_latest
+    return (*known, [astuple(row) for row in record.rejected]) if record.rejected else known
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:
     """Decode the entries alone; the rows are left in the reader."""
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
     at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
-    records = tuple(Record(_entry(first + i, kind, values), *known) for i, (kind, values, *known) in enumerate(plain))
+    records = tuple(_record(first + i, *members) for i, members in enumerate(plain))
     return at, records, reader
+
+
+def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
+    """Return an entry. In logs of 0.1.0 less is known, and only bodies with rejected rows have these last."""
+    found = Record(_entry(offset, kind, values), *known[:5])
+    return found if len(known) <= 5 else replace(found, rejected=tuple(Rejected(*row) for row in known[5]))
 
 
 def _entry(offset: int, kind: str, values: list[Any]) -> Entry:

@@ -4,7 +4,7 @@ A file holds the keys of a range of log positions and is written once, so saving
 clock at its newest key, and a checksum: `<first>-<after>-<newest>-<crc>.keys`. In it stand, for n keys:
 
     n digests, sorted   8 bytes of the stream's, 16 of the key's: a lookup bisects the mapped file
-    n rows of 4 int64   the clock, and the ack: log position after the entry, accepted, late
+    n rows of 4 int64   the clock, and the ack: log position after the entry, accepted (above 40 bits: rejected), late
 
 What has come since the newest file is in memory, and in the log. Files merge as those of a log-structured merge tree do.
 """
@@ -42,6 +42,7 @@ _SPAN: Micros = 4 * HOUR
 """At most this time lies between the oldest and the newest key of a merged file. The file goes as a whole, so its first keys stay so much longer."""
 _STREAM, _DIGEST = 8, 24  # bytes
 _ROW = 32
+_COUNT_BITS = 40
 _NAME = re.compile(r"(\d{20})-(\d{20})-(\d{20})-([0-9a-f]{8})\.keys")
 _log = logging.getLogger(__name__)
 
@@ -50,13 +51,14 @@ _log = logging.getLogger(__name__)
 class Ack:
     """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone.
 
-    A `duplicate` is a body whose source position the stream has: nothing of it is written again.
+    A `duplicate` is a body whose source position the stream has: nothing of it is written again. `rejected` counts rows that did not map.
     """
 
     offset: int
     accepted: int = 0
     late: int = 0
     duplicate: bool = False
+    rejected: int = 0
 
 
 Saved: TypeAlias = tuple[int, int, Micros]
@@ -122,7 +124,7 @@ class IdempotencyKeys:
             and at > self._now - REMEMBERED
             and not any(file.first <= entry.offset < file.after for file in self._files)
         ):
-            self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late))
+            self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late, rejected=len(record.rejected)))
 
     def expire_keys(self, now: Micros) -> None:
         """Drop the files whose keys are older than 24 hours. A file whose date is ahead of the clock is dated to `now`."""
@@ -150,7 +152,9 @@ class IdempotencyKeys:
         first, after = min(offsets) - 1, max(offsets)
         newest = min(max(at for at, _ in self._recent.values()), self._now)
         digests = np.frombuffer(b"".join(self._recent), dtype=f"S{_DIGEST}")
-        rows = np.array([(min(at, newest), ack.offset, ack.accepted, ack.late) for at, ack in self._recent.values()], np.int64)
+        rows = np.array(
+            [(min(at, newest), ack.offset, ack.accepted | ack.rejected << _COUNT_BITS, ack.late) for at, ack in self._recent.values()], np.int64
+        )
         merged: list[_File] = []
         for file in reversed(self._files):
             if file.size > min(2 * len(digests), 40 * _UNSAVED) or newest - file.oldest > _SPAN:
@@ -193,8 +197,8 @@ class _File:
         k = self._place(digest)
         if k == self.size or self._digest(k) != digest:
             return None
-        at, offset, accepted, late = self.rows[k].tolist()
-        return min(at, self.newest), Ack(offset, accepted, late)
+        at, offset, counts, late = self.rows[k].tolist()
+        return min(at, self.newest), Ack(offset, counts & ((1 << _COUNT_BITS) - 1), late, rejected=counts >> _COUNT_BITS)
 
     def count(self, stream: bytes) -> int:
         return self._place(stream + b"\xff" * _DIGEST) - self._place(stream)

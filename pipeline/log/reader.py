@@ -12,8 +12,9 @@ import pyarrow as pa
 from engine.dictionary.arrow_encoding import joined_terms
 from engine.messages import OCCURRENCES, TERM, Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
-from pipeline.log.codec import HAS_LATE, NO_ROWS, Content, decode, rows_of
+from pipeline.log.codec import HAS_LATE, HAS_REJECTED, NO_ROWS, Content, decode, decode_records, rows_of
 from pipeline.log.segments import Frame, FrameReader, oldest
+from pipeline.rejected_rows import Rejected
 
 _POLL_S = 0.002
 KEPT_CONTENTS, SMALL = 64, 64 << 10
@@ -35,6 +36,15 @@ class LateRow:
     arrived: Micros
     offset: int
     reason: str = LATE_REASON
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """Represents a row that did not map, as it stands in the dead-letter feed; `offset` is the log position after its body's entry."""
+
+    rejected: Rejected
+    arrived: Micros
+    offset: int
 
 
 class Published:
@@ -138,6 +148,20 @@ class LogReader:
                     found += rows
                     if len(found) >= limit:
                         return found
+        return found
+
+    def rejected(self, stream: str, after: int, limit: int) -> list[RejectedRow]:
+        """Return rejected rows of `stream`, paged as `late` pages late ones. Raises: Gone."""
+        after = after or oldest(self._frames.directory)
+        found: list[RejectedRow] = []
+        for frame in self._frames.frames(after):
+            if frame.flags & HAS_REJECTED:
+                at, records, _ = decode_records(frame.first, self._frames.payload(frame))
+                for record in records:
+                    if isinstance(record.entry, Events) and record.entry.stream == stream and record.entry.offset >= after:
+                        found += [RejectedRow(row, at, record.entry.offset + 1) for row in record.rejected]
+                        if len(found) >= limit:
+                            return found
         return found
 
     def close(self) -> None:

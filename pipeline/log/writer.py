@@ -16,12 +16,13 @@ import pyarrow as pa
 from engine.messages import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.errors import Corrupt, LogFailed, Overloaded, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.log.catalog import Catalogue, least_end, source_ends
-from pipeline.log.codec import HAS_LATE, NO_ROWS, Content, Record, decode_records, encode
+from pipeline.log.codec import HAS_LATE, HAS_REJECTED, NO_ROWS, Content, Record, decode_records, encode
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog
 from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
+from pipeline.rejected_rows import Rejected
 from pipeline.source_positions import Source, SourceState, judge_source
 
 QUEUED_ROWS = 500_000
@@ -47,6 +48,7 @@ class _Request:
     build: Callable[[int], Entry] | None = None
     arrived: Micros | None = None  # rows without a time of their own were given this one
     size: int = 0
+    rejected: tuple[Rejected, ...] = ()
 
 
 class LogWriter:
@@ -89,15 +91,17 @@ class LogWriter:
         *,
         source: Source | None = None,
         arrived: Micros | None = None,
+        rejected: tuple[Rejected, ...] = (),
         timeout: float | None = 0.0,
     ) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, Overloaded or LogFailed.
 
-        `arrived` is the arrival time at which the body's untimed rows stand. With the queue full, this waits up to `timeout` seconds (None: as long
+        `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
         as it takes), then raises Overloaded. A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
-        return self._enqueue(_Request(Future(), stream, batch, key, source, arrived=arrived, size=batch.get_total_buffer_size()), timeout)
+        size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
+        return self._enqueue(_Request(Future(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), timeout)
 
     def append_events(
         self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, source: Source | None = None, arrived: Micros | None = None
@@ -277,7 +281,7 @@ class LogWriter:
     def _write(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-        flags = HAS_LATE if any(record.late for record in records) else 0
+        flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)
         payload = encode(at, records, batch)
         rotated = self._frames.append([payload], first, self.catalogue.position, batch.num_rows, flags)
         self._frames.sync()
@@ -306,7 +310,9 @@ class LogWriter:
             if not judge_source(request.stream, request.source, stored, len(sources), request.rows.num_rows):
                 return Ack(offset if stored is None else stored.offset, duplicate=True), None, NO_ROWS
         record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
-        return Ack(offset + 1, batch.num_rows, record.late), record, batch
+        if request.rejected:
+            record = replace(record, rejected=request.rejected)
+        return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
 
     def _tick(self, offset: int, name: str, deadline: Micros) -> Tick:
         stream = self.catalogue.stream(name)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
@@ -22,6 +23,20 @@ from pipeline.solutions.solution_log import SolutionWriter
 _WAKE_S = 0.2  # how late it may notice that it is to stop
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as long each time that nothing was gained
 _log = logging.getLogger(__name__)
+
+
+class LogRunner(Protocol):
+    """Evaluates the log, in this process or on Spark."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    def on_commit(self, callback: Callable[[int], None]) -> None: ...
 
 
 def _nothing() -> None:

@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import assert_never
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -18,6 +19,15 @@ from pipeline.solutions.json_encoder import bindings, heads, ndjson
 from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import StoredSolution, listed
 
+NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
+    "application/x-ndjson",
+    "application/sparql-results+json",
+    "text/csv",
+    "text/turtle",
+    "application/trig",
+    "application/n-quads",
+)
+LD_JSON = "application/ld+json"
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
 """An ASK's solution that is true has this value."""
 _DATE_TIME = ox.NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
@@ -137,7 +147,23 @@ def _triples(solution: StoredSolution) -> list[ox.Triple]:
     return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
 
 
+def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
+    """Serialize a page of one query's solutions (STORED) as `media_type`, one of those that are `list_media_types`."""
+    if media_type == NDJSON:
+        return ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
+    match form:
+        case Bindings(variables):
+            text = csv(listed(page), variables) if media_type == CSV else sparql_json(page, variables)
+        case Verdict():
+            text = csv_verdict(listed(page)) if media_type == CSV else sparql_json_verdict(page)
+        case Triples():
+            text = turtle(listed(page)) if media_type == TURTLE else quads(listed(page), media_type.partition("/")[2])
+        case _:
+            assert_never(form)
+    return text.encode()
+
+
 __all__ = [
-    "TRUE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
-    "turtle",
+    "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
+    "turtle", "write_page",
 ]  # fmt: skip

@@ -6,6 +6,8 @@ Public names are loaded when they are asked for: the server's process uses files
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from epsparql.extras import check_extra
+
 if TYPE_CHECKING:
     from pipeline.dataframes.api import solve
     from pipeline.spark.job import cache_jvm_classes, main, run_to_end, start_job
@@ -28,8 +30,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_extra("server", "pipeline.spark")
     if name == "solve":
         return import_module("pipeline.dataframes.api").solve
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"pipeline.spark.{_HOMES[name]}"), name)

@@ -72,6 +72,7 @@ BENCHES = {
     "spark": Bench(1_000_000, _workload),
     "fuzz": Bench(100_000, _fuzz),
     "bodies": Bench(50_000, _plain),
+    "mapping": Bench(400_000, _plain),
 }
 
 
@@ -82,7 +83,10 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
     return bench.lines(import_module(_module_of(arguments.bench)), given)
 
 
-_FOLDERS = {"server": ("bodies", "end_to_end", "fuzz", "latency", "server", "start", "subscribers", "websocket_reader"), "spark": ("solve", "spark")}
+_FOLDERS = {
+    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "server", "start", "subscribers", "websocket_reader"),
+    "spark": ("solve", "spark"),
+}
 """These benches are not in `bench/engine/`."""
 
 

@@ -10,8 +10,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from epsparql.extras import MissingExtra, check_extra
+
 if TYPE_CHECKING:
-    from server.cli.replay import ReplayStep, ReplaySummary
+    from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
@@ -20,9 +22,23 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
+_EXTRAS = {"serve": "server", "demo": "server", "bench": "server"}
+"""Commands that need more than the extra `engine`."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 if we or the machine failed, 2 if the user's input is at fault."""
+    try:
+        return _run_command(argv)
+    except MissingExtra as fault:
+        return _fail(fault)
+
+
+def _run_command(argv: list[str] | None) -> int:
+    first, *_ = [*(sys.argv[1:] if argv is None else argv), ""]
+    if first == "--version":
+        _top_parser().parse_args([first])  # prints it, also where nothing but the base is installed
+    check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
     arguments = parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     fault = _fault_of_functions()
@@ -49,11 +65,16 @@ def _fault_of_functions() -> Exception | None:
     return None
 
 
-def parser() -> argparse.ArgumentParser:
+def _top_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="epsparql", description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version and exit.")
+    return parser
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_serve, _add_replay, _add_explain, _add_check, _add_warm, _add_demo, _add_bench):
+    for add in (_add_serve, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
         add(commands)
     return parser
 
@@ -116,8 +137,8 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     leave_out_pandas()
     from pipeline.errors import PipelineError
+    from pipeline.replay.input_files import SourceFault
     from server.cli.serve import serve
-    from server.input_files import SourceFault
     from server.settings import SettingsError, settings_from
 
     try:
@@ -130,6 +151,16 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- replay
+def _add_mapping(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mapping",
+        action="append",
+        default=[],
+        metavar="[STREAM=]FILE",
+        help="This mapping says what the fields of .csv, .json and .ndjson files mean, for one stream or for all. The flag may be repeated.",
+    )
+
+
 def _add_replay(commands: Commands) -> None:
     parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     parser.add_argument(
@@ -156,6 +187,7 @@ def _add_replay(commands: Commands) -> None:
         metavar="[GRAPH=]FILE",
         help="These files hold background, that is triples that always hold. The flag may be repeated.",
     )
+    _add_mapping(parser)
     _add_entailment(parser)
     parser.add_argument(
         "--policy",
@@ -179,10 +211,12 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from server.cli.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
-    from server.cli.serve import clock
-    from server.input_files import SourceFault, named_file, read_query
+    from pipeline.replay.input_files import SourceFault, named_file, read_query
+    from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
+    from server.process import clock
 
+    if arguments.runner == "spark":
+        check_extra("server", "--runner spark")
     began = time.monotonic()
     try:
         queries = [read_query(path) for path in arguments.query]
@@ -198,6 +232,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             policies,
             arguments.entailment or _ENTAILMENTS[0],
             arguments.low_latency,
+            [named_file(each) for each in arguments.mapping],
         )
         with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
@@ -232,6 +267,33 @@ def _summarise(summary: "ReplaySummary", seconds: float) -> None:
     print(f"{summary.occurrences:,} occurrences in {summary.entries:,} messages, {seconds:.1f} s", file=sys.stderr)
     for name, count in summary.solutions.items():
         print(f"{name}: {count:,} solutions", file=sys.stderr)
+
+
+# ---------------------------------------------------------------- map
+def _add_map(commands: Commands) -> None:
+    about = "Propose a mapping for a file of CSV or JSON from its first rows. The mapping goes to stdout, and comments go to stderr."
+    parser = _command(commands, "map", _map, about)
+    parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .json or .ndjson.")
+    parser.add_argument("--base", default="http://example.org/", metavar="IRI", help="Names are relative to this IRI.")
+
+
+def _map(arguments: argparse.Namespace) -> int:
+    import json
+
+    from pipeline.errors import InvalidMapping
+    from pipeline.mapping.mapping import check_base
+    from pipeline.replay.input_files import SourceFault, propose_for_file
+
+    try:
+        proposal = propose_for_file(arguments.file, check_base(arguments.base))
+    except InvalidMapping as fault:
+        return _fail(f"--base: {fault.message}; expected {fault.expected}")
+    except SourceFault as fault:
+        return _fail(fault)
+    for comment in proposal.comments:
+        _warn(comment)
+    print(json.dumps(proposal.document, ensure_ascii=False, indent=2))
+    return OK
 
 
 # ---------------------------------------------------------------- explain, check, warm
@@ -275,8 +337,8 @@ def _rates(text: str) -> dict[str, int]:
 
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
-    from server.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
-    from server.registrations.query_cache import explain_query, find_background_reads
+    from pipeline.registrations.query_cache import explain_query, find_background_reads
+    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
 
     try:
         query, policy = read_query(arguments.query), arguments.policy
@@ -301,8 +363,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_one(path: Path) -> int:
     import epsparql
-    from server.input_files import SourceFault, query_fault, read_query
-    from server.registrations.query_cache import check_registration
+    from pipeline.registrations.query_cache import check_registration
+    from pipeline.replay.input_files import SourceFault, query_fault, read_query
 
     try:
         query = read_query(path)
@@ -317,6 +379,40 @@ def _check_one(path: Path) -> int:
     return OK
 
 
+def _add_test(commands: Commands) -> None:
+    parser = _command(commands, "test", _test, "Run tests of queries: events go in, and the solutions are compared with those that are expected.")
+    parser.add_argument(
+        "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
+    )
+    parser.add_argument("--update", action="store_true", help="Where solutions differ, those that were found are written as the expected ones.")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="The results are also written to this file as JUnit XML.")
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    from pipeline.query_tests.cases import find_cases
+    from pipeline.query_tests.execution import run_case, write_junit
+    from pipeline.replay.input_files import SourceFault
+
+    began, results = time.monotonic(), []
+    try:
+        cases = find_cases(arguments.path)
+    except SourceFault as fault:
+        return _fail(fault)
+    if not cases:
+        return _fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
+    for case in cases:
+        results.append(run_case(case, update=arguments.update))
+        print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
+    failed = sum(not result.passed for result in results)
+    print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
+    if arguments.junit is not None:
+        try:
+            write_junit(arguments.junit, results)
+        except OSError as fault:
+            return _fail(f"{arguments.junit}: {fault.strerror}")
+    return BROKEN if failed else OK
+
+
 def _add_warm(commands: Commands) -> None:
     _command(commands, "warm", _warm, "Compile the kernel and store Spark's classes, once per machine. A second run is quick.")
 
@@ -324,7 +420,6 @@ def _add_warm(commands: Commands) -> None:
 def _warm(_arguments: argparse.Namespace) -> int:
     from engine.warmup import compile_engine
     from pipeline.errors import JavaMissing, SparkFailed
-    from pipeline.spark import job
     from pipeline.warmup import compile_formats
 
     began = time.monotonic()
@@ -337,8 +432,11 @@ def _warm(_arguments: argparse.Namespace) -> int:
         flush=True,
     )
     try:
+        check_extra("server", "Spark")
+        from pipeline.spark import job
+
         job.cache_jvm_classes()
-    except (JavaMissing, SparkFailed) as fault:
+    except (JavaMissing, SparkFailed, MissingExtra) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
     return OK

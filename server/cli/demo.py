@@ -205,7 +205,7 @@ class _Terminal(_Lines):
 
 def _value(solution: Solution, variable: str) -> str:
     assert solution.binding is not None
-    return solution.binding[variable]["value"]
+    return str(solution.binding[variable]["value"])
 
 
 def _moment(text: str) -> datetime:

@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from errno import ENOSPC
@@ -14,7 +13,6 @@ from errno import ENOSPC
 import uvicorn
 from fastapi import FastAPI
 
-from engine.messages import Micros
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
@@ -26,7 +24,7 @@ from server.background.startup import load_background, read_background
 from server.cli.timeouts import prepare, timely
 from server.http.auth import Gate, load_grants
 from server.observability.logging import log_to_stderr
-from server.process import set_aside
+from server.process import clock, set_aside
 from server.query_output.websocket_protocol import WebSocketWriter
 from server.service import Service, running
 from server.settings import Settings, SettingsError
@@ -35,11 +33,6 @@ _GRACE_S = 20
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
-
-
-def clock() -> Micros:
-    """Return the time of day. Everything below the server is given this clock."""
-    return time.time_ns() // 1000
 
 
 class Server(uvicorn.Server):

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from engine.expressions.temporal import duration
 from engine.messages import Micros
+from pipeline.errors import locate_undecodable
 from server.http.problem_details import Fault, Problem, bad_request, malformed_json, too_large
 from server.settings import Settings
 
@@ -212,9 +213,3 @@ def format_duration(micros: Micros | None) -> str | None:
     seconds, rest = divmod(micros, 1_000_000)
     fraction = f".{rest:06d}".rstrip("0") if rest else ""
     return f"PT{seconds}{fraction}S"
-
-
-def locate_undecodable(error: UnicodeDecodeError) -> tuple[int, int]:
-    """Return line and column, from 1, of the first byte that could not be decoded; columns count characters."""
-    before = error.object[: error.start].decode("utf-8")
-    return before.count("\n") + 1, len(before) - before.rfind("\n")

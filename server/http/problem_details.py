@@ -27,6 +27,7 @@ _NAMED = ("/streams/", "/queries/", "/ontologies/")
 _log = logging.getLogger("epsparql.server")
 
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
+    pipeline_errors.InvalidMapping: HTTPStatus.BAD_REQUEST,
     pipeline_errors.StreamFinished: HTTPStatus.CONFLICT,
     pipeline_errors.SourceConflict: HTTPStatus.CONFLICT,
     pipeline_errors.TooManySources: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -13,10 +13,10 @@ from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.inspection.stream_profile import StreamProfile
 from pipeline.log.catalog import Stream
+from pipeline.registrations.query_cache import compute_shape
+from pipeline.registrations.stream_dependencies import Written
 from server.background.manager import BackgroundManager
 from server.inspection.stream_inspector import FRESH_S, STALE_S, StreamInspector
-from server.registrations.query_cache import compute_shape
-from server.registrations.stream_dependencies import Written
 
 PREDICATE, CLASS = "predicate", "class"
 MOST_WARNINGS, MOST_STREAMS = 20, 8

@@ -97,6 +97,7 @@ class ServerCollector(Collector):
         shown = streams[:_SHOWN]
         accepted = CounterMetricFamily("epsparql_stream_occurrences", "Occurrences accepted, with late ones", labels=("stream",))
         late = CounterMetricFamily("epsparql_stream_late_occurrences", "Occurrences that arrived late", labels=("stream",))
+        rejected = CounterMetricFamily("epsparql_stream_rejected_rows", "Rows that did not map, in the dead-letter feed", labels=("stream",))
         latest = GaugeMetricFamily("epsparql_stream_latest_seconds", "Latest end of an occurrence, in seconds since 1970", labels=("stream",))
         watermark = GaugeMetricFamily(
             "epsparql_stream_watermark_seconds", "Watermark of an unfinished stream, in seconds since 1970", labels=("stream",)
@@ -104,11 +105,12 @@ class ServerCollector(Collector):
         for stream in shown:
             accepted.add_metric((stream.name,), stream.accepted)
             late.add_metric((stream.name,), stream.late)
+            rejected.add_metric((stream.name,), stream.rejected)
             if stream.latest is not None:
                 latest.add_metric((stream.name,), stream.latest / 1e6)
             if stream.watermark is not None and not stream.finished:
                 watermark.add_metric((stream.name,), stream.watermark / 1e6)
-        yield from (accepted, late, latest, watermark)
+        yield from (accepted, late, rejected, latest, watermark)
 
     def _collect_queries(self) -> Iterator[Metric]:
         service, report = self._service, self._service.read_report()

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import drop_shape, get_shape
 from pipeline.solutions.formats import Form, ndjson
 from pipeline.solutions.solution_log import SolutionReader, solution_id
 from server.query_output.notifier import Notifier
@@ -10,7 +11,6 @@ from server.query_output.page_cache import Page, PageCache, SolutionLine
 from server.query_output.watermark_progress import QueryProgress
 from server.query_output.websocket_protocol import encode_text_frame
 from server.registrations.catalog_view import CatalogView
-from server.registrations.query_cache import drop_shape, get_shape
 
 
 class QueryOutput:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from engine.messages import Micros
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Catalogue, Registration, Stream
-from server.registrations.query_cache import get_shape
-from server.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written
+from pipeline.registrations.query_cache import get_shape
+from pipeline.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written
 
 _SAMPLES = 64
 _APART_S = 0.05

@@ -3,15 +3,15 @@
 import asyncio
 from dataclasses import replace
 
-from pipeline.log import LateRow, LogReader, LogWriter
+from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
 from pipeline.log.catalog import Registration, Stream
+from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.solution_log import SolutionReader
 from server.http.problem_details import unknown_fault
-from server.registrations.query_cache import get_shape
 
 
 class LateFeed:
-    """Reads what came late. Requests take turns, because a LogReader serves one thread at a time."""
+    """Reads what came late, and what was rejected. Requests take turns, because a LogReader serves one thread at a time."""
 
     def __init__(self, reader: LogReader) -> None:
         self._reader, self._turn = reader, asyncio.Lock()
@@ -20,6 +20,11 @@ class LateFeed:
         """Return the late rows of a stream, as `LogReader.late`. Raises: Gone."""
         async with self._turn:
             return await asyncio.to_thread(self._reader.late, stream, after, limit)
+
+    async def read_rejected(self, stream: str, after: int, limit: int) -> list[RejectedRow]:
+        """Return the rejected rows of a stream, as `LogReader.rejected`. Raises: Gone."""
+        async with self._turn:
+            return await asyncio.to_thread(self._reader.rejected, stream, after, limit)
 
     def close(self) -> None:
         self._reader.close()

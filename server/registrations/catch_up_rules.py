@@ -8,10 +8,10 @@ from typing import Literal
 from engine.messages import Pause, Register, Resume
 from pipeline.log.catalog import Registration
 from pipeline.partition_count import recorded
+from pipeline.registrations.query_cache import Shape, get_shape
+from pipeline.registrations.stream_dependencies import Written, find_sources, find_written
 from server.http.problem_details import Fault, Problem, bad_request
 from server.registrations.catalog_view import CatalogView
-from server.registrations.query_cache import Shape, get_shape
-from server.registrations.stream_dependencies import Written, find_sources, find_written
 
 
 def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import explain_query
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
 from server.http.problem_details import describe_responses
-from server.registrations.query_cache import explain_query
 from server.service import Service
 
 router = APIRouter(tags=["queries"])

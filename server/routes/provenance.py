@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.provenance import Absence, BackgroundFact, Inference, Members, Occurrence, Proof, Step, Used
 from pipeline.formats.batches.timestamps import iso
+from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.formats import Bindings, Verdict
 from pipeline.solutions.provenance import Justification, Justifier, find
 from pipeline.solutions.solution_log import StoredSolution
@@ -20,7 +21,6 @@ from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
-from server.registrations.query_cache import get_shape
 
 router = APIRouter(tags=["solutions"])
 JSON, TURTLE, N_TRIPLES = "application/json", "text/turtle", "application/n-triples"

@@ -18,6 +18,8 @@ from epsparql.errors import Warning_
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import check_registration, get_shape
+from pipeline.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written, warn_of_silence
 from pipeline.runners.engine_report import EngineReport, Standing
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
 from server.http import auth
@@ -26,8 +28,6 @@ from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
 from server.inspection.unseen_names import warn_of_unseen
 from server.registrations.catch_up_rules import register_entry
-from server.registrations.query_cache import check_registration, get_shape
-from server.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written, warn_of_silence
 from server.service import Service
 from server.settings import Settings
 

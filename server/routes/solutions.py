@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import Annotated, assert_never
+from typing import Annotated
 from urllib.parse import urlencode
 
 import pyarrow as pa
@@ -11,8 +11,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from pipeline.log.catalog import Registration
-from pipeline.solutions import formats
-from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
+from pipeline.registrations.query_cache import get_shape
+from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, write_page
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
 from server.http.connection_limits import EVENT_STREAM
@@ -20,20 +20,10 @@ from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import bad_request, describe_responses
 from server.query_output.watermark_progress import QueryProgress
-from server.registrations.query_cache import get_shape
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
 
 router = APIRouter(tags=["solutions"])
-NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
-    "application/x-ndjson",
-    "application/sparql-results+json",
-    "text/csv",
-    "text/turtle",
-    "application/trig",
-    "application/n-quads",
-)
-LD_JSON = "application/ld+json"
 _TABLES = (SPARQL_JSON, CSV, NDJSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 _EVENT_STREAM = "text/event-stream"
@@ -43,22 +33,6 @@ _RETRY = "retry: 1000\n\n"
 def list_media_types(form: Form) -> tuple[str, ...]:
     """Return the media types of such solutions; the first is the default."""
     return _GRAPHS if isinstance(form, Triples) else _TABLES
-
-
-def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
-    """Serialize a page of one query's solutions (STORED) as `media_type`, one of those that are `list_media_types`."""
-    if media_type == NDJSON:
-        return formats.ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
-    match form:
-        case Bindings(variables):
-            text = formats.csv(listed(page), variables) if media_type == CSV else formats.sparql_json(page, variables)
-        case Verdict():
-            text = formats.csv_verdict(listed(page)) if media_type == CSV else formats.sparql_json_verdict(page)
-        case Triples():
-            text = formats.turtle(listed(page)) if media_type == TURTLE else formats.quads(listed(page), media_type.partition("/")[2])
-        case _:
-            assert_never(form)
-    return text.encode()
 
 
 @router.get(

@@ -4,23 +4,29 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-import pyarrow as pa
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import DropStream, Finish, Micros, SetStream
 from pipeline.formats.batches.timestamps import iso
-from pipeline.formats.body_parser import MEDIA_TYPES, N_QUADS, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of, parse_body
+from pipeline.formats.body_parser import MEDIA_TYPES, N_QUADS, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
 from pipeline.inspection.backward_reader import Look, RecentRows
 from pipeline.inspection.stream_profile import SeenName, StreamProfile
-from pipeline.log import LateRow
+from pipeline.log import LateRow, RejectedRow
 from pipeline.log.catalog import Stream
+from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
+from pipeline.mapping.json_reader import check_fields
+from pipeline.mapping.mapper import CSV, JSON
+from pipeline.mapping.mapping import check_base, compile_mapping
+from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
+from pipeline.mapping.stream_body import read_body as read_stream_body
+from pipeline.registrations.query_cache import get_shape
+from pipeline.rejected_rows import ON_ERROR, REJECT
 from pipeline.source_positions import LONGEST_HEADER, LONGEST_ID, MOST_DECLARED, Source, SourceState, parse_source
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.auth import ingest_scope
@@ -35,12 +41,11 @@ from server.http.body_parsing import (
 )
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
-from server.http.problem_details import Fault, Problem, describe_responses
-from server.registrations.query_cache import get_shape
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
-_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources")
+_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
 MOST_EVENTS, MOST_NAMES = 1000, 1000
@@ -53,6 +58,8 @@ class StreamDocument(BaseModel):
     """Describes a stream.
 
     Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
+
+    `rejected` counts rows that did not map.
     """
 
     name: str
@@ -66,6 +73,10 @@ class StreamDocument(BaseModel):
     finished: bool
     accepted: int
     late: int
+    rejected: int
+    base: str
+    mapping: dict[str, Any] | None
+    on_error: str
 
 
 class StreamList(BaseModel):
@@ -73,13 +84,19 @@ class StreamList(BaseModel):
 
 
 class StreamSettings(BaseModel):
-    """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`."""
+    """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
+
+    `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
+    """
 
     max_delay: str | float = 0
     idle_timeout: str | float | None = None
     max_ahead: str | float | None = None
     description: str = ""
     sources: list[str] = []
+    base: str = ""
+    mapping: dict[str, Any] | None = None
+    on_error: str = REJECT
 
 
 class SourceDocument(BaseModel):
@@ -107,6 +124,8 @@ class Accepted(BaseModel):
 
     `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
 
+    `rejected` is present where rows did not map; they are in the dead-letter feed.
+
     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
 
     `warning` tells of a time in the body that was not read, or of a body that does not come from a declared source.
@@ -115,6 +134,7 @@ class Accepted(BaseModel):
     accepted: int
     offset: int
     late: int
+    rejected: int | None = None
     duplicate: bool | None = None
     warning: str | None = None
 
@@ -171,6 +191,10 @@ def _document(stream: Stream) -> StreamDocument:
         finished=stream.finished,
         accepted=stream.accepted,
         late=stream.late,
+        rejected=stream.rejected,
+        base=stream.base,
+        mapping=json.loads(stream.mapping) if stream.mapping else None,
+        on_error=stream.on_error,
     )
 
 
@@ -179,12 +203,19 @@ _SETTINGS_BODY: dict[str, Any] = {
         "content": {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/StreamSettings"},
-                "example": {"max_delay": "PT10S", "idle_timeout": "PT1M", "description": "readings of all stations"},
+                "example": {
+                    "max_delay": "PT10S",
+                    "description": "readings of all stations",
+                    "mapping": {"time": "ts", "base": "http://example.org/", "subject": "sensor/{sensor}", "properties": {"temp": ":temperature"}},
+                },
             }
         }
     }
 }
 _EXAMPLES = {
+    CSV: "ts,sensor,temp\n2026-01-01T00:00:00Z,s1,21.5\n",
+    JSON: '[{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}]',
+    CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}}',
     NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',
     TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
     RDF_XML: """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://example.org/" xmlns:prov="http://www.w3.org/ns/prov#">
@@ -200,7 +231,10 @@ _EXAMPLES = {
 _EVENTS_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {media: {"schema": {"type": "string"}} | ({"example": _EXAMPLES[media]} if media in _EXAMPLES else {}) for media in MEDIA_TYPES},
+        "content": {
+            media: {"schema": {"type": "string"}} | ({"example": _EXAMPLES[media]} if media in _EXAMPLES else {})
+            for media in (*MEDIA_TYPES, *MAPPED_TYPES)
+        },
     }
 }
 
@@ -228,13 +262,38 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         read_duration_member(found, "max_ahead"),
         read_text_member(found, "description", ""),
         read_names_member(found, "sources", MOST_DECLARED, LONGEST_ID),
+        *_read_mapping_members(found),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
-        if known is None or wanted != (known.max_delay, known.idle_timeout, known.max_ahead, known.description, known.sources):
+        if known is None or wanted != (
+            known.max_delay,
+            known.idle_timeout,
+            known.max_ahead,
+            known.description,
+            known.sources,
+            known.base,
+            known.mapping,
+            known.on_error,
+        ):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
     return _document(service.catalog.get_stream(name))
+
+
+def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the base, the mapping's text and on_error. Raises: Fault 400, InvalidMapping."""
+    base, on_error = check_base(read_text_member(found, "base", "")), read_text_member(found, "on_error", REJECT)
+    if on_error not in ON_ERROR:
+        raise bad_request("invalid-member", f"on_error cannot be {on_error[:_SHOWN]!r}", expected=" or ".join(ON_ERROR))
+    mapping = "" if found.get("mapping") is None else json.dumps(found["mapping"])
+    try:
+        mapping.encode()
+    except UnicodeEncodeError:
+        raise bad_request("invalid-member", "the mapping holds half of a surrogate pair", expected="Unicode characters") from None
+    if mapping:
+        check_fields(compile_mapping(mapping, base))
+    return base, mapping, on_error
 
 
 @router.get("/streams", summary="List the streams that the token may send events to")
@@ -346,22 +405,64 @@ async def post_events(
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(times.at, times.start, times.end)
     source = None if epsparql_source is None else parse_source(epsparql_source)
+    event = _read_event_headers(request)
+    settings = get_stream_settings(service, name)
     body = await read_body(request, service.settings.max_body)
     arrived = service.clock()
-    parse = partial(_parse_events, body, request.headers["content-type"], default, arrived, times.timing)
-    batch, warning = await asyncio.to_thread(parse)
-    ack = await asyncio.wrap_future(service.log.submit(name, batch, idempotency_key, source=source, arrived=arrived))
+    sent = SentBody(body, request.headers["content-type"], default if event.at is None else event.at, arrived, times.timing)
+    found, warning = await asyncio.to_thread(_parse_events, sent, settings, timed=event.at is not None)
+    key = idempotency_key or found.key or event.key
+    submitted = service.log.submit(name, found.mapped.batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
+    ack = await asyncio.wrap_future(submitted)
     warning = undeclared_source_warning(service, name, source) or warning
-    return Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, duplicate=ack.duplicate or None, warning=warning)
+    told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
+    told.rejected, told.duplicate = ack.rejected or None, ack.duplicate or None
+    return told
 
 
-def _parse_events(body: bytes, content_type: str, default: Interval | None, arrived: Micros, timing: str | None) -> tuple[pa.RecordBatch, str | None]:
-    """Return the occurrences of a body, and the warning for its sender. Raises: FormatError."""
-    batch = parse_body(body, content_type, default=default, arrived=arrived, timing=timing)
-    looks = time_hint(body, content_type, batch, arrived) if default is None else None
-    if looks is None:
-        return batch, None
-    return batch, unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
+def get_stream_settings(service: Service, name: str) -> BodySettings:
+    """Return the settings by which bodies of a stream are read; a stream that nothing was sent to yet has the default ones."""
+    known = service.log.catalogue.streams.get(name)
+    return BodySettings() if known is None else BodySettings(known.base, known.mapping, known.on_error)
+
+
+class _EventHeaders(NamedTuple):
+    """Holds the time and the idempotency key of a CloudEvent in binary mode."""
+
+    at: Interval | None
+    key: str | None
+
+
+def _read_event_headers(request: Request) -> _EventHeaders:
+    """Return what the headers of a CloudEvent say, if there are any. Raises: Fault 400, FormatError."""
+    version, named = request.headers.get("ce-specversion"), (request.headers.get("ce-source"), request.headers.get("ce-id"))
+    if version is None:
+        return _EventHeaders(None, None)
+    source, number = named
+    if version != "1.0" or not source or not number:
+        raise bad_request("cloud-event", "the headers are not those of a CloudEvent", expected="ce-specversion: 1.0, ce-id and ce-source")
+    at = request.headers.get("ce-time")
+    moment = None if at is None else time_of(at)
+    return _EventHeaders(None if moment is None else Interval(moment, moment), key_of(source, number))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentBody:
+    """Holds a body with what its request says of it."""
+
+    content: bytes
+    media_type: str
+    default: Interval | None
+    arrived: Micros
+    timing: str | None
+
+
+def _parse_events(sent: SentBody, settings: BodySettings, *, timed: bool) -> tuple[StreamBody, str | None]:
+    """Return what a body brings, and the warning for its sender. Raises: FormatError."""
+    found = read_stream_body(sent.content, sent.media_type, settings, default=sent.default, arrived=sent.arrived, timing=sent.timing, timed=timed)
+    mapped = sent.media_type.partition(";")[0].strip().lower() in MAPPED_TYPES
+    looks = time_hint(sent.content, sent.media_type, found.mapped.batch, sent.arrived) if sent.default is None and not mapped else None
+    return found, None if looks is None else unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
 
 
 def unread_time_warning(name: str, where: str, remedy: str) -> str:
@@ -411,6 +512,35 @@ def _format_late_row(row: LateRow) -> str:
     times = {"start": row.start, "end": row.end, "watermark": row.watermark, "arrived": row.arrived}
     terms = {"s": row.s, "p": row.p, "o": row.o, "g": row.g}
     return json.dumps(terms | {name: iso(at) for name, at in times.items()} | {"offset": row.offset, "reason": row.reason}, ensure_ascii=False)
+
+
+@router.get(
+    "/streams/{name}/rejected",
+    dependencies=[INGEST],
+    summary="Show rows that did not map: the stream's dead-letter feed",
+    responses=describe_responses(
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.GONE,
+        success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
+    ),
+    response_class=Response,
+)
+async def get_rejected(
+    name: Name,
+    service: Shared,
+    after: Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")
+    ] = 1000,
+) -> Response:
+    service.catalog.get_stream(name)
+    rows = await service.catalog.late_feed.read_rejected(name, after, limit)
+    return Response("".join(_format_rejected_row(row) + "\n" for row in rows), media_type=NDJSON)
+
+
+def _format_rejected_row(row: RejectedRow) -> str:
+    found = {"row": row.rejected.row, "field": row.rejected.field or None, "reason": row.rejected.reason, "text": row.rejected.text}
+    return json.dumps(found | {"arrived": iso(row.arrived), "offset": row.offset}, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- a look into a stream

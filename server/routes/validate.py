@@ -13,11 +13,11 @@ import epsparql
 from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
 from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import check_registration, compute_shape, explain_query, get_shape
+from pipeline.registrations.stream_dependencies import find_written, warn_of_silence
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import parse_json_object, read_body, read_text_member
 from server.http.problem_details import bad_request, describe_responses
-from server.registrations.query_cache import check_registration, compute_shape, explain_query, get_shape
-from server.registrations.stream_dependencies import find_written, warn_of_silence
 from server.routes.explain import PlanDocument
 from server.routes.queries import DEFAULT_GRAPHS, warn_of_names
 from server.service import Service

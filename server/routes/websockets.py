@@ -13,11 +13,11 @@ from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
 from engine.messages import Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
-from pipeline.formats.body_parser import ARROW, NDJSON, parse_frame
-from pipeline.formats.ndjson import EventFrame
+from pipeline.formats.body_parser import ARROW, NDJSON
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
+from pipeline.mapping.stream_body import BodySettings, StreamBody, read_frame
 from server.dependencies import admit
 from server.http import auth
 from server.http.connection_limits import SOCKET
@@ -25,7 +25,7 @@ from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.query_output.websocket_protocol import find_writer
-from server.routes.streams import undeclared_source_warning, unread_time_warning
+from server.routes.streams import get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
 from server.subscriptions.broadcast import BroadcastMember
 from server.subscriptions.delivery_progress import DeliveryProgress
@@ -99,7 +99,7 @@ Answer = dict[str, Any] | PendingAck
 
 @router.websocket("/streams/{name}/feed")
 async def feed(websocket: WebSocket, name: str) -> None:
-    """Take ndjson text frames and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
+    """Take text frames of ndjson, CSV or JSON and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
     service: Service = websocket.app.state.service
     await _accept_connection(websocket)
     try:
@@ -143,30 +143,32 @@ async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: b
     """Parse the frame and put it into the log's queue. Raises: Fault, PipelineError."""
     while service.admission.backlog:
         await service.notifier.wait_for_news(service.notifier.generation, 1.0)
-    parse = partial(_parse_frame, body, service.clock(), binary=binary)
+    parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
     parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
     while True:
         try:
-            frame = parsed.frame
-            ack = asyncio.wrap_future(service.log.submit(stream, frame.batch, frame.key, source=frame.source, arrived=parsed.arrived))
-            return PendingAck(ack, undeclared_source_warning(service, stream, frame.source) or parsed.warning)
+            found = parsed.found
+            submitted = service.log.submit(
+                stream, found.mapped.batch, found.key, source=found.source, arrived=parsed.arrived, rejected=found.mapped.rejected
+            )
+            return PendingAck(asyncio.wrap_future(submitted), undeclared_source_warning(service, stream, found.source) or parsed.warning)
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
 
 
 class ParsedFrame(NamedTuple):
-    """Holds a frame, its time of arrival and the warning for its sender."""
+    """Holds what a frame brings, its time of arrival and the warning for its sender."""
 
-    frame: EventFrame
+    found: StreamBody
     arrived: Micros
     warning: str | None
 
 
-def _parse_frame(body: bytes, arrived: Micros, *, binary: bool) -> ParsedFrame:
-    frame = parse_frame(body, arrived=arrived, binary=binary)
-    name = time_hint(body, ARROW if binary else NDJSON, frame.batch, arrived)
+def _parse_frame(body: bytes, settings: BodySettings, arrived: Micros, *, binary: bool) -> ParsedFrame:
+    found = read_frame(body, settings, arrived=arrived, binary=binary)
+    name = time_hint(body, ARROW if binary else NDJSON, found.mapped.batch, arrived)
     warning = None if name is None else unread_time_warning(name, "frame", "give each event its 'at'")
-    return ParsedFrame(frame, arrived, warning)
+    return ParsedFrame(found, arrived, warning)
 
 
 async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
@@ -181,7 +183,7 @@ async def _await_ack(pending: PendingAck) -> dict[str, Any]:
         ack = await pending.ack
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
-    members = {"late": ack.late or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
+    members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
     return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, shapes, shared, threads
 from bench.measurement import WrongCount, percentile, slope
-from bench.server import bodies, end_to_end, server, start, subscribers
+from bench.server import bodies, end_to_end, mapping, server, start, subscribers
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli.commands import BROKEN, main
 
@@ -17,7 +17,7 @@ from server.cli.commands import BROKEN, main
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests that come after share this process."""
-    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, shapes):
+    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, shapes, mapping):
         monkeypatch.setattr(module, "one_core", lambda: None)
 
 
@@ -189,3 +189,11 @@ def test_the_bushy_shape_keeps_fewer_goals_than_either_linear_one() -> None:
     found = json.loads(next(shapes.measure(30_000)))
     assert found["shape"] == [[0, 1], [2, 3]]
     assert found["goals"] < min(found["written_goals"], found["from_end_goals"])
+
+
+@pytest.mark.slow
+def test_mapping_says_rates_of_rows_and_occurrences() -> None:
+    (found,) = mapping.measure(3_000)
+    figures = json.loads(found)
+    assert figures["csv_occurrences_per_s"] == pytest.approx(4 * figures["csv_rows_per_s"], rel=0.01)
+    assert min(figures[name] for name in ("csv_rows_per_s", "json_rows_per_s", "ndjson_events_per_s")) > 0

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.query_tests.cases import Example, examples_in
+from pipeline.query_tests.timelines import declare_prefixes
 from server.cli.commands import main
-from tests.docs.test_docs import ROOT, Example, examples
+from tests.docs.test_docs import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
 EXAMPLE = "http://example.org/"
@@ -20,12 +22,12 @@ Solution = dict[str, str]
 
 @pytest.fixture(scope="module")
 def queries() -> list[Example]:
-    return [example for example in examples() if example.place.startswith("applications.md")]
+    return list(examples_in((ROOT / "docs" / "applications.md").read_text(encoding="utf-8")))
 
 
 def replayed(example: Example, events: Iterable[dict[str, str]], directory: Path, capsys: pytest.CaptureFixture[str]) -> list[Solution]:
     query, stream = directory / "query.rq", directory / "stream.ndjson"
-    query.write_text(example.query, encoding="utf-8")
+    query.write_text(declare_prefixes(example.query), encoding="utf-8")
     stream.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
     assert main(["replay", "--query", str(query), "--stream", str(stream)]) == 0
     return [flat(json.loads(line)) for line in capsys.readouterr().out.splitlines()]

@@ -20,7 +20,8 @@ from engine.partitioning import PartitionShare
 from epsparql.client import Client
 from pipeline.log import LogWriter
 from pipeline.runners.snapshots import Snapshots
-from server.cli.serve import Server, clock, gate_of, listen
+from server.cli.serve import Server, gate_of, listen
+from server.process import clock
 from server.settings import Settings
 from tests.server.conftest import COMPILING_S, EX, moment, serving, until
 

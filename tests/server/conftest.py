@@ -13,7 +13,8 @@ import pytest
 from epsparql.client import Client, segment
 from pipeline.log import LogWriter
 from pipeline.replication.replicator import Replicator
-from server.cli.serve import Server, clock, gate_of, listen
+from server.cli.serve import Server, gate_of, listen
+from server.process import clock
 from server.settings import Settings
 from tests.support.logs import until as until
 

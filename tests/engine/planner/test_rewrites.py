@@ -13,7 +13,7 @@ from engine.messages import Events, Register
 from engine.planner import CHOICES
 from engine.rewrite import SIMPLIFICATIONS, rewrite_query
 from epsparql import algebra as a
-from epsparql.render.queries import render
+from epsparql.renderer.queries import render
 from server.cli.commands import _OPTIONAL_STEPS
 from tests.support.feeds import PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block

@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.log import LogWriter
+from pipeline.registrations.query_cache import get_shape
+from pipeline.replay.input_files import NamedFile, read_query
+from pipeline.replay.replay import Replay, write_log
+from pipeline.solutions.formats import NDJSON, write_page
 from pipeline.spark.driver import working
 from pipeline.spark.job import run_to_end
 from pipeline.spark.long_running_task import ResidentJob
 from server.cli import commands
-from server.cli.replay import Replay, write_log
-from server.input_files import NamedFile, read_query
-from server.registrations.query_cache import get_shape
-from server.routes.solutions import NDJSON, write_page
 from tests.engine.semantics.test_conformance import CASES, read, row
 from tests.soak import is_full
 from tests.support.plain_json import stored

@@ -14,15 +14,15 @@ from engine.validation import validate
 from engine.validation.validate import background_of
 from pipeline.log import LogWriter
 from pipeline.log.catalog import BackgroundGraph
+from pipeline.replay.input_files import SourceFault
 from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
 from server.background.manager import BackgroundManager, Change
 from server.background.startup import load_background, read_background
 from server.cli.commands import main
-from server.cli.serve import clock
 from server.http.auth import Gate
 from server.http.problem_details import Fault
-from server.input_files import SourceFault
+from server.process import clock
 from server.service import Service, running
 from server.settings import Settings, SettingsError
 from server.webhook_delivery.delivery import Deliveries

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from bench.server.fuzz import PATIENCE_S
+from pipeline.mapping.mapping import compile_mapping
 from server.cli.commands import main
 from server.routes.explain import PlanDocument
 from tests.server.conftest import EX, event, moment, values
@@ -78,7 +79,7 @@ class TestReplay:
         queries = [part for name, text in REPLAYED.items() for part in ("--query", str(write(tmp_path, f"{name}.rq", f"PREFIX : <{EX}> {text}")))]
         found = []
         for rows in (1, 2, 30, 10_000):
-            monkeypatch.setattr("server.input_files.BLOCK_ROWS", rows)
+            monkeypatch.setattr("pipeline.replay.input_files.BLOCK_ROWS", rows)
             assert main(["replay", *queries, *streams]) == OK
             lines = capsys.readouterr().out.splitlines()
             found.append({name: [line for line in lines if json.loads(line)["query"] == name] for name in REPLAYED})
@@ -389,3 +390,68 @@ def test_demo(runner: str, tmp_path: Path) -> None:
     for told in ("Caution 1,391, ExtremeCaution 502, Danger 16", "27,013", "26,115 readings in"):
         assert told in run.stdout
     assert "Danger 16" in picture.read_text().replace("&#160;", " ")
+
+
+class TestMapping:
+    CSV = "time,sensor,value\n2026-01-01T00:00:01Z,a,1.5\n2026-01-01T00:00:02Z,b,2\n"
+
+    def test_a_proposed_mapping_replays_its_file(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        rows = write(tmp_path, "r.csv", self.CSV)
+        assert main(["map", str(rows)]) == OK
+        told = capsys.readouterr()
+        assert "time is 'time', read as iso" in told.err
+        mapping = write(tmp_path, "m.json", told.out)
+        assert main(["replay", "--query", str(q), "--stream", str(rows), "--mapping", str(mapping)]) == OK
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [(each["end"], each["binding"]["v"]["value"]) for each in found] == [(moment(1), "1.5"), (moment(2), "2")]
+
+    def test_json_and_ndjson(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        mapping = write(tmp_path, "m.json", json.dumps({"time": "t", "time_format": "epoch_s", "base": EX, "properties": {"v": ":value"}}))
+        one = write(tmp_path, "one.json", '[{"t":1767225601,"v":1}]')
+        two = write(tmp_path, "two.ndjson", '{"t":1767225602,"v":2}\n{"t":1767225603,"v":3}\n')
+        assert main(["replay", "--query", str(q), "--stream", str(one), str(two), "--mapping", f"default={mapping}"]) == OK
+        assert [json.loads(line)["end"] for line in capsys.readouterr().out.splitlines()] == [moment(1), moment(2), moment(3)]
+
+    PROPOSED = (
+        ("a.csv", "Datum;Gerät;Wert\n01.02.2026 10:00;x;1\n", {"delimiter": ";", "time": "Datum", "time_format": "%d.%m.%Y %H:%M"}),
+        ("a.json", '{"d":"x","rows":[{"ts":1767225600000,"v":{"a":1}}]}', {"items": "rows[*]", "time": "ts", "time_format": "epoch_ms"}),
+        ("a.ndjson", '{"n":1,"when":"2026-01-01T00:00:00Z"}\n{"n":1.5,"when":"2026-01-01T00:00:00Z"}\n',
+            {"properties": {"n": {"iri": ":n", "datatype": "xsd:decimal"}}}),
+        ("b.json", '{"device":{"id":"x"},"rows":[{"ts":"2026-01-01","v":1}]}', {"subject": "id/{$.device.id}", "properties": {"v": ":v"}}),
+        ("c.csv", "x\ny\n", {"properties": {"x": ":x"}}),
+    )  # fmt: skip
+
+    @pytest.mark.parametrize(("name", "text", "members"), PROPOSED)
+    def test_what_is_proposed(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, members: dict[str, object]) -> None:
+        assert main(["map", str(write(tmp_path, name, text)), "--base", EX]) == OK
+        found = json.loads(capsys.readouterr().out)
+        compile_mapping(json.dumps(found))
+        assert found | members == found
+
+    FAULTS = (
+        (["map", "a.txt"], "no mapping is proposed for the suffix '.txt'"),
+        (["map", "empty.csv"], "there are no rows"),
+        (["map", "a.csv", "--base", "x"], "--base: is no IRI"),
+        (["replay", "--query", "q.rq", "--stream", "a.csv"], "expected --mapping FILE"),
+        (["replay", "--query", "q.rq", "--stream", "a.csv", "--mapping", "bad.json"], "mapping.frob: is not known here"),
+        (["replay", "--query", "q.rq", "--stream", "a.csv", "--mapping", "untimed.json"], "names no time"),
+        (["replay", "--query", "q.rq", "--stream", "a.csv", "--mapping", "wrong.json"], "row 1, field value: '1.5' is no xsd:integer"),
+    )
+
+    @pytest.mark.parametrize(("arguments", "message"), FAULTS)
+    def test_faults(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+        basic = {"base": EX, "subject": "{sensor}", "properties": {"value": ":value"}}
+        wrong = basic | {"time": "time", "properties": {"value": {"iri": ":value", "datatype": "xsd:integer"}}}
+        files = {
+            "a.txt": "",
+            "empty.csv": "",
+            "a.csv": self.CSV,
+            "bad.json": '{"frob":1}',
+            "untimed.json": json.dumps(basic),
+            "wrong.json": json.dumps(wrong),
+        }
+        for name, text in files.items():
+            write(tmp_path, name, text)
+        given = [str(tmp_path / each) if each in files or each == q.name else each for each in arguments]
+        assert main(given) == USER_FAULT
+        assert message in capsys.readouterr().err

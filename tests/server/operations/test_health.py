@@ -7,8 +7,8 @@ import httpx
 
 from pipeline.log import LogWriter
 from server.app import create_app
-from server.cli.serve import clock
 from server.http.auth import Gate
+from server.process import clock
 from server.service import Service, running
 from server.settings import Settings
 from tests.server.routes.test_streams import assert_problem

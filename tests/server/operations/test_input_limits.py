@@ -23,9 +23,9 @@ from pipeline.formats.body_parser import parse_frame
 from pipeline.log import LogWriter
 from server.app import create_app, document
 from server.cli.openapi_doc import _never
-from server.cli.serve import clock
 from server.http.auth import Gate
 from server.http.problem_details import Fault
+from server.process import clock
 from server.routes import websockets
 from server.service import Service, running
 from server.settings import Settings

@@ -11,11 +11,11 @@ from threading import Event, Thread
 import pytest
 
 from epsparql.client import Client, Progress, Solution
+from pipeline.replay.input_files import NamedFile, QueryFile
+from pipeline.replay.replay import Replay, run
 from server.child_server import Child, ChildFailed
 from server.cli.demo_data import QUERIES, WATCHED, Instant, find, instants
-from server.cli.replay import Replay, run
-from server.cli.serve import clock
-from server.input_files import NamedFile, QueryFile
+from server.process import clock
 from tests.server.conftest import COMPILING_S, event, moment, until, values
 
 pytestmark = pytest.mark.slow

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 
+from pipeline.mapping.stream_body import MAPPED_TYPES
 from server.cli.openapi_doc import yaml
 
 COPY = Path(__file__).parents[3] / "openapi.yaml"
@@ -50,6 +51,9 @@ def test_what_the_examples_show_is_taken(http: httpx.Client) -> None:
                     shown = content["example"]
                     body = shown if isinstance(shown, str) else json.dumps(shown)
                     name = "observed" if "observers" in path else f"example {taken}"
+                    if media in MAPPED_TYPES and path.endswith("/events"):
+                        settings = document["paths"]["/streams/{name}"]["put"]["requestBody"]["content"]["application/json"]["example"]
+                        assert http.put(f"/streams/{name}", json=settings).is_success
                     made = path.replace("{name}", name).replace("{id}", "1")
                     answer = http.request(
                         method, made, content=body, headers={"Content-Type": media}, params={"name": name} if path == "/queries" else {}

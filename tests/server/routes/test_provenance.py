@@ -10,7 +10,7 @@ import pytest
 from engine.messages import Facts
 from epsparql.client import Client, segment
 from pipeline.log import LogWriter
-from server.cli.serve import clock
+from server.process import clock
 from tests.server.conftest import EX, empty, moment, serving, until
 
 PREFIX = f"PREFIX : <{EX}> PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>\n"

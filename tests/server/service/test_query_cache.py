@@ -3,7 +3,7 @@
 import pytest
 
 import epsparql
-from server.registrations.query_cache import check_registration, drop_shape, get_shape
+from pipeline.registrations.query_cache import check_registration, drop_shape, get_shape
 
 RULE = "CONSTRUCT { ?s <x:p> 2 } INTO STREAM <x:b> FROM STREAM <x:a> WHERE { { ?s <x:q> 1 } OPTIONAL { ?s <x:p> ?v } }"
 BACK = "CONSTRUCT { ?s <x:p> ?v } INTO STREAM <x:a> FROM STREAM <x:b> WHERE { ?s <x:p> ?v }"

@@ -1,13 +1,12 @@
 """The client for asyncio: what it sends and follows is there once, across a restart of the server."""
 
 import asyncio
-import inspect
 from pathlib import Path
 
 import pytest
 
 from epsparql.async_client import AsyncClient
-from epsparql.client import ApiError, Client, Closed, Solution
+from epsparql.client import ApiError, Closed, Solution
 from server.child_server import Child
 from tests.server.conftest import COMPILING_S, DEADLINE_S, event, values
 from tests.server.operations.test_restart import port
@@ -68,14 +67,6 @@ def test_answers_are_read_as_they_come(url: str, stream: str) -> None:
             return refusals[0]
 
     assert asyncio.run(use()) == 400
-
-
-def test_what_the_other_client_can_this_one_can() -> None:
-    """The methods have the same names and parameters; how each client asks is its own."""
-    inner = {"request", "retry", "socket", "socket_url", "socket_options"}
-    public = {name: found for name, found in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_") and name not in inner}
-    for name, found in public.items():
-        assert list(inspect.signature(getattr(AsyncClient, name)).parameters.items()) == list(inspect.signature(found).parameters.items()), name
 
 
 def test_a_query_is_held(url: str, name: str, stream: str) -> None:

@@ -10,8 +10,8 @@ from typing import assert_never
 from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.literals import MAX_LENGTH, duration_text
-from epsparql.render.expressions import Expressions
-from epsparql.render.terms import TermWriter, write_stream
+from epsparql.renderer.expressions import Expressions
+from epsparql.renderer.terms import TermWriter, write_stream
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
-from epsparql.render.terms import TermWriter
+from epsparql.renderer.terms import TermWriter
 from epsparql.terms import Variable
 
 _OR, _AND, _COMPARE, _ADD, _MULTIPLY, _UNARY, _ATOM = range(7)

@@ -1,4 +1,4 @@
-"""Reads the files that the command line names: queries, streams, background. A fault names file, line and column."""
+"""Reads what a replay is given: files of queries, streams and background, and bodies in memory. A fault names file, line and column."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,19 +10,25 @@ import pyarrow as pa
 
 import epsparql
 from engine.messages import Micros
-from pipeline.errors import FormatError
+from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import checked_name, read_graphs, syntax_of
-from pipeline.formats.body_parser import NDJSON, RDF_XML, media_type_of, parse_body
+from pipeline.formats.body_parser import NDJSON, RDF_XML, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
-from server.http.body_parsing import locate_undecodable
+from pipeline.mapping.mapper import CSV, JSON, map_body, refuse_rejected
+from pipeline.mapping.mapping import Mapping, compile_mapping
+from pipeline.mapping.proposal import Proposal, propose_mapping
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
+_MAPPED = {".csv": CSV, ".tsv": CSV, ".json": JSON, ".ndjson": JSON, ".jsonl": JSON}
+"""Files of these suffixes can be read by a mapping."""
+_LOOKED_AT = 4 << 20
+"""A mapping is proposed from this many bytes of CSV or ndjson."""
 BLOCK_ROWS = 10_000
 """About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
 _UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
 
 
-class SourceFault(Exception):
+class SourceFault(ValueError):
     """Describes a fault of the user's: what is wrong, where, and what would be right."""
 
     def __init__(self, path: Path | str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
@@ -43,15 +49,27 @@ class NamedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedBody:
+    """Holds events in memory, of the stream `name`; `path` is what messages call them. Events without a time stand at `at`, if that is given."""
+
+    name: str
+    path: Path
+    body: bytes
+    media_type: str
+    at: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryFile:
-    """Holds a query, whose name is its file's stem."""
+    """Holds a query. It is named by `label`, or by its file's stem where that is empty."""
 
     path: Path
     text: str
+    label: str = ""
 
     @property
     def name(self) -> str:
-        return self.path.stem
+        return self.label or self.path.stem
 
 
 def named_file(argument: str) -> NamedFile:
@@ -82,12 +100,52 @@ def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
     return SourceFault(path, error.message, error.line, error.column, error.expected)
 
 
-def occurrences_of(path: Path) -> pa.RecordBatch:
-    """Return the occurrences of a stream's file. Raises: SourceFault, also for an event without a time."""
-    body = _read(path)
+def read_mapping_file(path: Path) -> Mapping:
+    """Return the mapping of a file. Raises: SourceFault."""
     try:
-        media_type = media_type_of(path)
-        batch = parse_body(body, media_type, default=None, arrived=_UNTIMED)
+        return compile_mapping(_read(path).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
+    except InvalidMapping as error:
+        raise SourceFault(path, str(error)) from None
+
+
+def propose_for_file(path: Path, base: str) -> Proposal:
+    """Return a mapping for the first rows of a file of CSV or JSON. Raises: SourceFault."""
+    suffix = path.suffix.lower()
+    if suffix not in _MAPPED:
+        raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(_MAPPED))
+    body = _read(path)
+    if len(body) > _LOOKED_AT and suffix != ".json":
+        body = body[: body.rfind(b"\n", 0, _LOOKED_AT) + 1]
+    try:
+        return propose_mapping(body, _MAPPED[suffix], base)
+    except FormatError as error:
+        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
+
+
+def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path) -> pa.RecordBatch:
+    """Return the occurrences that a mapping makes of a body, which messages call `path`. Raises: SourceFault, also where a row does not map."""
+    if mapping.time is None:
+        raise SourceFault(path, "its mapping names no time, which a file's rows need", expected="time, the name of the field")
+    try:
+        return refuse_rejected(map_body(body, media_type, mapping, Interval(_UNTIMED, _UNTIMED))).batch
+    except (FormatError, InvalidMapping) as error:
+        raise SourceFault(path, error.message, expected=error.expected) from None
+
+
+def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None) -> pa.RecordBatch:
+    """Return the occurrences of a stream's file or body. Raises: SourceFault, also for an event without a time."""
+    path = source.path
+    body, at = (source.body, source.at) if isinstance(source, NamedBody) else (_read(path), None)
+    mapped_type = source.media_type if isinstance(source, NamedBody) else _MAPPED.get(path.suffix.lower(), "")
+    if mapping is not None and mapped_type in _MAPPED.values():
+        return map_rows(body, mapped_type, mapping, path)
+    if path.suffix.lower() in (".csv", ".tsv", ".json"):
+        raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
+    try:
+        media_type = source.media_type if isinstance(source, NamedBody) else media_type_of(path)
+        batch = parse_body(body, media_type, default=at, arrived=_UNTIMED)
     except FormatError as error:
         raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
     untimed = batch.column("end").cast(pa.int64()).to_numpy() == _UNTIMED
@@ -133,14 +191,14 @@ def _read(path: Path) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StreamRows:
     """Holds occurrences of a stream, in order of `end`."""
 
     stream: str
     rows: pa.RecordBatch
 
 
-def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[Message]:
+def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[StreamRows]:
     """Yield the streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants.
 
     A span of time is over in all streams before the next begins, so no occurrence is late.
@@ -157,7 +215,7 @@ def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterato
     for block in _blocks(sorted(pieces)):
         for index, (first, count) in block.items():
             name, rows = ordered[index]
-            yield Message(name, rows.slice(first, count))
+            yield StreamRows(name, rows.slice(first, count))
 
 
 def _blocks(pieces: Iterable[tuple[int, int, int, int]]) -> Iterator[dict[int, tuple[int, int]]]:

@@ -1,4 +1,4 @@
-"""Replays files as finished streams, in a temporary directory, with the same log, engine and solution log as the server's."""
+"""Replays files, or bodies in memory, as finished streams, in a temporary directory, with the same log, engine and solution log as the server's."""
 
 import json
 import shlex
@@ -16,14 +16,24 @@ import pyarrow as pa
 import epsparql
 from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from pipeline.log import LogWriter
+from pipeline.registrations.query_cache import Shape, check_registration, get_shape
+from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
+from pipeline.replay.input_files import (
+    NamedBody,
+    NamedFile,
+    QueryFile,
+    SourceFault,
+    StreamRows,
+    facts_of,
+    messages,
+    occurrences_of,
+    query_fault,
+    read_mapping_file,
+)
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.solutions.formats import Triples, ndjson
+from pipeline.runners.log_follower import LogRunner
+from pipeline.solutions.formats import CSV, NDJSON, SPARQL_JSON, TURTLE, Triples, ndjson, write_page
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
-from server.input_files import Message, NamedFile, QueryFile, SourceFault, facts_of, messages, occurrences_of, query_fault
-from server.lifecycle import Runner
-from server.registrations.query_cache import Shape, check_registration, get_shape
-from server.registrations.stream_dependencies import find_alive, find_unfed, find_written
-from server.routes.solutions import CSV, NDJSON, SPARQL_JSON, TURTLE, write_page
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
@@ -31,7 +41,7 @@ _LOOK_S = 0.2
 _NAMED = 5  # a message names this many of the queries that read a stream
 
 
-class PolicyFault(Exception):
+class PolicyFault(ValueError):
     """Reports that a requested policy, or the query that it was requested for, does not exist."""
 
 
@@ -44,7 +54,7 @@ class Replay:
     """Describes a run: the queries, and the streams and background that they read."""
 
     queries: Sequence[QueryFile]
-    streams: Sequence[NamedFile]
+    streams: Sequence[NamedFile | NamedBody]
     background: Sequence[NamedFile]
     runner: str = "inprocess"
     master: str = "local[*,4]"
@@ -52,6 +62,7 @@ class Replay:
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
     entailment: str = RDFS
     low_latency: bool = False
+    mappings: Sequence[NamedFile] = ()  # by stream; one without a name is for all streams that have none of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +165,7 @@ def _fits(fmt: str, found: Shape) -> bool:
     return isinstance(found.form, Triples) == (fmt == "turtle")
 
 
-def unfed_streams(files: Sequence[NamedFile], shapes: Mapping[str, Shape]) -> list[Unfed]:
+def unfed_streams(files: Sequence[NamedFile | NamedBody], shapes: Mapping[str, Shape]) -> list[Unfed]:
     """Return the streams without events on which the queries rest, in order of their names."""
     given = {_stream_of(file) for file in files}
     read = {stream for found in shapes.values() for stream in found.streams}
@@ -170,24 +181,26 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} {'reads' if len(names) == 1 else 'read'}"
 
 
-def _stream_of(file: NamedFile) -> str:
+def _stream_of(file: NamedFile | NamedBody) -> str:
     return file.name or _DEFAULT_STREAM
 
 
-def _streams(files: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
+def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
+    by_stream = {file.name: read_mapping_file(file.path) for file in mappings}
     streams: dict[str, list[object]] = {}
     for file in files:
-        streams.setdefault(_stream_of(file), []).append(occurrences_of(file.path))
+        stream = _stream_of(file)
+        streams.setdefault(stream, []).append(occurrences_of(file, by_stream.get(stream, by_stream.get(""))))
     return list(streams.items())
 
 
-def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> list[Message]:
+def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> list[StreamRows]:
     """Write the background, the queries, the events, and the end of every stream that is given, or read and not derived.
 
     Raises: SourceFault, before anything is written.
     """
     facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = list(messages(_streams(replay.streams)))
+    fed = list(messages(_streams(replay.streams, replay.mappings)))
     if replay.entailment != RDFS:
         log.submit_entry(lambda offset: Entail(offset, replay.entailment), timeout=None)
     for graph, triples in facts:
@@ -232,7 +245,7 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Rep
         runner.stop()
 
 
-def _runner(log: LogWriter, directory: Path, replay: Replay) -> Runner:
+def _runner(log: LogWriter, directory: Path, replay: Replay) -> LogRunner:
     if replay.runner == "inprocess":
         return InProcessRunner(directory, log.reader())
     from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from epsparql.errors import Warning_
 from pipeline.log.catalog import Stream
-from server.registrations.query_cache import Shape
+from pipeline.registrations.query_cache import Shape
 
 Written: TypeAlias = Mapping[str, frozenset[str]]
 """The map gives, for each stream that rules write, the streams that those rules read."""

@@ -1,0 +1,34 @@
+"""This module carries requests and frames for asyncio: requests run in threads, WebSockets on the loop."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+
+from websockets.asyncio.client import ClientConnection as AsyncConnection
+from websockets.asyncio.client import connect
+
+from epsparql.connection.transport import Answer, Transport
+
+__all__ = ["AsyncConnection", "AsyncTransport"]
+
+
+class AsyncTransport:
+    """Does what Transport does, without blocking the loop."""
+
+    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
+        self._blocking = Transport(url, token, timeout_s)
+        self.url = self._blocking.url
+
+    async def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
+        return await asyncio.to_thread(self._blocking.request, method, path, body, headers)
+
+    def dial(self, path: str) -> AbstractAsyncContextManager[AsyncConnection]:
+        return connect(self._blocking.socket_url(path), **self._blocking.socket_options())
+
+    async def receive(self, connection: AsyncConnection, timeout_s: float | None) -> str | bytes:
+        async with asyncio.timeout(timeout_s):
+            found: str | bytes = await connection.recv()
+        return found
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,87 @@
+"""This module carries requests and frames over http.client and websockets, and waits in the calling thread.
+
+The clients are the same code over this transport or over async_transport.py, which has the same methods.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection as Connection
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from epsparql.connection.messages import ApiError, Closed
+
+SUBPROTOCOL = Subprotocol("epsparql.v1+json")
+RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
+"""After these close codes a connection is worth another try."""
+
+__all__ = ["RESUMABLE", "SUBPROTOCOL", "Answer", "Connection", "Transport", "raise_if_final"]
+
+Answer = tuple[int, Mapping[str, str], bytes]
+
+
+class Transport:
+    """Sends requests and opens WebSockets, and waits in the calling thread."""
+
+    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
+        self.url = url.rstrip("/")
+        self._parts, self._timeout_s = urlsplit(self.url), timeout_s
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
+        """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
+        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        connection = kind(self._parts.netloc, timeout=self._timeout_s)
+        try:
+            connection.request(method, self._parts.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
+            response = connection.getresponse()
+            content = response.read()
+        except HTTPException as error:
+            raise ConnectionError(f"{method} {path}: {error!r}") from error
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise ApiError(_problem_of(response.status, content))
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, content
+
+    def dial(self, path: str) -> AbstractContextManager[Connection]:
+        """Return a connection that is opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
+        found: AbstractContextManager[Connection] = connect(self.socket_url(path), **self.socket_options())
+        return found
+
+    def receive(self, connection: Connection, timeout_s: float | None) -> str | bytes:
+        """Return the next frame. Raises: TimeoutError; ConnectionClosed."""
+        found: str | bytes = connection.recv(timeout=timeout_s)
+        return found
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def socket_url(self, path: str) -> str:
+        return f"{'wss' if self._parts.scheme == 'https' else 'ws'}://{self._parts.netloc}{self._parts.path}{path}"
+
+    def socket_options(self) -> dict[str, Any]:
+        common = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
+        return common | {"subprotocols": [SUBPROTOCOL], "additional_headers": self._headers}
+
+
+def raise_if_final(error: ConnectionClosed) -> None:
+    """Raise Closed for a close that another try would only meet again."""
+    received = error.rcvd
+    if received is not None and received.code not in RESUMABLE:
+        raise Closed(received.code, received.reason) from error
+
+
+def _problem_of(status: int, content: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"status": status, "code": "http", "detail": content.decode(errors="replace")[:500]}

@@ -1,0 +1,71 @@
+"""This module holds a solution as a client sees it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epsparql.ntriples import parse_statements
+from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal, SolutionTerm, TripleTerm
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Represents a solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, `boolean` of an ASK.
+
+    `start` and `end` are xsd:dateTime texts in UTC. `solution["x"]` is the term of the variable `x`; `in` tells whether it is bound.
+    """
+
+    query: str
+    id: str
+    start: str
+    end: str
+    binding: Mapping[str, Mapping[str, Any]] | None
+    triples: str | None
+    boolean: bool | None = None
+
+    def __getitem__(self, variable: str) -> SolutionTerm:
+        """Return the term of a variable. Raises: KeyError where it is not bound, which names the variables that are."""
+        term = self.get(variable)
+        if term is None:
+            bound = ", ".join(self) or "no variable"
+            raise KeyError(f"{variable!r} is not bound in this solution of {self.query!r}; it binds {bound}")
+        return term
+
+    def get(self, variable: str) -> SolutionTerm | None:
+        """Return the term of a variable, or None where it is not bound."""
+        found = (self.binding or {}).get(variable)
+        return None if found is None else term_of(found)
+
+    def __contains__(self, variable: object) -> bool:
+        return variable in (self.binding or {})
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the bound variables."""
+        return iter(self.binding or {})
+
+    def statements(self) -> list[TripleTerm]:
+        """Return the triples of a CONSTRUCT or DESCRIBE solution as terms; none for another query's."""
+        return parse_statements(self.triples or "")
+
+
+def solution_of(document: Mapping[str, Any]) -> Solution:
+    """Return the solution of a line of ndjson, or of a message, that the server sent."""
+    times = document["query"], document["id"], document["start"], document["end"]
+    return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"))
+
+
+def term_of(value: Mapping[str, Any]) -> SolutionTerm:
+    """Return a term of SPARQL's JSON results. Raises: ValueError for a type that is not known."""
+    match value["type"]:
+        case "uri":
+            return Iri(value["value"])
+        case "bnode":
+            return BlankNode(value["value"])
+        case "literal" | "typed-literal":
+            language = value.get("xml:lang")
+            return Literal(value["value"], RDF_LANG_STRING if language else value.get("datatype", XSD_STRING), language)
+        case "triple":
+            subject, predicate, object_ = (term_of(value["value"][place]) for place in ("subject", "predicate", "object"))
+            if isinstance(subject, Iri | BlankNode) and isinstance(predicate, Iri):
+                return TripleTerm(subject, predicate, object_)
+    raise ValueError(f"no RDF term is known in {value}")

@@ -1,0 +1,133 @@
+"""This module reads what is sent to a stream by the stream's settings: its mapping, its base, and what becomes of rows that do not map."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from engine.messages import Micros
+from pipeline.errors import FormatError
+from pipeline.formats.batches.batch_builder import Interval, Labels
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
+from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, parse_body, parse_frame
+from pipeline.formats.ndjson import LONGEST_KEY
+from pipeline.formats.short_terms import ShortTerms
+from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS, read_cloud_events
+from pipeline.mapping.json_reader import read_documents
+from pipeline.mapping.mapper import CSV, JSON, MappedBody, map_body, map_table, refuse_rejected
+from pipeline.mapping.mapping import Mapping, compile_mapping
+from pipeline.mapping.templates import Namespaces
+from pipeline.rejected_rows import DEAD_LETTER, REJECT
+from pipeline.source_positions import Source, parse_source
+
+MAPPED_TYPES = (JSON, CSV, CLOUD_EVENT, CLOUD_EVENTS)
+"""Bodies of these types go through the stream's mapping."""
+_FORMATS = {"csv": CSV, "json": JSON}
+
+
+@dataclass(frozen=True, slots=True)
+class BodySettings:
+    """Holds the settings of a stream that say how bodies are read; `mapping` is JSON text, "" for none."""
+
+    base: str = ""
+    mapping: str = ""
+    on_error: str = REJECT
+
+    def compiled(self, media_type: str) -> Mapping:
+        """Return the stream's mapping. Raises: FormatError where the stream has none."""
+        if not self.mapping:
+            reason = f"{media_type} needs a mapping, and the stream has none"
+            remedy = 'PUT /streams/{name} with {"mapping": {…}}, which epsparql map FILE proposes; or application/x-ndjson or application/ld+json'
+            raise FormatError("media-type", reason, expected=remedy)
+        return compile_mapping(self.mapping, self.base)
+
+    @property
+    def short(self) -> ShortTerms | None:
+        """Return how short terms of ndjson are read; None where the stream has no base."""
+        if not self.base:
+            return None
+        names = compile_mapping(self.mapping, self.base).names if self.mapping else Namespaces(self.base, {})
+        return ShortTerms(names.expand)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamBody:
+    """Holds a body's occurrences and rejected rows, and the idempotency key and source that it brings along."""
+
+    mapped: MappedBody
+    key: str | None = None
+    source: Source | None = None
+
+
+def read_body(
+    body: bytes,
+    media_type: str,
+    settings: BodySettings,
+    *,
+    default: Interval | None,
+    arrived: Micros,
+    timing: str | None = None,
+    timed: bool = False,
+) -> StreamBody:
+    """Return what a body brings. `timed` says that `default` is the time of all rows, whatever the mapping names. Raises: FormatError."""
+    kind = media_type.partition(";")[0].strip().lower()
+    otherwise = default or Interval(arrived, arrived)
+    if kind in (CSV, JSON):
+        mapping = settings.compiled(kind)
+        mapped = map_body(body, kind, replace(mapping, time=None) if timed else mapping, otherwise)
+        return StreamBody(_settled(mapped, settings))
+    if kind in (CLOUD_EVENT, CLOUD_EVENTS):
+        return _read_cloud_events(body, kind, settings, otherwise)
+    try:
+        batch = parse_body(body, media_type, default=default, arrived=arrived, timing=timing, short=settings.short)
+    except FormatError as fault:
+        if fault.code == "media-type" and kind not in MEDIA_TYPES:
+            raise FormatError("media-type", fault.message, expected=f"{fault.expected}; with a mapping also {', '.join(MAPPED_TYPES)}") from None
+        raise
+    return StreamBody(MappedBody(batch, (), batch.num_rows))
+
+
+def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise: Interval) -> StreamBody:
+    mapping, budget = settings.compiled(kind), ExpansionBudget(len(body))
+    events = read_cloud_events(body, kind)
+    if events.times is not None:
+        mapping = replace(mapping, time=None)
+    budget.spend(16 * (len(mapping.fields) + 1) * (len(events.documents) + body.count(b"{")))
+    table = read_documents(events.documents, mapping)
+    labels = Labels(body, otherwise if events.times is None and mapping.time is None else None)
+    return StreamBody(
+        _settled(map_table(table, mapping, budget, labels, (otherwise if events.times is None else events.times, ())), settings), events.key
+    )
+
+
+def _settled(mapped: MappedBody, settings: BodySettings) -> MappedBody:
+    return mapped if settings.on_error == DEAD_LETTER else refuse_rejected(mapped)
+
+
+class _FrameHead(msgspec.Struct, forbid_unknown_fields=True):
+    """Represents the first line of a frame that goes through the mapping."""
+
+    format: Literal["csv", "json"]
+    id: str | UnsetType = UNSET
+    source: Raw | UnsetType = UNSET
+
+
+def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: bool) -> StreamBody:
+    """Return what a WebSocket frame brings. A first line such as `{"format":"csv"}` says that the rest goes through the mapping. Raises: FormatError."""
+    first, _, rest = body.partition(b"\n") if not binary else (b"", b"", b"")
+    if b'"format"' not in first:
+        batch, key, source = parse_frame(body, arrived=arrived, binary=binary, short=settings.short)
+        return StreamBody(MappedBody(batch, (), batch.num_rows), key, source)
+    try:
+        head = msgspec.json.decode(first, type=_FrameHead)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise FormatError("field", f"the line of the frame's format cannot be read: {fault}", 1, 1, '{"format":"csv"} or {"format":"json"}') from None
+    key = None if head.id is UNSET else head.id
+    if key is not None and len(key) > LONGEST_KEY:
+        raise FormatError("field", f"the id has more than {LONGEST_KEY} characters; it is remembered for a day", 1, 1)
+    source = None if isinstance(head.source, UnsetType) else parse_source(bytes(head.source))
+    return replace(read_body(rest, _FORMATS[head.format], settings, default=None, arrived=arrived), key=key, source=source)
+
+
+__all__ = ["MAPPED_TYPES", "NDJSON", "BodySettings", "StreamBody", "read_body", "read_frame"]

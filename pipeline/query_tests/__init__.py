@@ -1,0 +1,1 @@
+"""Tests of queries, as `epsparql test` runs them: events go in, and the solutions are compared with those that are expected."""

@@ -1,0 +1,101 @@
+"""Runs tests of queries and reports what differs."""
+
+import io
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+from pipeline.query_tests.cases import Case
+from pipeline.query_tests.solutions import Solution, parse_solution
+from pipeline.query_tests.timelines import ORIGIN
+from pipeline.replay.input_files import SourceFault
+from pipeline.replay.replay import RunnerFailed, run
+
+SHOWN = 20
+"""A report names this many missing solutions, and as many that are not expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Reports a test. `fault` says why it could not run; `count` is the number of its solutions, `seconds` how long it took."""
+
+    case: Case
+    seconds: float
+    count: int = 0
+    missing: list[Solution] = field(default_factory=list)
+    extra: list[Solution] = field(default_factory=list)
+    fault: str = ""
+    is_updated: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.is_updated or not (self.missing or self.extra or self.fault)
+
+    def headline(self) -> str:
+        if self.fault:
+            return f"FAILED {self.case.name}: {self.fault}"
+        if self.is_updated:
+            return f"updated {self.case.name}: {self.count} solutions"
+        if self.passed:
+            return f"ok {self.case.name}: {self.count} solutions in {self.seconds:.2f} s"
+        return f"FAILED {self.case.name}: {len(self.missing)} solutions are missing, {len(self.extra)} are not expected"
+
+    def details(self) -> list[str]:
+        """Return a line for each solution that differs, the first ones of each kind."""
+        return [*_shown("missing", self.missing), *_shown("not expected", self.extra)]
+
+
+def _shown(kind: str, solutions: list[Solution]) -> list[str]:
+    more = [f"  ... and {len(solutions) - SHOWN} more {kind}"] if len(solutions) > SHOWN else []
+    return [f"  {kind}: {solution}" for solution in solutions[:SHOWN]] + more
+
+
+def run_case(case: Case, *, update: bool = False) -> Result:
+    """Replay a test's events and compare the solutions as a bag: each as often as it is expected, in any order.
+
+    `update` writes what was found in place of what is expected.
+    """
+    began = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="epsparql-test-") as directory:
+            found, expected = _replayed(case, Path(directory), update=update)
+        if update and case.update is not None and Counter(found) != Counter(expected):
+            case.update(found)
+            return Result(case, time.monotonic() - began, len(found), is_updated=True)
+    except SourceFault as fault:
+        return Result(case, time.monotonic() - began, fault=str(fault))
+    except RunnerFailed as failure:
+        return Result(case, time.monotonic() - began, fault=f"the runner {failure}")
+    missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    return Result(case, time.monotonic() - began, len(found), sorted(missing.elements(), key=str), sorted(extra.elements(), key=str))
+
+
+def _replayed(case: Case, directory: Path, *, update: bool) -> tuple[list[Solution], list[Solution]]:
+    if update and not case.path.exists():
+        case.path.touch()
+    replay, expected = case.read(directory)
+    out = io.StringIO()
+    run(replay, "ndjson", out, lambda: ORIGIN, lambda _: None, lambda _: None)
+    told = [json.loads(line) for line in out.getvalue().splitlines()]
+    if len(replay.queries) == 1:
+        told = [{name: value for name, value in each.items() if name != "query"} for each in told]
+    return [parse_solution(each) for each in told], expected
+
+
+def write_junit(path: Path, results: Iterable[Result]) -> None:
+    """Write the results as JUnit XML, which CI systems read. Raises: OSError."""
+    results = list(results)
+    failures = sum(not result.passed for result in results)
+    suite = ElementTree.Element(
+        "testsuite", name="epsparql", tests=str(len(results)), failures=str(failures), time=f"{sum(r.seconds for r in results):.3f}"
+    )
+    for result in results:
+        element = ElementTree.SubElement(suite, "testcase", name=result.case.name, classname="epsparql", time=f"{result.seconds:.3f}")
+        if not result.passed:
+            ElementTree.SubElement(element, "failure", message=result.headline()).text = "\n".join(result.details())
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

@@ -1,0 +1,10 @@
+"""The cookbook's commands, in a shell and in their order, and what they print."""
+
+from pathlib import Path
+
+from tests.docs.test_docs import ROOT
+from tests.support.shell_pages import run_page
+
+
+def test_queries_are_tested_as_the_page_says(tmp_path: Path) -> None:
+    assert run_page((ROOT / "docs/cookbook/tests.md").read_text(encoding="utf-8"), tmp_path, {}) == 3

@@ -1,0 +1,46 @@
+"""The Python of docs/cookbook, run against a real server: each block prints what stands below it."""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.server.conftest import serving
+
+COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook"
+ADDRESS = "http://127.0.0.1:8080"
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    with serving(tmp_path / "data") as found:
+        yield found
+
+
+@pytest.mark.parametrize("page", ["notebooks.md", "rdflib.md"])
+def test_a_page_prints_what_it_says(page: str, server: str) -> None:
+    blocks = BLOCK.findall((COOKBOOK / page).read_text(encoding="utf-8"))
+    assert len(blocks) >= 3
+    names: dict[str, object] = {}
+    for code, expected in blocks:
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile(code.replace(ADDRESS, server), page, "exec"), names)
+        assert out.getvalue() == expected
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(server: str, tmp_path: Path) -> None:
+    notebook = nbformat.read(COOKBOOK / "solutions.ipynb", as_version=4)  # type: ignore[no-untyped-call]  # it has no types
+    for cell in notebook.cells:
+        cell.source = cell.source.replace(ADDRESS, server)
+        assert cell.cell_type == "markdown" or not cell.outputs, "the notebook is stored without outputs"
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output["data"] for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs if "data" in output]
+    assert any("<svg" in data.get("text/html", "") for data in shown)
+    assert any("<table" in data.get("text/html", "") and "14.1" in data["text/html"] for data in shown)

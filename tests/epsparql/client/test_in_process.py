@@ -1,0 +1,128 @@
+"""`epsparql.run`: queries over files, triples, frames and graphs in this process."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import rdflib
+
+import epsparql
+from epsparql.terms import XSD, Iri, Literal
+
+EX = "http://example.org/"
+EWR, TEMPERATURE = Iri(f"{EX}ewr"), Iri(f"{EX}temperature")
+WARMUP = f"""PREFIX : <{EX}>
+SELECT ?station ?cold ?warm WHERE {{
+  {{ ?station :temperature ?cold FILTER(?cold < 10) }} SEQ {{ ?station :temperature ?warm }} FILTER(?warm >= ?cold + 5)
+}}"""
+TEN, ELEVEN = datetime(2026, 1, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 11, tzinfo=UTC)
+TRIPLES = [(EWR, TEMPERATURE, Decimal("8.5"), TEN), (EWR, TEMPERATURE, Decimal("14.1"), ELEVEN)]
+COLUMNS = {"s": [str(EWR)] * 2, "p": [str(TEMPERATURE)] * 2, "o": [8.5, 14.1], "at": [TEN, ELEVEN]}
+
+
+def graph() -> rdflib.Dataset:
+    found = rdflib.Dataset()
+    for number, (_, _, value, at) in enumerate(TRIPLES):
+        name = rdflib.URIRef(f"{EX}reading/{number}")
+        found.graph(name).add((EWR.to_rdflib(), TEMPERATURE.to_rdflib(), Literal.from_python(value).to_rdflib()))
+        found.default_graph.add((name, rdflib.PROV.generatedAtTime, Literal.from_python(at).to_rdflib()))
+    return found
+
+
+def file(directory: Path) -> Path:
+    path = directory / "readings.ndjson"
+    lines = [f'{{"s":"{s}","p":"{p}","o":"\\"{o}\\"^^<{XSD}decimal>","at":"{at.isoformat()}"}}\n' for s, p, o, at in TRIPLES]
+    path.write_text("".join(lines))
+    return path
+
+
+EVENTS: dict[str, Callable[[Path], Any]] = {
+    "triples": lambda _: TRIPLES,
+    "triples with intervals, as they come": lambda _: ((s, p, o, at, at) for s, p, o, at in reversed(TRIPLES)),
+    "terms of rdflib": lambda _: [(s.to_rdflib(), p.to_rdflib(), rdflib.Literal(o), at.isoformat()) for s, p, o, at in TRIPLES],
+    "numbers of numpy": lambda _: [(s, p, np.float64(o), at) for s, p, o, at in TRIPLES],
+    "a frame of pandas": lambda _: pd.DataFrame(COLUMNS),
+    "a frame of polars": lambda _: pl.DataFrame(COLUMNS),
+    "a graph of rdflib": lambda _: graph(),
+    "a file": file,
+    "a file's name": lambda directory: str(file(directory)),
+    "streams by name": lambda _: {"default": TRIPLES},
+}
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_events_of_every_kind(kind: str, tmp_path: Path) -> None:
+    found = epsparql.run(WARMUP, EVENTS[kind](tmp_path))
+    (solution,) = found["query"]
+    assert (solution["station"], float(str(solution["cold"].to_python())), float(str(solution["warm"].to_python()))) == (EWR, 8.5, 14.1)
+    assert (solution.start, solution.end) == ("2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z")
+
+
+def test_queries_of_every_kind(tmp_path: Path) -> None:
+    path = tmp_path / "warmup.rq"
+    path.write_text(WARMUP)
+    assert {name: len(found) for name, found in epsparql.run(path, TRIPLES).items()} == {"warmup": 1}
+    assert {name: len(found) for name, found in epsparql.run([path], TRIPLES).items()} == {"warmup": 1}
+    rule = f"CONSTRUCT {{ ?s <{EX}hot> ?t }} INTO STREAM <{EX}found> WHERE {{ ?s <{EX}temperature> ?t FILTER(?t > 10) }}"
+    reader = f"SELECT ?t FROM STREAM <{EX}found> WHERE {{ ?s <{EX}hot> ?t }}"
+    found = epsparql.run({"a.rule": rule, "b/c": reader, "again": path}, TRIPLES)
+    assert {name: len(solutions) for name, solutions in found.items()} == {"a.rule": 1, "b/c": 1, "again": 1}
+    assert [*found["a.rule"].to_rdflib()] == [(EWR.to_rdflib(), rdflib.URIRef(f"{EX}hot"), Literal("14.1", XSD + "decimal").to_rdflib())]
+    assert found["b/c"][0]["t"].to_python() == Decimal("14.1")
+
+
+def test_background_and_entailment(tmp_path: Path) -> None:
+    path = tmp_path / "facts.ttl"
+    path.write_text(f"<{EX}ewr> <{EX}in> <{EX}newark> .")
+    query = f"SELECT ?place WHERE {{ ?s <{EX}temperature> ?t . ?s <{EX}in> ?place }}"
+    for background in (path, str(path), [path]):
+        assert epsparql.run(query, TRIPLES, background=background, entailment="owl-rl")["query"][0]["place"] == Iri(f"{EX}newark")
+    assert epsparql.run(f"ASK {{ ?s <{EX}in> ?place }}", background=path)["query"][0].boolean is True
+
+
+def test_a_policy() -> None:
+    query = f"SELECT ?a ?b WHERE {{ {{ ?s <{EX}temperature> ?a }} SEQ {{ ?s <{EX}temperature> ?b }} }}"
+    events = [(EWR, TEMPERATURE, number, datetime(2026, 1, 1, number, tzinfo=UTC)) for number in range(4)]
+    assert len(epsparql.run(query, events)["query"]) == 6
+    assert len(epsparql.run(query, events, policies={"query": "recent"})["query"]) == 3
+
+
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    ([(EWR, TEMPERATURE, 1)], TypeError, r"event 1: .* is neither \(s, p, o, at\) nor"),
+    ([*TRIPLES, (EWR, 5, 1, TEN)], TypeError, "event 3: p is 5; expected a term"),
+    ([(EWR, TEMPERATURE, 1j, TEN)], TypeError, "event 1: .* has no RDF datatype"),
+    ([(EWR, TEMPERATURE, 1, 2026)], TypeError, "event 1: the time 2026 is neither a datetime nor"),
+    (["abcd"], TypeError, "event 1: 'abcd' is neither"),
+    ([(EWR, TEMPERATURE, 1, "yesterday")], ValueError, "events:1:.*'yesterday' is no xsd:dateTime"),
+    ([("http://example.org/ewr", TEMPERATURE, 1, TEN)], ValueError, "events:1:.*N-Triples"),
+    (5, TypeError, "events of type int; expected a file, triples, a frame, or an rdflib Graph"),
+    (pd.DataFrame({"sensor": ["a"], "temp": [1]}), ValueError, "the frame has the columns sensor, temp; expected s, p, o, and at, or start and end"),
+    ("missing.ndjson", ValueError, "missing.ndjson: No such file"),
+    (rdflib.Graph().add((EWR.to_rdflib(), TEMPERATURE.to_rdflib(), rdflib.Literal(1))), ValueError, "has no time"),
+]
+
+
+@pytest.mark.parametrize(("events", "kind", "fault"), REFUSED)
+def test_bad_events_are_refused_with_their_place(events: Any, kind: type[Exception], fault: str) -> None:
+    with pytest.raises(kind, match=fault):
+        epsparql.run(WARMUP, events)
+
+
+def test_a_bad_query_is_refused_with_its_place() -> None:
+    with pytest.raises(ValueError, match="slow:1:8: "):
+        epsparql.run({"slow": "SELECT nothing"}, TRIPLES)
+    with pytest.raises(ValueError, match="'best' is no policy"):
+        epsparql.run(WARMUP, TRIPLES, policies={"query": "best"})
+    with pytest.raises(ValueError, match="entailment='owl' is not known; expected rdfs or owl-rl"):
+        epsparql.run(WARMUP, TRIPLES, entailment="owl")
+
+
+def test_a_stream_that_stays_empty_is_told() -> None:
+    with pytest.warns(UserWarning, match="the stream <default>, which query reads, stays empty"):
+        assert epsparql.run(WARMUP, {"other": TRIPLES}) == {"query": []}

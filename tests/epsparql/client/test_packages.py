@@ -1,0 +1,114 @@
+"""The base install in an environment of its own: small, quick to import, of use against a real server, and clear about what it lacks."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.conftest import serving
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+MOST_MEGABYTES, MOST_SECONDS = 25, 0.3
+_PARTS = ("epsparql", "engine", "pipeline", "server", "bench", "ontologies", "pyproject.toml", "README.md", "LICENSE")
+_EVERYWHERE = re.compile(r"(pip|setuptools)(-.*)?|pkg_resources|_distutils_hack|distutils-precedence\.pth")
+SAY = """
+import sys
+from datetime import datetime, UTC
+import epsparql
+from epsparql.client import Client
+from epsparql.terms import Literal
+
+client = Client(sys.argv[1])
+client.register("base", "SELECT ?v FROM STREAM <base> WHERE { ?s <x:value> ?v }")
+client.send("base", '{"s":"<x:s>","p":"<x:value>","o":"\\\\"8.50\\\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}')
+(solution,) = client.solutions("base", wait_s=30)
+with client.follow("base") as subscription:
+    assert next(iter(subscription)) == solution
+print(epsparql.parse("ASK { ?s ?p ?o }").warnings, solution["v"], solution["v"].to_python(), epsparql.__version__)
+"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder with the commands of an environment that has nothing but the base."""
+    directory = tmp_path_factory.mktemp("base")
+    source = directory / "source"  # pip leaves build/ and *.egg-info beside what it builds
+    source.mkdir()
+    for part in _PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, source / part)
+    subprocess.run([sys.executable, "-m", "venv", directory / "venv"], check=True)
+    subprocess.run([directory / "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", source], check=True, cwd=directory)
+    yield directory / "venv/bin"
+    shutil.rmtree(directory)
+
+
+def call(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    """The result of a command that sees nothing of this checkout."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "EPSPARQL_"))}
+    return subprocess.run(command, capture_output=True, text=True, cwd="/", env=outside, timeout=120)
+
+
+def test_it_is_small(base: Path) -> None:
+    (packages,) = (base.parent / "lib").glob("python3*/site-packages")
+    ours = [part for part in packages.iterdir() if not _EVERYWHERE.fullmatch(part.name)]
+    files = [file for part in ours for file in ([part] if part.is_file() else part.rglob("*")) if file.is_file()]
+    megabytes = sum(file.stat().st_size for file in files) / 1e6
+    print(f"{megabytes:.1f} MB: {', '.join(sorted(part.name for part in ours))}")
+    assert megabytes <= MOST_MEGABYTES
+
+
+def test_the_client_is_imported_at_once(base: Path) -> None:
+    """The least of ten tries, since other tests compute at the same time."""
+    timed = "import time; began = time.perf_counter(); import epsparql.client; print(time.perf_counter() - began)"
+    seconds = min(float(call([base / "python", "-c", timed]).stdout) for _ in range(10))
+    print(f"{seconds:.3f} s")
+    assert seconds <= MOST_SECONDS
+
+
+def test_the_client_works(base: Path, tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as url:
+        done = call([base / "python", "-c", SAY, url])
+    assert done.stderr == ""
+    assert done.stdout.startswith('() "8.50"^^<http://www.w3.org/2001/XMLSchema#decimal> 8.50 0.')
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [("serve", "server"), ("demo", "server"), ("replay", "engine"), ("check", "engine"), ("warm", "engine"), ("--help", "engine")],
+)
+def test_a_command_names_the_extra_that_it_lacks(base: Path, command: str, extra: str) -> None:
+    done = call([base / "epsparql", command])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"epsparql: epsparql {command} needs ")
+    assert done.stderr.endswith(f", which is not installed; add it with: pip install 'epsparql[{extra}]'\n")
+
+
+def test_the_version_is_there(base: Path) -> None:
+    assert call([base / "epsparql", "--version"]).stdout.startswith("epsparql 0.")
+
+
+@pytest.mark.parametrize(
+    ("statement", "user", "extra"),
+    [
+        ("import engine.engine", "the engine", "engine"),
+        ("import pipeline.log", "the pipeline", "engine"),
+        ("import epsparql; epsparql.run('ASK {}')", "epsparql.run()", "engine"),
+        ("from epsparql.terms import Iri; Iri('x:a').to_rdflib()", "to_rdflib()", "rdflib"),
+        ("from epsparql.client import Solutions; Solutions().to_frame()", "a frame", "pandas"),
+        ("from epsparql.client import Solutions; Solutions().to_frame('polars')", "a frame", "polars"),
+    ],
+)
+def test_a_module_names_the_extra_that_it_lacks(base: Path, statement: str, user: str, extra: str) -> None:
+    done = call([base / "python", "-c", statement])
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"epsparql.extras.MissingExtra: {user} needs ")
+    assert last.endswith(f"pip install 'epsparql[{extra}]'")

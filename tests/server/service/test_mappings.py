@@ -1,0 +1,115 @@
+"""Mappings through a real server: bodies, frames, CloudEvents, the dead-letter feed, and what a restart keeps of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from epsparql.client import Client, segment
+from tests.server.conftest import EX, serving, until
+from tests.server.subscriptions.test_websockets import dial
+
+MAPPING: dict[str, Any] = {
+    "time": "ts",
+    "base": EX,
+    "subject": "sensor/{sensor}",
+    "properties": {"temp": {"iri": ":temp", "datatype": "xsd:decimal"}},
+}
+CSV = "ts,sensor,temp\n2026-01-01T00:00:00Z,a,1\n2026-01-01T00:00:01Z,b,cold\n2026-01-01T00:00:02Z,c,3\n"
+QUERY = f"PREFIX : <{EX}> SELECT ?s ?v FROM STREAM <s> WHERE {{ ?s :temp ?v }}"
+
+
+def post(http: httpx.Client, body: str, media_type: str = "text/csv", stream: str = "s", **headers: str) -> httpx.Response:
+    sent = {"Content-Type": media_type} | {name.replace("_", "-"): value for name, value in headers.items()}
+    return http.post(f"/streams/{segment(stream)}/events", content=body.encode(), headers=sent)
+
+
+def rejected(http: httpx.Client, **query: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in http.get("/streams/s/rejected", params=query).text.splitlines()]
+
+
+def test_mapped_and_rejected_rows_and_a_restart(tmp_path: Path) -> None:
+    with serving(tmp_path) as url, httpx.Client(base_url=url) as http:
+        client = Client(url)
+        assert client.create_stream("s", mapping=MAPPING, on_error="dead_letter")["mapping"] == MAPPING
+        client.register("q", QUERY)
+        answer = post(http, CSV, Idempotency_Key="k")
+        assert (answer.status_code, answer.json()["accepted"], answer.json()["rejected"]) == (202, 2, 1)
+        assert post(http, CSV, Idempotency_Key="k").json() == answer.json()
+        assert post(http, '{"ts":"2026-01-01T00:00:03Z","sensor":"d","temp":4.50}', "application/json").json()["accepted"] == 1
+        assert "rejected" not in post(http, "", "application/json").json()
+        before, document = rejected(http), client.stream("s")
+        assert 'epsparql_stream_rejected_rows_total{stream="s"} 1.0' in http.get("/metrics").text
+    assert [(row["row"], row["field"], row["text"]) for row in before] == [(2, "temp", "2026-01-01T00:00:01Z,b,cold")]
+    assert "'cold' is no xsd:decimal" in before[0]["reason"]
+    with serving(tmp_path) as url, httpx.Client(base_url=url) as http:
+        client = Client(url)
+        assert rejected(http) == before
+        assert rejected(http, after=before[0]["offset"]) == []
+        assert client.stream("s") == document
+        assert (document["rejected"], document["accepted"], document["on_error"]) == (1, 3, "dead_letter")
+        assert post(http, CSV, Idempotency_Key="k").json() == answer.json()
+        assert post(http, "ts,sensor,temp\n2026-01-01T00:00:04Z,e,warm\n", Idempotency_Key="l").json()["rejected"] == 1
+        assert [row["row"] for row in rejected(http)] == [2, 1]
+        assert len(rejected(http, limit=1)) == 1
+        client.finish("s")
+        until(lambda: len(client.solutions("q")) == 3, "all mapped rows are solutions")
+        values = [solution.binding["v"]["value"] for solution in client.solutions("q") if solution.binding is not None]
+        assert values == ["1", "3", "4.50"]
+
+
+def test_a_body_is_refused_as_a_whole(http: httpx.Client, client: Client, stream: str) -> None:
+    answer = post(http, CSV, stream=stream)
+    assert (answer.status_code, answer.json()["code"]) == (415, "media-type")
+    assert "PUT /streams/{name}" in answer.json()["expected"]
+    client.create_stream(stream, mapping=MAPPING)
+    answer = post(http, CSV, stream=stream)
+    assert (answer.status_code, answer.json()["code"]) == (400, "mapping")
+    assert answer.json()["detail"] == "row 2, field temp: 'cold' is no xsd:decimal"
+    assert client.stream(stream)["accepted"] == 0
+    assert http.get(f"/streams/{segment(stream)}/rejected").text == ""
+
+
+def test_settings_are_checked(http: httpx.Client, stream: str) -> None:
+    faults = [
+        ({"mapping": {"properties": {"a": "a"}}}, "invalid-mapping", "mapping.properties.a.iri"),
+        ({"mapping": 5}, "invalid-mapping", "no object"),
+        ({"mapping": MAPPING | {"properties": {"a": ":a", "a.b": ":b"}}}, "invalid-mapping", "both a value and an object"),
+        ({"on_error": "drop"}, "invalid-member", "on_error"),
+        ({"base": "x"}, "invalid-mapping", "base"),
+    ]
+    for document, code, detail in faults:
+        answer = http.put(f"/streams/{segment(stream)}", json=document)
+        assert (answer.status_code, answer.json()["code"]) == (400, code), answer.text
+        assert detail in answer.json()["detail"]
+
+
+def test_cloud_events(http: httpx.Client, client: Client, stream: str) -> None:
+    client.create_stream(stream, mapping={name: word for name, word in MAPPING.items() if name != "time"})
+    data = {"sensor": "a", "temp": 1}
+    event = {"specversion": "1.0", "id": "1", "source": "/x", "type": "t", "time": "2026-01-01T00:00:00Z", "data": data}
+    first = post(http, json.dumps(event), "application/cloudevents+json", stream).json()
+    assert post(http, json.dumps(event), "application/cloudevents+json", stream).json() == first
+    binary = {"ce_specversion": "1.0", "ce_id": "1", "ce_source": "/x", "ce_type": "t", "ce_time": "2026-01-01T00:00:00Z"}
+    assert post(http, json.dumps(data), "application/json", stream, **binary).json() == first
+    assert (
+        post(http, json.dumps(data), "application/json", stream, **binary | {"ce_id": "2", "ce_time": "2026-01-01T00:00:05Z"}).json()["accepted"] == 1
+    )
+    assert client.stream(stream)["latest"] == "2026-01-01T00:00:05Z"
+    assert post(http, json.dumps([event, event]), "application/cloudevents-batch+json", stream).json()["late"] == 2
+    assert post(http, "{}", "application/json", stream, ce_specversion="1.0").json()["code"] == "cloud-event"
+
+
+def test_frames_and_short_terms(url: str, client: Client, stream: str) -> None:
+    client.create_stream(stream, base=EX, mapping=MAPPING, on_error="dead_letter")
+    with dial(url, f"/streams/{segment(stream)}/feed") as feed:
+        answers = []
+        for frame in (
+            f'{{"format":"csv"}}\n{CSV}',
+            '{"s":":a","p":":temp","o":4.5,"at":"2026-01-01T00:00:05Z"}',
+            '{"s":":a","p":":temp","o":"cold"}',
+        ):
+            feed.send(frame)
+            answers.append(json.loads(feed.recv(60)))
+    assert [answers[0]["accepted"], answers[0]["rejected"], answers[1]["accepted"], answers[2]["error"]["code"]] == [2, 1, 1, "term"]

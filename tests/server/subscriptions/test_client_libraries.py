@@ -1,0 +1,102 @@
+"""The clients with rdflib, pandas and polars, against a real server."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+import rdflib
+
+from epsparql.async_client import AsyncClient
+from epsparql.client import ApiError, Client
+from epsparql.terms import XSD, Iri, Literal, NotInRdflib
+from tests.server.conftest import EX, event, moment, values
+
+S, VALUE = Iri(f"{EX}s"), Iri(f"{EX}value")
+TEXT = Literal("01.50", XSD + "decimal")
+
+
+def graph(literal: Literal = TEXT) -> rdflib.Graph:
+    return rdflib.Graph().add((S.to_rdflib(), VALUE.to_rdflib(), literal.to_rdflib()))
+
+
+def rule(stream: str) -> str:
+    return f"PREFIX : <{EX}> CONSTRUCT {{ ?s :seen ?v }} INTO STREAM <{stream}/seen> FROM STREAM <{stream}> WHERE {{ ?s :value ?v }}"
+
+
+def test_a_graph_goes_in_and_comes_back_as_written(client: Client, stream: str, name: str) -> None:
+    client.register(name, values(stream))
+    client.register(f"{name} rule", rule(stream))
+    assert client.send(stream, graph(), at=datetime(2026, 1, 1, tzinfo=UTC)).accepted == 1
+    (solution,) = client.solutions(name, wait_s=30)
+    assert (solution["s"], solution["v"], solution.start) == (S, TEXT, moment(0))
+    assert str(solution["v"].to_rdflib()) == "01.50"
+    assert client.solutions(f"{name} rule", wait_s=30)
+    assert [*client.graph(f"{name} rule")] == [(S.to_rdflib(), rdflib.URIRef(f"{EX}seen"), TEXT.to_rdflib())]
+    with pytest.raises(NotInRdflib, match="only CONSTRUCT and DESCRIBE"):
+        client.graph(name)
+
+
+def test_a_graph_without_a_stream_goes_to_the_default_one(client: Client, name: str) -> None:
+    client.register(name, values("default"))
+    client.send(graph(), at=moment(1))
+    assert client.solutions(name, wait_s=30)[0].end == moment(1)
+
+
+def test_a_dataset_carries_its_own_times(client: Client, stream: str, name: str) -> None:
+    dataset = rdflib.Dataset()
+    for number in range(2):
+        reading = rdflib.URIRef(f"{EX}reading/{number}")
+        dataset.graph(reading).add((S.to_rdflib(), VALUE.to_rdflib(), rdflib.Literal(number)))
+        dataset.default_graph.add((reading, rdflib.PROV.generatedAtTime, rdflib.Literal(moment(number), datatype=rdflib.XSD.dateTime)))
+    client.register(name, values(stream))
+    assert client.send(stream, dataset).accepted == 2
+    client.finish(stream)
+    assert [each.end for each in client.follow(name)] == [moment(0), moment(1)]
+
+
+def test_a_body_must_be_one(client: Client, stream: str) -> None:
+    with pytest.raises(TypeError, match="not int"):
+        client.send(stream, 5)  # type: ignore[call-overload]
+    with pytest.raises(ApiError, match="400"):
+        client.send(stream, event(1), at="yesterday")
+
+
+def test_frames(client: Client, stream: str, name: str) -> None:
+    client.register(name, values(stream))
+    client.send(stream, "\n".join(event(number) for number in range(30)))
+    client.finish(stream)
+    found = [*client.follow(name)]
+    pandas = client.frame(name)
+    assert isinstance(pandas, pd.DataFrame)
+    assert list(pandas.columns) == ["id", "start", "end", "s", "v"]
+    assert pandas["v"].tolist() == [str(number) for number in range(30)]
+    assert pandas["end"][1] == datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
+    polars = client.frame(name, after=found[9].id, library="polars")
+    assert isinstance(polars, pl.DataFrame)
+    assert polars["id"].to_list() == [each.id for each in found[10:]]
+    with pytest.raises(ValueError, match="has more than 10 solutions to read; begin later with after="):
+        client.frame(name, limit=10)
+    assert asyncio.run(AsyncClient(client._transport.url).frame(name)).equals(pandas)
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_a_frame_is_sent(client: Client, stream: str, name: str, library: Any) -> None:
+    """The frame takes several bodies, and no row is late."""
+    count = 2_000
+    times = pd.date_range("2026-01-01", periods=count, freq="s", tz="UTC").to_pydatetime().tolist()
+    frame = library.DataFrame({"s": [str(S)] * count, "p": [str(VALUE)] * count, "o": range(count), "at": times})
+    client.register(name, f"SELECT ?v FROM STREAM <{stream}> WHERE {{ ?s <{EX}value> ?v FILTER(?v >= 1999) }}")
+    sent = client.send_frame(stream, frame, rows=300)
+    assert (sent.accepted, sent.late) == (count, 0)
+    assert client.stream(stream)["accepted"] == count
+    client.finish(stream)
+    assert [each["v"].to_python() for each in client.follow(name)] == [count - 1]
+
+
+def test_a_frame_of_other_columns_is_refused(client: Client, stream: str) -> None:
+    with pytest.raises(ValueError, match="the frame has the columns sensor, temp; expected s, p, o, and at"):
+        client.send_frame(stream, pd.DataFrame({"sensor": ["a"], "temp": [1.0]}))
+    assert client.send_frame(stream, pl.DataFrame({"s": [], "p": [], "o": [], "at": []})).accepted == 0
