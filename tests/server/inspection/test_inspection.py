@@ -1,5 +1,6 @@
 """A look into a stream over HTTP: its last events, its profile, and warnings of names that it has never carried."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from epsparql.async_client import AsyncClient
 from epsparql.client import Client, segment
 from epsparql.terms import RDF, XSD
 from server.routes.streams import MOST_NAMES
@@ -128,6 +130,18 @@ class TestProfile:
                 feed(http, "default", event(1))
                 found = profile(http, "default")
         assert (found["events"], found["complete"]) == (2, True)
+
+
+def test_the_clients_look_too(url: str, client: Client, stream: str) -> None:
+    async def look() -> tuple[object, object]:
+        asking = AsyncClient(url)
+        return await asking.events(stream, last=1), await asking.profile(stream)
+
+    client.send(stream, f"{event(1)}\n{event(2)}")
+    found = client.events(stream, last=1)
+    assert [(each["o"], each["end"]) for each in found] == [('"2"', moment(2))]
+    assert client.profile(stream)["events"] == 2
+    assert asyncio.run(look()) == (found, client.profile(stream))
 
 
 class TestNeverSeen:
