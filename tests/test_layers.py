@@ -104,7 +104,7 @@ ARROWS = {
     "pipeline/parquet_export.py": "pipeline/dataframes pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/object_store pipeline/solutions",
     "pipeline/query_tests": "pipeline/formats/batches pipeline/replay",
     "pipeline/registrations": "pipeline/log pipeline/solutions",
-    "pipeline/replay": "pipeline/errors.py pipeline/formats pipeline/log pipeline/registrations pipeline/runners pipeline/solutions pipeline/spark",
+    "pipeline/replay": "pipeline/errors.py pipeline/formats pipeline/log pipeline/mapping pipeline/registrations pipeline/runners pipeline/solutions pipeline/spark",
     "pipeline/replication": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/retention.py pipeline/status_files.py",
     "pipeline/retention.py": "pipeline/log pipeline/partition_count.py pipeline/solutions",
     "pipeline/runners": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/replication pipeline/solutions pipeline/status_files.py",

@@ -47,10 +47,10 @@ class Result:
 
     def details(self) -> list[str]:
         """Return a line for each solution that differs, the first ones of each kind."""
-        return [*_shown("missing", self.missing), *_shown("not expected", self.extra)]
+        return [*_list_differing("missing", self.missing), *_list_differing("not expected", self.extra)]
 
 
-def _shown(kind: str, solutions: list[Solution]) -> list[str]:
+def _list_differing(kind: str, solutions: list[Solution]) -> list[str]:
     more = [f"  ... and {len(solutions) - SHOWN} more {kind}"] if len(solutions) > SHOWN else []
     return [f"  {kind}: {solution}" for solution in solutions[:SHOWN]] + more
 

@@ -36,7 +36,7 @@ def test_an_id_orders_as_its_end_and_ordinal() -> None:
 
 @pytest.mark.parametrize("text", ["", "8000000000000001", "8000000000000001-0000000A", "8000000000000001-0000000a\n", "x" * 1000])
 def test_what_is_no_id_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ValueError, match="no solution id"):
+    with pytest.raises(ValueError, match="is not a solution id"):
         SolutionReader(tmp_path).read(0, text, 1)
 
 
