@@ -71,9 +71,9 @@ def profile_of(look: Look, accepted: int, now: Micros) -> StreamProfile:
         since=look.read_from,
         is_complete=is_complete,
         rate=float(np.count_nonzero(tally.recent)) / tally.span_s,
-        predicates=tally.count(np.arange(table.num_rows), _codes(table, "p"), predicates),
-        classes=tally.count(typed, of_object[typed], objects),
-        datatypes=tally.count(literal, datatype_of[of_object[literal]], known),
+        predicates=tally.list_seen(np.arange(table.num_rows), _codes(table, "p"), predicates),
+        classes=tally.list_seen(typed, of_object[typed], objects),
+        datatypes=tally.list_seen(literal, datatype_of[of_object[literal]], known),
     )
 
 
@@ -84,7 +84,7 @@ class _Tally:
         self._table, self.recent, self.span_s = table, recent, span_s
         self._start, self._end = (_instants(table, name) for name in ("start", "end"))
 
-    def count(self, rows: Ints, codes: Ints, names: Sequence[str]) -> tuple[SeenName, ...]:
+    def list_seen(self, rows: Ints, codes: Ints, names: Sequence[str]) -> tuple[SeenName, ...]:
         """Count these rows, whose names are `names` at `codes`; the most frequent name comes first."""
         size = len(names)
         counts, recent = np.bincount(codes, minlength=size), np.bincount(codes, weights=self.recent[rows], minlength=size)

@@ -626,11 +626,13 @@ async def get_profile(name: Name, service: Shared) -> ProfileDocument:
 
 def _list_seen(seen: Sequence[SeenName]) -> SeenList:
     names = [
-        SeenDocument(name=_cut(each.name), count=each.count, first=iso(each.first), last=iso(each.last), rate=each.rate, example=_cut(each.example))
+        SeenDocument(
+            name=_shorten(each.name), count=each.count, first=iso(each.first), last=iso(each.last), rate=each.rate, example=_shorten(each.example)
+        )
         for each in seen[:MOST_NAMES]
     ]
     return SeenList(names=names, others=len(seen) - len(names))
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
