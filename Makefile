@@ -13,7 +13,7 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium client console pictures
+.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium brokers client console pictures
 
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
@@ -51,7 +51,7 @@ check:
 lint: $(TEST_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy epsparql engine pipeline server bench tests
+	$(BIN)/mypy epsparql engine pipeline server connectors bench tests
 
 fast: $(TEST_STAMP) warm
 	$(BIN)/python -m pytest -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
@@ -62,7 +62,7 @@ test:
 	@$(MAKE) $(BESIDE) 3 lint warm fast slow checked bounds
 
 slow: $(TEST_STAMP) warm
-	@$(MAKE) --no-print-directory chromium
+	@$(MAKE) --no-print-directory chromium brokers
 	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 2 --dist loadfile --durations=20
 
 bounds: $(TEST_STAMP) checked
@@ -73,6 +73,13 @@ chromium:
 	@command -v chromium >/dev/null || { \
 	    [ "$$(id -u)" = 0 ] || { echo "make: the browser tests need chromium; as root: apt-get install chromium" >&2; exit 1; }; \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+# The connectors are tested against Debian's brokers and database; they are installed only where there are none, and run on ports of their own.
+BROKERS := nats-server postgresql
+brokers:
+	@PATH="$$PATH:/usr/sbin"; command -v nats-server >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+	    [ "$$(id -u)" = 0 ] || { echo "make: the tests of connectors need $(BROKERS); as root: apt-get install $(BROKERS)" >&2; exit 1; }; \
+	    apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(BROKERS) >/dev/null; }
 
 # The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
 console: $(TEST_STAMP)
@@ -122,7 +129,7 @@ chaos: $(TEST_STAMP)
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
 soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: $(TEST_STAMP) warm checked chromium
+soak: $(TEST_STAMP) warm checked chromium brokers
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 

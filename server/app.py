@@ -13,7 +13,9 @@ from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+from connectors.configuration import ConnectorFile
 from server.background.query_pool import run_pool
+from server.connectors.registry import run_connectors
 from server.http import problem_details
 from server.http.path_names import RawPath
 from server.http.problem_details import ErrorMiddleware, ProblemDocument
@@ -21,7 +23,21 @@ from server.http.query_parameters import refuse_unknown
 from server.observability import health, metrics
 from server.observability.metrics import RequestCounts
 from server.observability.middleware import RequestMiddleware
-from server.routes import console, explain, ontologies, pause_resume, provenance, queries, solutions, sparql, streams, validate, webhooks, websockets
+from server.routes import (
+    connectors,
+    console,
+    explain,
+    ontologies,
+    pause_resume,
+    provenance,
+    queries,
+    solutions,
+    sparql,
+    streams,
+    validate,
+    webhooks,
+    websockets,
+)
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
 from server.routes.streams import StreamSettings
@@ -48,17 +64,27 @@ _TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id"
 
 
 _PARTS = (
-    streams, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql, webhooks, websockets, health, metrics, console,
+    streams, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 
 
-def create_app(start: Callable[[], AbstractAsyncContextManager[Service]], origins: Sequence[str] = ()) -> FastAPI:
-    """Create the app, which enters `start` when it starts and leaves it when it stops. Pages of these `origins` may read the answers."""
+def create_app(
+    start: Callable[[], AbstractAsyncContextManager[Service]], origins: Sequence[str] = (), url: str = "", connected: ConnectorFile | None = None
+) -> FastAPI:
+    """Create the app, which enters `start` when it starts and leaves it when it stops. Pages of these `origins` may read the answers.
+
+    Its connectors, among them those of a file, reach it at `url`.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with start() as service, run_pool(service.settings, service.log) as pool, run_deliveries(service) as deliveries:
-            app.state.service, app.state.query_pool, app.state.deliveries = service, pool, deliveries
+        async with (
+            start() as service,
+            run_pool(service.settings, service.log) as pool,
+            run_deliveries(service) as deliveries,
+            run_connectors(service, url, connected) as registry,
+        ):
+            app.state.service, app.state.query_pool, app.state.deliveries, app.state.connectors = service, pool, deliveries, registry
             app.state.monitor, app.state.broadcasts = SlowConsumerMonitor(service), Broadcasts(service)
             watching = asyncio.create_task(app.state.monitor.run())
             yield

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
+from server.connectors.registry import ConnectorRegistry
 from server.http import auth
 from server.http.path_names import Name
 from server.service import Service
@@ -21,8 +22,14 @@ async def _get_deliveries(request: Request) -> Deliveries:
     return deliveries
 
 
+async def _get_connectors(request: Request) -> ConnectorRegistry:
+    connectors: ConnectorRegistry = request.app.state.connectors
+    return connectors
+
+
 Shared = Annotated[Service, Depends(_get_service)]
 Sent = Annotated[Deliveries, Depends(_get_deliveries)]
+Connected = Annotated[ConnectorRegistry, Depends(_get_connectors)]
 
 
 def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:

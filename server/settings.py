@@ -178,6 +178,13 @@ class Settings:
         "Each log may take at most this many bytes, such as 500M or 50G; the oldest part is removed. Without this setting, size removes nothing.",
     )
     retain_every_s: float = _setting(30.0, _seconds, "The server checks the limits of the logs this often.")
+    connectors: Path | None = _setting(
+        None, Path, "The server runs the connectors of this TOML file beside itself. They end with the server, and are started again when they end."
+    )
+    connector_files: Path | None = _setting(
+        None, Path, "Connectors that are created over HTTP may name files below this directory. Without this setting, they may name none."
+    )
+    max_connectors: int = _setting(100, _count, "At most this many connectors may be created.")
     origins: tuple[str, ...] = _setting((), _words, "Browsers may use the server from pages of these origins, besides the server's own.")
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "Webhooks may go to these hosts, addresses or networks although they are loopback, private or otherwise not public."

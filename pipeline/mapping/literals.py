@@ -75,7 +75,7 @@ def find_unusable(column: Column) -> dict[int, str]:
     """Return the distinct texts that are no single value, each with the reason."""
     faults = {int(k): "its bytes are no UTF-8, or half of a surrogate pair" for k in np.flatnonzero(column.kinds == BROKEN)}
     for k in np.flatnonzero(column.kinds == NESTED).tolist():
-        faults[k] = f"{_shown(column, k)} is an object or array; name what is in it by a path, or its elements by items"
+        faults[k] = f"{_quote_value(column, k)} is an object or array; name what is in it by a path, or its elements by items"
     return faults
 
 
@@ -88,7 +88,7 @@ def find_ill_formed(column: Column, datatype: str) -> dict[int, str]:
         wrong = np.array([k for k, text in enumerate(column.texts.to_pylist()) if not _is_of(text, name)], np.int64)
     else:
         return {}
-    return {int(k): f"{_shown(column, int(k))} is no xsd:{name}" for k in wrong}
+    return {int(k): f"{_quote_value(column, int(k))} is no xsd:{name}" for k in wrong}
 
 
 def _is_of(text: str, name: str) -> bool:
@@ -152,7 +152,7 @@ def _quoted(texts: pa.Array, suffixes: pa.Array, which: "np.ndarray[tuple[int], 
     return pc.binary_join_element_wise('"', texts, '"', suffixes.take(pa.array(which)), "")
 
 
-def _shown(column: Column, k: int) -> str:
+def _quote_value(column: Column, k: int) -> str:
     text = column.texts[k].as_py()
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return shown if column.kinds[k] in (NUMBER, BOOLEAN, NESTED) else repr(shown)

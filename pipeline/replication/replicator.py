@@ -37,7 +37,7 @@ from pipeline.replication.manifest import (
     read_tail,
     replay,
 )
-from pipeline.replication.restore import OBSERVERS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe, write_file
+from pipeline.replication.restore import REGISTRATIONS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe, write_file
 from pipeline.replication.store_0_1 import end_0_1, read_0_1
 from pipeline.retention import needed_by, secured
 from pipeline.status_files import NOTES, note_path, write_note
@@ -374,7 +374,8 @@ class Replicator:
 
     def _states_here(self) -> list[Path]:
         keys = sorted((self._data / KEYS_FOLDER).glob("*.keys"))  # before the catalogue, which names them
-        return keys + [self._data / name for name in STATES] + sorted((self._data / OBSERVERS).glob("*.json"))
+        registrations = [path for folder in REGISTRATIONS for path in sorted((self._data / folder).glob("*.json"))]
+        return keys + [self._data / name for name in STATES] + registrations
 
     def _bring_snapshot(self, name: str) -> bool:
         """Bring a snapshot, if the store does not have it. Return False where the snapshot has just been let go."""

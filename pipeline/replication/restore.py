@@ -14,7 +14,9 @@ from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import LOG, LOGS, Extent, Manifest, read_object
 
 STATES = "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
-OBSERVERS, SNAPSHOTS = "observers", "snapshots"
+SNAPSHOTS = "snapshots"
+REGISTRATIONS = "observers", "connectors"
+"""These folders hold small files of what clients set up, for the owner alone."""
 
 
 def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[str, list[Extent]]) -> None:
@@ -31,7 +33,7 @@ def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[s
         data = read_object(store, stored.name, stored.crc)
         if data is None:
             raise StoreFailed(f"the object {stored.name} is missing")
-        write_file(data_dir / name, data, mode=0o600 if name.startswith(OBSERVERS) else 0o644)
+        write_file(data_dir / name, data, mode=0o600 if name.startswith(REGISTRATIONS) else 0o644)
     for kind in LOGS:
         with closing(FrameWriter(data_dir / kind, durable=kind == LOG)):
             pass  # opening says how far readers may look, and cuts off a torn frame
@@ -39,7 +41,7 @@ def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[s
 
 def wipe(data_dir: Path) -> None:
     """Remove what `restore` brings."""
-    for name in (*LOGS, KEYS_FOLDER, OBSERVERS, SNAPSHOTS):
+    for name in (*LOGS, KEYS_FOLDER, *REGISTRATIONS, SNAPSHOTS):
         shutil.rmtree(data_dir / name, ignore_errors=True)
     for name in STATES:
         (data_dir / name).unlink(missing_ok=True)

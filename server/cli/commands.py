@@ -74,7 +74,7 @@ def _top_parser() -> argparse.ArgumentParser:
 def parser() -> argparse.ArgumentParser:
     parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_serve, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
+    for add in (_add_serve, _add_connect, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
         add(commands)
     return parser
 
@@ -148,6 +148,25 @@ def _serve(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         code = 130
     return code
+
+
+# ---------------------------------------------------------------- connect
+def _add_connect(commands: Commands) -> None:
+    text = "Run connectors, which move events from other systems to a server's streams, and solutions from its queries to other systems."
+    parser = _command(commands, "connect", _connect, text)
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="This TOML file names the server and the connectors. docs/connectors.md describes it."
+    )
+
+
+def _connect(arguments: argparse.Namespace) -> int:
+    from connectors.errors import ConnectorError
+    from server.cli.connect import connect
+
+    try:
+        return connect(arguments.file)
+    except ConnectorError as fault:
+        return _fail(fault)
 
 
 # ---------------------------------------------------------------- replay

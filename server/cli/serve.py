@@ -13,6 +13,8 @@ from errno import ENOSPC
 import uvicorn
 from fastapi import FastAPI
 
+from connectors.configuration import ConnectorFile, check_library, read_connector_file
+from connectors.errors import ConnectorError
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
@@ -31,6 +33,8 @@ from server.settings import Settings, SettingsError
 
 _GRACE_S = 20
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""A server that listens on all addresses is reached on this one from its own machine."""
 _TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
@@ -48,10 +52,15 @@ class Server(uvicorn.Server):
         keeper: Replicator | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create the server; `begun` is called once the runner has started."""
-        self._app = create_app(lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun), settings.origins)
+        """Create the server; `begun` is called once the runner has started. Raises: SettingsError for connectors that cannot be used."""
         host, port = listener.getsockname()[:2]
-        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        self.url = _url_of(host, port)
+        self._app = create_app(
+            lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun),
+            settings.origins,
+            _url_of(_EVERYWHERE.get(host, host), port),
+            read_connectors(settings),
+        )
         super().__init__(_config(self._app, settings))
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
@@ -86,6 +95,7 @@ def serve(settings: Settings) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     with listen(settings) as listener:
         gate, graphs = gate_of(settings), read_background(settings)
+        read_connectors(settings)  # faults are told before the store is taken
         with (
             _export_place(settings) as place,
             _kept(settings) as keeper,
@@ -101,6 +111,23 @@ def serve(settings: Settings) -> int:
 def gate_of(settings: Settings) -> Gate:
     """Return the gate that the settings describe. Raises: SettingsError."""
     return Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
+
+
+def read_connectors(settings: Settings) -> ConnectorFile | None:
+    """Read the file of connectors that the settings name. Raises: SettingsError."""
+    if settings.connectors is None:
+        return None
+    try:
+        file = read_connector_file(settings.connectors)
+        for connector in file.connectors:
+            check_library(connector.system)
+    except ConnectorError as fault:
+        raise SettingsError(f"--connectors {fault}") from None
+    return file
+
+
+def _url_of(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -68,6 +69,18 @@ class Gate:
 
     def __init__(self, grants: Sequence[Grant] | None, origins: Sequence[str] = ()) -> None:
         self._grants, self._origins = grants, frozenset(origins)
+        self._issued: dict[str, Grant] = {}
+
+    def issue_token(self, holder: str, scope: str) -> str | None:
+        """Return a token for what the server itself starts, which allows `scope` alone, in place of the holder's token before.
+
+        The result is None where no request needs a token.
+        """
+        if self._grants is None:
+            return None
+        token = secrets.token_urlsafe(32)
+        self._issued[holder] = Grant(hashlib.sha256(token.encode()).digest(), frozenset((scope,)))
+        return token
 
     def check(self, headers: Headers, scope: str) -> Caller:
         """Return who asks, named by the beginning of the token's digest.
@@ -114,7 +127,7 @@ class Gate:
             return None
         digest = hashlib.sha256(token.encode()).digest()
         found = None
-        for grant in self._grants or ():  # always all of them, so that timing tells nothing
+        for grant in (*(self._grants or ()), *self._issued.values()):  # always all of them, so that timing tells nothing
             if hmac.compare_digest(grant.digest, digest):
                 found = grant
         return found

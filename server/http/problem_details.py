@@ -23,7 +23,7 @@ MEDIA_TYPE = "application/problem+json"
 _COMPARED = 200  # the number of names compared, and of characters of each
 _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
 """RFC 9110 has these names; Python's depend on its version."""
-_NAMED = ("/streams/", "/queries/", "/ontologies/")
+_NAMED = ("/streams/", "/queries/", "/ontologies/", "/connectors/")
 _log = logging.getLogger("epsparql.server")
 
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {

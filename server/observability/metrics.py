@@ -9,7 +9,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from server.dependencies import METRICS, Sent, Shared
+from connectors.status import RUNNING, STATES
+from server.connectors.registry import ConnectorRegistry
+from server.dependencies import METRICS, Connected, Sent, Shared
 from server.service import Service
 from server.webhook_delivery.delivery import Deliveries
 
@@ -49,14 +51,15 @@ def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
 class ServerCollector(Collector):
     """Collects the server's present figures when a monitor asks for them."""
 
-    def __init__(self, service: Service, deliveries: Deliveries) -> None:
-        self._service, self._deliveries = service, deliveries
+    def __init__(self, service: Service, deliveries: Deliveries, connectors: ConnectorRegistry) -> None:
+        self._service, self._deliveries, self._connectors = service, deliveries, connectors
 
     def collect(self) -> Iterator[Metric]:
         yield from self._collect_runner()
         yield from self._collect_streams()
         yield from self._collect_queries()
         yield from self._collect_subscribers()
+        yield from self._collect_connectors()
 
     def _collect_runner(self) -> Iterator[Metric]:
         service = self._service
@@ -145,6 +148,31 @@ class ServerCollector(Collector):
         given_up = sum(observer.given_up for observer in self._deliveries)
         yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries that the present webhooks gave up", value=given_up)
 
+    def _collect_connectors(self) -> Iterator[Metric]:
+        states = GaugeMetricFamily("epsparql_connectors", "Connectors by state", labels=("state",))
+        lag = GaugeMetricFamily("epsparql_connector_lag", "Messages or solutions that a connector has not taken over yet", labels=("connector",))
+        up = GaugeMetricFamily("epsparql_connector_running", "1 if a connector runs, 0 while it waits or has failed", labels=("connector",))
+        counts = {
+            name: CounterMetricFamily(f"epsparql_connector_{name}", about, labels=("connector",))
+            for name, about in (
+                ("messages", "Messages or solutions that a connector took over, since its process started"),
+                ("skipped", "Messages that the server refused and a connector left out"),
+                ("missed", "Messages that were gone before a connector could read them"),
+                ("faults", "Faults of a connector"),
+                ("restarts", "Times that a connector's process was started again"),
+            )
+        }
+        found = list(self._connectors)
+        for state in STATES:
+            states.add_metric((state,), sum(status.state == state for _, status in found))
+        for connector, status in found:
+            up.add_metric((connector.name,), float(status.state == RUNNING))
+            if status.lag is not None:
+                lag.add_metric((connector.name,), status.lag)
+            for name, family in counts.items():
+                family.add_metric((connector.name,), getattr(status, name))
+        yield from (states, up, lag, *counts.values())
+
 
 @router.get(
     "/metrics",
@@ -153,9 +181,9 @@ class ServerCollector(Collector):
     responses={200: {"description": "Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )
-async def metrics(request: Request, service: Shared, deliveries: Sent) -> Response:
+async def metrics(request: Request, service: Shared, deliveries: Sent, connected: Connected) -> Response:
     requests: RequestCounts = request.app.state.requests
-    text = await asyncio.to_thread(_format_metrics, requests.registry, ServerCollector(service, deliveries))
+    text = await asyncio.to_thread(_format_metrics, requests.registry, ServerCollector(service, deliveries, connected))
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

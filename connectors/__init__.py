@@ -1,0 +1,1 @@
+"""Moves events from other systems into streams, and solutions from queries into other systems."""

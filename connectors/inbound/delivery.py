@@ -1,0 +1,99 @@
+"""Moves messages from a source to a stream.
+
+1. Ask the server for the position that the log holds, and open the source there.
+2. Read messages, join them to bodies, and send each body with the position before it and the one after it.
+3. Confirm to the source what the log holds.
+After any fault this begins anew at 1, so it needs no memory: the log's position is the only one that counts.
+"""
+
+from collections.abc import Sequence
+from threading import Event
+
+from connectors.configuration import Connector
+from connectors.errors import RefusedMessage, SystemFault
+from connectors.inbound.bodies import join_messages
+from connectors.inbound.source import Message, Source
+from connectors.retries import Backoff
+from connectors.server_access import ServerAccess, ServerBusy
+from connectors.status import FAILED, RUNNING, STOPPED, StatusBoard
+from epsparql import client
+
+_WAIT_S = 0.5
+
+
+class InboundDelivery:
+    """Runs one connector from a source to a stream, until `stopping` is set."""
+
+    def __init__(self, connector: Connector, source: Source, server: ServerAccess, board: StatusBoard, stopping: Event) -> None:
+        self._source, self._server, self._board, self._stopping = source, server, board, stopping
+        options = connector.options
+        self._stream, self._format, self._batch = options["stream"], options["format"], options["batch"]
+        self._id = options["source"] or connector.name
+        self._skips = options["on_error"] == "skip"
+        self._backoff = Backoff(stopping, board)
+        self._position: str | None = None
+
+    def run(self) -> None:
+        """Deliver until `stopping` is set. A refused message and a silent system are tried again after growing pauses."""
+        while not self._stopping.is_set():
+            try:
+                self._deliver()
+            except RefusedMessage as fault:
+                self._source.close()
+                self._backoff.wait_after(fault, FAILED)
+            except SystemFault as fault:
+                self._source.close()
+                self._backoff.wait_after(fault)
+        self._source.close()
+        self._board.update(state=STOPPED)
+
+    def _deliver(self) -> None:
+        self._position = self._server.read_position(self._stream, self._id) if self._source.has_positions else None
+        self._source.seek(self._position)
+        self._board.update(position=self._position, lag=self._source.get_lag())
+        missed = 0
+        while not self._stopping.is_set():
+            messages = self._source.read(self._batch, _WAIT_S)
+            for group, body in join_messages(messages, self._format):
+                self._deliver_group(group, body)
+            if messages:
+                self._source.confirm(messages[-1].position)
+                self._backoff.reset()
+            gone = self._source.count_missed()
+            self._board.count(missed=gone - missed)
+            missed = gone
+            self._board.update(state=RUNNING, lag=self._source.get_lag())
+
+    def _deliver_group(self, group: Sequence[Message], body: bytes) -> None:
+        """Send a body. Where it is refused, find the message that is at fault. Raises: RefusedMessage, SystemFault."""
+        try:
+            self._send(body, group[-1].position, len(group))
+        except RefusedMessage as fault:
+            if len(group) > 1:
+                for part in (group[: len(group) // 2], group[len(group) // 2 :]):
+                    for messages, half in join_messages(part, self._format):
+                        self._deliver_group(messages, half)
+            elif self._skips:
+                self._board.record_fault(RUNNING, f"the message before position {group[0].position} is left out: {fault}")
+                self._board.count(skipped=1)
+            else:
+                raise RefusedMessage(
+                    f"the server refuses the message before position {group[0].position}: {fault}; "
+                    "mend the format or the stream's mapping, or leave such messages out with on_error = 'skip'"
+                ) from None
+
+    def _send(self, body: bytes, position: str, messages: int) -> None:
+        """Send a body, again while the server is busy."""
+        source = client.Source(self._id, self._position, position) if self._source.has_positions else None
+        while True:
+            try:
+                accepted = self._server.send_body(self._stream, body, self._format, source)
+                break
+            except ServerBusy as fault:
+                if self._stopping.is_set():
+                    raise
+                self._backoff.wait_after(fault)
+        if self._source.has_positions:
+            self._position = position
+            self._board.update(position=position)
+        self._board.count(messages=messages, late=accepted.late)

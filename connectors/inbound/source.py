@@ -1,0 +1,38 @@
+"""Defines what every system that is read from does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Represents a message with the position after it. Whoever resumes there is given the next message first."""
+
+    payload: bytes
+    position: str
+
+
+class Source(Protocol):
+    """Reads the messages of a system in order. Every method raises SystemFault where the system does not answer."""
+
+    has_positions: bool
+    """Says whether `seek` can resume at a position; otherwise the system itself remembers what was confirmed."""
+
+    def seek(self, position: str | None) -> None:
+        """Connect, and resume after a position; None: from the first message."""
+
+    def read(self, most: int, wait_s: float) -> Sequence[Message]:
+        """Return up to `most` of the next messages; wait for a first one for about `wait_s`. The log holds those that were returned before."""
+
+    def confirm(self, position: str) -> None:
+        """Tell the system that the log holds all messages up to a position."""
+
+    def get_lag(self) -> int | None:
+        """Return how many messages are there that `read` has not returned, if the system tells."""
+
+    def count_missed(self) -> int:
+        """Return how many messages were gone before they could be read, since `seek`."""
+
+    def close(self) -> None:
+        """Disconnect. This raises nothing, and may be called twice."""

@@ -1,0 +1,95 @@
+"""Lists the systems and the options that a connector of each takes, in each direction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+IN, OUT = "in", "out"
+NATS, POSTGRESQL = "nats", "postgresql"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Describes an option: the type of its value, what it says, and its default. An option without a default is needed."""
+
+    kind: type
+    about: str
+    default: Any = None
+    needed: bool = False
+    least: float = 0
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Describes a system: its client library and the extra that installs it, its URLs' schemes, its credentials, and its options by direction."""
+
+    library: str
+    module: str
+    extra: str
+    schemes: tuple[str, ...]
+    credentials: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Option]]
+    user_in_url: bool = True
+
+
+COMMON: Mapping[str, Mapping[str, Option]] = {
+    IN: {
+        "stream": Option(str, "The connector sends events to this stream.", needed=True),
+        "format": Option(str, "This is the media type of the messages.", default="application/x-ndjson"),
+        "source": Option(str, "The stream stores the connector's position under this id. The default is the connector's name."),
+        "on_error": Option(
+            str, "A message that the server refuses stops the connector (stop), or is counted and left out (skip).", "stop", allowed=("stop", "skip")
+        ),
+        "batch": Option(int, "At most this many messages go into one body.", default=500, least=1),
+    },
+    OUT: {
+        "query": Option(str, "The connector follows this query's solutions.", needed=True),
+        "batch": Option(int, "At most this many solutions are written at a time.", default=500, least=1),
+    },
+}
+_NATS = {
+    "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
+    "user": Option(str, "The connector logs in as this user."),
+}
+_POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
+SYSTEMS: Mapping[str, System] = {
+    NATS: System(
+        library="nats-py",
+        module="nats",
+        extra="nats",
+        schemes=("nats", "tls"),
+        credentials=("password", "token"),
+        user_in_url=False,
+        options={
+            IN: _NATS
+            | {
+                "jetstream": Option(str, "The connector reads this JetStream stream.", needed=True),
+                "subject": Option(str, "Only messages of subjects that match this are read, such as sensors.>."),
+            },
+            OUT: _NATS | {"subject": Option(str, "Solutions are published to this subject, which a JetStream stream must store.", needed=True)},
+        },
+    ),
+    POSTGRESQL: System(
+        library="psycopg",
+        module="psycopg",
+        extra="postgresql",
+        schemes=("postgresql", "postgres"),
+        credentials=("password",),
+        options={
+            IN: _POSTGRESQL
+            | {
+                "format": Option(str, "This is the media type of the rows.", default="application/json"),
+                "publication": Option(str, "The connector reads the changes of this publication's tables.", needed=True),
+                "slot": Option(str, "This is the name of the replication slot. The default is epsparql_ and the connector's name."),
+                "initial": Option(bool, "The rows that are there at the start are sent first, as inserts.", True),
+                "metadata": Option(bool, "Each row also tells op, table, lsn and commit_time.", True),
+            },
+            OUT: _POSTGRESQL
+            | {
+                "table": Option(str, "Solutions are rows of this table, which is created if there is none.", needed=True),
+                "columns": Option(dict, "This says what each column holds."),
+            },
+        },
+    ),
+}

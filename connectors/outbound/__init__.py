@@ -1,0 +1,1 @@
+"""Writes solutions of queries to other systems."""

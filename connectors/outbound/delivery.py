@@ -1,0 +1,70 @@
+"""Moves a query's solutions to a sink.
+
+1. Open the sink, which tells its cursor: how far it is.
+2. Read a page of solutions after the cursor, and write it with the new cursor.
+After any fault this begins anew at 1. A sink that writes rows and cursor in one transaction has every solution exactly once.
+"""
+
+from threading import Event
+
+from connectors.configuration import Connector
+from connectors.errors import RefusedMessage, SystemFault
+from connectors.outbound.sink import Cursor, Sink, SolutionMessage
+from connectors.retries import Backoff
+from connectors.server_access import ServerAccess, SolutionPage
+from connectors.status import COMPLETED, RUNNING, STOPPED, StatusBoard
+
+_WAIT_S = 2.0
+_ENDED = ("completed", "failed")
+
+
+class OutboundDelivery:
+    """Runs one connector from a query to a sink, until `stopping` is set."""
+
+    def __init__(self, connector: Connector, sink: Sink, server: ServerAccess, board: StatusBoard, stopping: Event) -> None:
+        self._sink, self._server, self._board, self._stopping = sink, server, board, stopping
+        self._query, self._batch = connector.options["query"], connector.options["batch"]
+        self._backoff = Backoff(stopping, board)
+
+    def run(self) -> None:
+        """Deliver until `stopping` is set."""
+        while not self._stopping.is_set():
+            try:
+                self._deliver()
+            except (SystemFault, RefusedMessage) as fault:
+                self._sink.close()
+                self._backoff.wait_after(fault)
+        self._sink.close()
+        self._board.update(state=STOPPED)
+
+    def _deliver(self) -> None:
+        cursor = self._sink.fetch_cursor()
+        while not self._stopping.is_set():
+            before = None if cursor is None else (cursor.registered, cursor.id)
+            page = self._server.read_solutions(self._query, before, self._batch, _WAIT_S)
+            if page is None:
+                continue
+            solutions = _number_solutions(page, cursor)
+            if solutions:
+                self._sink.write(solutions)
+                cursor = solutions[-1].cursor
+                self._board.count(messages=len(solutions))
+            self._backoff.reset()
+            written = cursor.written if cursor is not None and cursor.registered == page.registered else 0
+            ended = page.state in _ENDED and not solutions
+            self._board.update(
+                state=COMPLETED if ended else RUNNING,
+                position=None if cursor is None else str(cursor),
+                lag=max(page.total - written, 0),
+            )
+            if ended:
+                self._stopping.wait(_WAIT_S)  # the query may be replaced
+
+
+def _number_solutions(page: SolutionPage, cursor: Cursor | None) -> list[SolutionMessage]:
+    """Return the solutions of a page with their cursors. The count begins anew with a new registration."""
+    written = cursor.written if cursor is not None and cursor.registered == page.registered else 0
+    return [
+        SolutionMessage(document, text, Cursor(page.registered, document["id"], written + number))
+        for number, (document, text) in enumerate(zip(page.documents, page.texts, strict=True), 1)
+    ]

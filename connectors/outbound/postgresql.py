@@ -1,0 +1,110 @@
+"""Writes solutions to a table of PostgreSQL: rows and cursor in one transaction.
+
+The cursor is a row of the table `epsparql_cursors`, which the transaction locks, so that of two connectors of one name only one goes on.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from connectors.errors import SystemFault, WrongOption
+from connectors.outbound.sink import Cursor, SolutionMessage, parse_cursor
+from connectors.postgresql_connection import PostgresqlConnection, faults
+
+_CURSORS = "epsparql_cursors"
+_DEFAULT = {"query": "query", "id": "id", "start_time": "start", "end_time": "end", "solution": "solution"}
+_TYPES = {"query": "text", "id": "text", "start": "timestamptz", "end": "timestamptz", "solution": "jsonb"}
+_VARIABLE = "?"
+
+
+class PostgresqlSink:
+    """Writes to one table, which is created if there is none."""
+
+    def __init__(self, name: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
+        self._name, self._table = name, options["table"]
+        self._columns: Mapping[str, str] = options["columns"] or _DEFAULT
+        _check_columns(self._columns)
+        self._connection = PostgresqlConnection(options, credentials)
+        self._cursor: Cursor | None = None
+
+    def fetch_cursor(self) -> Cursor | None:
+        self._connection.connect()
+        with faults():
+            self._create_tables()
+            self._cursor = self._read_cursor("")
+        return self._cursor
+
+    def write(self, solutions: Sequence[SolutionMessage]) -> None:
+        last = solutions[-1].cursor
+        rows = [[_value_of(source, each) for source in self._columns.values()] for each in solutions]
+        with faults(), self._connection.transaction() as session:
+            if self._read_cursor("FOR UPDATE") != self._cursor:
+                raise SystemFault(f"another connector named {self._name!r} writes to the table {self._table}; stop one, or name it otherwise")
+            with session.cursor() as cursor:
+                cursor.executemany(self._insert().encode(), rows)
+            session.execute(
+                f"INSERT INTO {_CURSORS} (connector, cursor) VALUES (%s, %s) "
+                "ON CONFLICT (connector) DO UPDATE SET cursor = excluded.cursor, written = now()",
+                (self._name, str(last)),
+            )
+        self._cursor = last
+
+    def _read_cursor(self, lock: str) -> Cursor | None:
+        query = f"SELECT cursor FROM {_CURSORS} WHERE connector = %s {lock}"
+        found = self._connection.session.execute(query.encode(), (self._name,)).fetchone()
+        return None if found is None else parse_cursor(found[0])
+
+    def _insert(self) -> str:
+        columns = [quote(column) for column in self._columns]
+        key = [quote(column) for column, source in self._columns.items() if source in ("query", "id")]
+        rest = [column for column in columns if column not in key]
+        change = f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in rest)}" if rest else "DO NOTHING"
+        holes = ", ".join(["%s"] * len(columns))
+        statement = f"INSERT INTO {quote_table(self._table)} ({', '.join(columns)}) VALUES (@) ON CONFLICT ({', '.join(key)}) {change}"
+        return statement.replace("%", "%%").replace("(@)", f"({holes})", 1)
+
+    def _create_tables(self) -> None:
+        """Create the tables that are missing. Another connector may be doing the same, so one at a time may."""
+        kinds = [f"{quote(column)} {_TYPES.get(source, 'text')}" for column, source in self._columns.items()]
+        key = ", ".join(quote(column) for column, source in self._columns.items() if source in ("query", "id"))
+        with self._connection.transaction() as session:
+            session.execute("SELECT pg_advisory_xact_lock(hashtext('epsparql'))")
+            for name, text in (
+                (_CURSORS, f"CREATE TABLE {_CURSORS} (connector text PRIMARY KEY, cursor text NOT NULL, written timestamptz NOT NULL DEFAULT now())"),
+                (quote_table(self._table), f"CREATE TABLE {quote_table(self._table)} ({', '.join(kinds)}, PRIMARY KEY ({key}))"),
+            ):
+                found = session.execute("SELECT to_regclass(%s)", (name,)).fetchone()
+                if found is not None and found[0] is None:  # CREATE TABLE IF NOT EXISTS would need a right that an existing table does not
+                    session.execute(text.encode())
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def quote(name: str) -> str:
+    """Return a name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_table(name: str) -> str:
+    """Return the name of a table, perhaps after that of its schema and a dot."""
+    return ".".join(map(quote, name.split(".", 1)))
+
+
+def _check_columns(columns: Mapping[str, str]) -> None:
+    """Check what a table's columns are to hold. Raises: WrongOption."""
+    for column, source in columns.items():
+        if source not in _TYPES and not source.startswith(_VARIABLE):
+            allowed = ", ".join(_TYPES)
+            raise WrongOption(f"columns: {column!r} must hold one of {allowed}, or a variable such as ?station, not {source!r}")
+    if "id" not in columns.values():
+        raise WrongOption("columns: one column must hold 'id', by which a solution is told from others; it needs a unique index")
+
+
+def _value_of(source: str, solution: SolutionMessage) -> str | None:
+    """Return what a column holds of a solution. The database casts it to the column's type."""
+    if source.startswith(_VARIABLE):
+        term = (solution.document.get("binding") or {}).get(source.removeprefix(_VARIABLE))
+        return None if term is None else str(term["value"])
+    if source == "solution":
+        return solution.text.decode()
+    return str(solution.document[source])

@@ -1,0 +1,85 @@
+"""Reaches the server: its positions of sources, its streams and its queries. Faults of the connection become faults to try again."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from connectors.errors import RefusedMessage, SystemFault
+from epsparql.client import Accepted, ApiError, Client, Source, segment
+
+_CONTENT = (400, 413, 422)
+"""With these the server refuses what a body says. All other refusals concern the server or its settings."""
+BUSY = 429
+
+
+class ServerBusy(SystemFault):
+    """Reports that the server asks for the same request again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionPage:
+    """Holds solutions of one registration of a query, as the server wrote them, and the state of the query before they were read."""
+
+    registered: int
+    state: str
+    total: int
+    documents: tuple[dict[str, Any], ...]
+    texts: tuple[bytes, ...]
+
+
+class ServerAccess:
+    """Makes the requests of one connector."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._client = Client(url, token, patience_s=0)
+
+    def read_position(self, stream: str, source: str) -> str | None:
+        """Return the stored position of a source; None where the stream holds none. Raises: SystemFault."""
+        try:
+            with _faults():
+                return self._client.sources(stream).get(source)
+        except _NotFound:  # the first event creates the stream
+            return None
+
+    def send_body(self, stream: str, body: bytes, media_type: str, source: Source | None) -> Accepted:
+        """Send a body, with a position if there is one. Raises: RefusedMessage, ServerBusy, SystemFault."""
+        with _faults():
+            return self._client.send(stream, body, media_type, source=source)
+
+    def read_solutions(self, query: str, cursor: tuple[int, str] | None, limit: int, wait_s: float) -> SolutionPage | None:
+        """Return the solutions after a cursor, which is a registration and an id; None where the query was replaced meanwhile.
+
+        A cursor of an earlier registration leads to the first solution of the present one. Raises: SystemFault.
+        """
+        with _faults():
+            before = self._client.query(query)
+            after = cursor[1] if cursor is not None and cursor[0] == before["registered"] else None
+            parameters = {"limit": str(limit), "wait": f"{wait_s:g}"} | ({"after": after} if after else {})
+            path = f"/queries/{segment(query)}/solutions?{urlencode(parameters)}"
+            _, _, content = self._client.request("GET", path, Accept="application/x-ndjson")
+            if self._client.query(query)["registered"] != before["registered"]:
+                return None
+        texts = tuple(content.splitlines())
+        return SolutionPage(before["registered"], before["state"], before["solutions"], tuple(map(json.loads, texts)), texts)
+
+
+class _NotFound(SystemFault):
+    """Reports that the server knows no such stream or query."""
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Turn faults of the client into those of connectors."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status in _CONTENT:
+            raise RefusedMessage(str(error)) from None
+        if error.status == BUSY:
+            raise ServerBusy(f"the server is busy: {error}") from None
+        raise (_NotFound if error.status == 404 else SystemFault)(f"the server refuses: {error}") from None
+    except OSError as error:
+        raise SystemFault(f"the server does not answer: {error}") from None

@@ -1,0 +1,78 @@
+"""Describes how a connector is doing. The child process that runs a connector writes this as lines of JSON; whoever supervises it reads them."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+STARTING, RUNNING, WAITING, FAILED, COMPLETED, STOPPED = "starting", "running", "waiting", "failed", "completed", "stopped"
+STATES = (STARTING, RUNNING, WAITING, FAILED, COMPLETED, STOPPED)
+_LONGEST = 1_000  # characters of a fault
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Describes a connector since its process started.
+
+    `state` is starting, running, waiting (for the next try after a fault), failed (it needs its operator), completed (its query has ended) or
+    stopped. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
+
+    `messages` were taken over; of these, the events that were `late` are in the late feed alone. `skipped` ones were refused by the server
+    and left out, as `on_error` asks. `missed` ones were gone from the system before they could be read. `fault` is the last fault.
+    """
+
+    state: str = STARTING
+    position: str | None = None
+    lag: int | None = None
+    messages: int = 0
+    late: int = 0
+    skipped: int = 0
+    missed: int = 0
+    faults: int = 0
+    fault: str | None = None
+    fault_at: str | None = None
+    restarts: int = 0
+
+
+class StatusBoard:
+    """Holds the status of one connector, which one thread changes and others read."""
+
+    def __init__(self) -> None:
+        self._lock, self._status = threading.Lock(), Status()
+
+    @property
+    def present(self) -> Status:
+        return self._status
+
+    def update(self, **changed: Any) -> None:
+        with self._lock:
+            self._status = replace(self._status, **changed)
+
+    def count(self, **more: int) -> None:
+        """Add to counts."""
+        with self._lock:
+            self._status = replace(self._status, **{name: getattr(self._status, name) + number for name, number in more.items()})
+
+    def record_fault(self, state: str, message: str) -> None:
+        """Record a fault; the connector is then in `state`."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        with self._lock:
+            self._status = replace(self._status, state=state, faults=self._status.faults + 1, fault=message[:_LONGEST], fault_at=now)
+
+
+def encode_status(status: Status) -> str:
+    return json.dumps({"status": asdict(status)})
+
+
+def decode_status(line: str) -> Status | None:
+    """Return the status of a line; None for a line that is none, such as one of a traceback."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("status"), Mapping):
+        return None
+    known = {field.name for field in fields(Status)}
+    return Status(**{name: value for name, value in found["status"].items() if name in known})

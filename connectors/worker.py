@@ -1,0 +1,142 @@
+"""Runs one connector in a process of its own: `python -m connectors.worker`.
+
+The first line of stdin is JSON: the connector, the server and the credentials, which so stand in no command line and no environment.
+The process ends when stdin ends, that is with whoever started it. Its status goes to stdout, a line of JSON for each change.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connectors.configuration import Connector, check_library, parse_connector
+from connectors.errors import ConnectorError, MissingLibrary, WrongOption
+from connectors.inbound.delivery import InboundDelivery
+from connectors.inbound.source import Source
+from connectors.options import IN, NATS, POSTGRESQL
+from connectors.outbound.delivery import OutboundDelivery
+from connectors.outbound.sink import Sink
+from connectors.server_access import ServerAccess
+from connectors.status import FAILED, StatusBoard, encode_status
+
+HOPELESS = 3
+"""The exit code of a connector that another start would not help: its options or its library are at fault."""
+_TELL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Holds what a worker is told by whoever starts it."""
+
+    connector: Connector
+    server: str
+    token: str | None
+    credentials: Mapping[str, str]
+
+    def encode(self) -> str:
+        given = {"name": self.connector.name, "given": dict(self.connector.given)}
+        return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials)})
+
+
+def decode_assignment(line: str) -> Assignment:
+    found = json.loads(line)
+    return Assignment(parse_connector(found["name"], found["given"]), found["server"], found["token"], found["credentials"])
+
+
+def create_source(connector: Connector, credentials: Mapping[str, str]) -> Source:
+    """Return the source of a connector. Raises: MissingLibrary."""
+    check_library(connector.system)
+    match connector.system:
+        case _ if connector.system == NATS:
+            from connectors.inbound.nats import JetStreamSource
+
+            return JetStreamSource(connector.options, credentials)
+        case _ if connector.system == POSTGRESQL:
+            from connectors.inbound.postgresql_changes import PostgresqlChangeSource
+
+            return PostgresqlChangeSource(connector.name, connector.options, credentials)
+    raise AssertionError(connector.system)
+
+
+def create_sink(connector: Connector, credentials: Mapping[str, str]) -> Sink:
+    """Return the sink of a connector. Raises: MissingLibrary."""
+    check_library(connector.system)
+    match connector.system:
+        case _ if connector.system == NATS:
+            from connectors.outbound.nats import JetStreamSink
+
+            return JetStreamSink(connector.options, credentials)
+        case _ if connector.system == POSTGRESQL:
+            from connectors.outbound.postgresql import PostgresqlSink
+
+            return PostgresqlSink(connector.name, connector.options, credentials)
+    raise AssertionError(connector.system)
+
+
+def run_assignment(assignment: Assignment, board: StatusBoard, stopping: threading.Event) -> None:
+    """Run a connector until `stopping` is set. Raises: MissingLibrary, WrongOption."""
+    connector, server = assignment.connector, ServerAccess(assignment.server, assignment.token)
+    if connector.direction == IN:
+        InboundDelivery(connector, create_source(connector, assignment.credentials), server, board, stopping).run()
+    else:
+        OutboundDelivery(connector, create_sink(connector, assignment.credentials), server, board, stopping).run()
+
+
+class _Reporter:
+    """Writes the status to stdout whenever it has changed."""
+
+    def __init__(self, board: StatusBoard) -> None:
+        self._board, self._told = board, ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._over.wait(_TELL_S):
+            self._tell()
+
+    def _tell(self) -> None:
+        text = encode_status(self._board.present)
+        if text != self._told:
+            self._told = text
+            print(text, flush=True)
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self._tell()
+
+
+def _end_with_stdin() -> None:
+    """End the process when stdin ends. All state is elsewhere, so this is as safe at any moment as a crash."""
+    while sys.stdin.readline():
+        pass
+    os._exit(0)
+
+
+def run_worker() -> int:
+    """Run the connector of stdin's first line, and return the exit code."""
+    assignment = decode_assignment(sys.stdin.readline())
+    board, stopping = StatusBoard(), threading.Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; whoever started this one stops it in an orderly way
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
+    reporter = _Reporter(board)
+    try:
+        run_assignment(assignment, board, stopping)
+    except (MissingLibrary, WrongOption) as fault:
+        board.record_fault(FAILED, str(fault))
+        return HOPELESS
+    except ConnectorError as fault:
+        board.record_fault(FAILED, str(fault))
+        return 1
+    finally:
+        reporter.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_worker())

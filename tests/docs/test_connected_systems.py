@@ -1,0 +1,101 @@
+"""The pages of the cookbook about other systems: their files are written and their commands run as they stand, on ports of the test's own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.connectors.brokers import free_port, nats_server, postgresql
+from tests.connectors.chaos import wait_for
+from tests.connectors.jetstream import count_messages, create_stream, with_jetstream
+
+pytestmark = pytest.mark.slow
+COOKBOOK = Path(__file__).parents[2] / "docs/cookbook"
+FILE = re.compile(r"`([\w.]+)`[^`]*?:\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MOST_COMMANDS = 5
+
+
+class Page:
+    """A page whose ports are replaced, in a directory with its files."""
+
+    def __init__(self, name: str, directory: Path, ports: Mapping[int, int]) -> None:
+        self.text, self._directory = (COOKBOOK / name).read_text(encoding="utf-8"), directory
+        for port, free in ports.items():
+            self.text = self.text.replace(f":{port}", f":{free}")
+        for file, content in FILE.findall(self.text):
+            (directory / file).write_text(content)
+
+    def blocks(self, language: str) -> list[str]:
+        return re.findall(rf"^```{language}\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)
+
+    @property
+    def commands(self) -> list[str]:
+        return [line for block in COMMANDS.findall(self.text) for line in block.splitlines()]
+
+    @contextmanager
+    def running(self, command: str, port: int) -> Iterator[None]:
+        """Run the page's server, on a port of the test's own, until the block is left."""
+        assert command.endswith(" &")
+        words = f"exec {command.removesuffix(' &')} --port {port} --runner inprocess"
+        with (self._directory / "server.log").open("wb") as log:
+            process = subprocess.Popen(["bash", "-c", words], cwd=self._directory, env=environment(), stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+    def run(self, command: str) -> str:
+        return subprocess.run(
+            ["bash", "-c", command], cwd=self._directory, env=environment(), check=True, capture_output=True, text=True, timeout=90
+        ).stdout
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("name", ["nats.md", "postgresql.md"])
+def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
+    assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
+
+
+def test_nats(tmp_path: Path) -> None:
+    with nats_server(tmp_path / "jetstream") as broker:
+        port = free_port()
+        page = Page("nats.md", tmp_path, {4222: broker.port, 8080: port})
+        url = f"nats://127.0.0.1:{broker.port}"
+        create_stream(url, "READINGS", "readings.>")
+        create_stream(url, "ALERTS", "alerts.>")
+        serve, register, solutions, connectors = page.commands
+        with page.running(serve, port):
+            page.run(register)
+            (message,) = page.blocks("json")
+
+            async def publish(streams: Any) -> None:
+                await streams.publish("readings.a", message.strip().encode())
+
+            with_jetstream(url, publish)
+            assert '"station":{"type":"uri","value":"http://example.org/ewr"}' in page.run(solutions)
+            wait_for(lambda: count_messages(url, "ALERTS") == 1, "the alert")
+            wait_for(lambda: page.run(connectors).count('"state":"running"') == 2, "two connectors that run")
+
+
+def test_postgresql(tmp_path: Path) -> None:
+    with postgresql() as database:
+        port = free_port()
+        page = Page("postgresql.md", tmp_path, {5432: database.port, 8080: port})
+        create, serve, register, solutions, read = page.commands
+        page.run(create)
+        with page.running(serve, port):
+            page.run(register)
+            assert "http://example.org/ewr" in page.run(solutions)
+            wait_for(lambda: "31.5" in page.run(f"{read} 2>&1 || true"), "the alert")
