@@ -31,7 +31,7 @@ from epsparql.connection.messages import (
 )
 from epsparql.connection.transport import SUBPROTOCOL, raise_if_final
 from epsparql.events.event_text import write_events
-from epsparql.events.frame_rows import triples_of
+from epsparql.events.frame_rows import documents_of, triples_of
 from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
 from epsparql.solutions.solution import Solution, solution_of
 from epsparql.solutions.solution_list import Solutions
@@ -44,6 +44,8 @@ __all__ = [
     "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
 _NDJSON = "application/x-ndjson"
+_JSON = "application/json"
+_STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources")
 _PAGE = 10_000
 _MOST = 1_000_000
 
@@ -141,19 +143,39 @@ class AsyncClient:
         found = json.loads(answer)
         return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""), found.get("duplicate", False))
 
-    async def send_frame(self, name: str, frame: Any, *, rows: int = 10_000) -> Accepted:
+    async def send_frame(self, name: str, frame: Any, mapping: Mapping[str, Any] | None = None, *, rows: int = 10_000) -> Accepted:
         """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are durable.
 
-        The columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts, or terms of epsparql.terms or rdflib; objects may be
-        Python values too. Times are timestamps or xsd:dateTime texts, UTC where they have no zone.
+        With a `mapping`, any columns are taken: the document says what they become, and is set as the stream's mapping, which asks for a token of
+        an admin unless the stream has it already. Missing values and NaN give no triple.
 
-        Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a refused body, when the rows
-        before it have been accepted. Rows that are sent again are no new events.
+        Without a mapping, the columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts, or terms of epsparql.terms or
+        rdflib; objects may be Python values too. Times are timestamps or xsd:dateTime texts, UTC where they have no zone.
+
+        Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a refused mapping or body, when
+        the rows before the body have been accepted. Rows that are sent again are no new events if they have times.
         """
-        lines = write_events(triples_of(frame)).splitlines(keepends=True)
-        bodies = ["".join(lines[first : first + rows]) for first in range(0, len(lines), rows)] or [""]
-        parts = [await self.send(name, body) for body in bodies]
+        lines = write_events(triples_of(frame)).splitlines(keepends=True) if mapping is None else list(documents_of(frame))
+        if mapping is not None:
+            await self._set_mapping(name, mapping)
+        parts = []
+        for first in range(0, len(lines) or 1, rows):
+            chosen = lines[first : first + rows]
+            body, media_type = ("".join(chosen), _NDJSON) if mapping is None else (f"[{','.join(chosen)}]", _JSON)
+            parts.append(await self.send(name, body, media_type))
         return Accepted(parts[-1].offset, sum(part.accepted for part in parts), sum(part.late for part in parts), parts[0].warning)
+
+    async def _set_mapping(self, name: str, mapping: Mapping[str, Any]) -> None:
+        """Set a stream's mapping, and keep its other settings."""
+        try:
+            known = await self.stream(name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            known = {}
+        if known.get("mapping") != mapping:
+            kept = {setting: known[setting] for setting in _STREAM_SETTINGS if setting in known}
+            await self._json("PUT", f"/streams/{segment(name)}", kept | {"mapping": mapping})
 
     async def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
         """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from epsparql.events.event_text import write_events
-from epsparql.events.frame_rows import is_frame, triples_of
+from epsparql.events.frame_rows import documents_of, is_frame, triples_of
 from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
 from epsparql.extras import load_extra
 from epsparql.solutions.solution import solution_of
@@ -20,6 +20,7 @@ Queries: TypeAlias = str | Path | Mapping[str, str | Path] | Sequence[Path]
 Events: TypeAlias = Any
 ENTAILMENTS, DEFAULT_GRAPHS = ("rdfs", "owl-rl"), ("all", "unnamed")  # the engine has them too, but may not be installed
 _NDJSON = "application/x-ndjson"
+_MAPPED = {".csv": "text/csv", ".json": "application/json"}
 _USER = "epsparql.run()"
 
 
@@ -27,6 +28,7 @@ def run(
     queries: Queries,
     events: Events = (),
     *,
+    mapping: Mapping[str, Any] | None = None,
     background: str | Path | Iterable[str | Path] = (),
     entailment: str = "rdfs",
     default_graph: str = "all",
@@ -43,7 +45,7 @@ def run(
     - a frame of pandas or polars with the columns s, p, o, and at, or start and end, as such triples;
     - a Graph or Dataset of rdflib whose graphs are timed by `prov:generatedAtTime`.
     Events of several streams are a dict by the stream's name.
-
+    With a `mapping`, a document as streams have it, frames may have any columns, and files may be `.csv` or `.json`.
     `background` names files with triples that always hold. `entailment` is rdfs or owl-rl. `default_graph` is all or unnamed.
     `policies` gives consumption policies by query: unrestricted, recent or chronological.
 
@@ -59,7 +61,7 @@ def run(
     streams = events.items() if isinstance(events, Mapping) else [("default", events)]
     plan = replay.Replay(
         asked,
-        [_source_of(name, found, files) for name, found in streams],
+        [_source_of(name, found, files, mapping) for name, found in streams],
         [files.named_file(str(path)) for path in ([background] if isinstance(background, str | Path) else background)],
         default_graph=default_graph,
         policies=replay.policies_of([f"{name}={policy}" for name, policy in policies.items()], asked),
@@ -95,10 +97,16 @@ def _named_query(name: str, query: str | Path, files: Any) -> Any:
     return files.QueryFile(path, text, name)
 
 
-def _source_of(stream: str, events: Events, files: Any) -> Any:
+def _source_of(stream: str, events: Events, files: Any, mapping: Mapping[str, Any] | None) -> Any:
     """Return a stream's events as a replay takes them. Raises: TypeError."""
     if isinstance(events, str | Path):
-        return files.NamedFile(stream, Path(events))
+        path = Path(events)
+        if mapping is None or path.suffix.lower() not in _MAPPED:
+            return files.NamedFile(stream, path)
+        return files.NamedBody(stream, path, files.read_file(path), _MAPPED[path.suffix.lower()], mapping=json.dumps(mapping))
+    if mapping is not None and is_frame(events):
+        body = f"[{','.join(documents_of(events))}]"
+        return files.NamedBody(stream, Path("events"), body.encode(), _MAPPED[".json"], mapping=json.dumps(mapping))
     if is_rdflib_graph(events):
         return files.NamedBody(stream, Path("events"), n_quads_of(events).encode(), N_QUADS)
     triples = triples_of(events) if is_frame(events) else events

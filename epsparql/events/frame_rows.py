@@ -1,10 +1,14 @@
-"""This module reads frames of pandas and polars row by row."""
+"""This module reads frames of pandas and polars row by row, as triples or as documents for a mapping."""
 
+import json
 from collections.abc import Iterator
+from datetime import date, time
+from decimal import Decimal
 from typing import Any
 
 _TRIPLE = ("s", "p", "o")
 _TIMES = (("at",), ("start", "end"))
+_MISSING = ("NaTType", "NAType")  # what pandas has for a value that is not there, beside None and NaN
 
 
 def is_frame(found: object) -> bool:
@@ -25,3 +29,32 @@ def rows_of(frame: Any, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     """Yield the values of these columns, row by row, as Python has them."""
     chosen = frame[list(columns)]
     yield from chosen.iter_rows() if hasattr(chosen, "iter_rows") else chosen.itertuples(index=False, name=None)
+
+
+def documents_of(frame: Any) -> Iterator[str]:
+    """Yield each row as a JSON object without its missing values. Decimals are numbers with all their digits, times are ISO texts.
+
+    Raises: TypeError for a value that JSON has no form for, with the row, from 1, and the column.
+    """
+    names = [str(name) for name in frame.columns]
+    heads = [f"{json.dumps(name)}:" for name in names]
+    for number, row in enumerate(rows_of(frame, tuple(frame.columns)), 1):
+        members = []
+        for name, head, value in zip(names, heads, row, strict=True):
+            try:
+                members += [] if _is_missing(value) else [head + _json_text(value)]
+            except (TypeError, ValueError) as fault:
+                raise TypeError(f"row {number}, column {name}: {fault}") from None
+        yield f"{{{','.join(members)}}}"
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in _MISSING
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}"
+    if isinstance(value, date | time):
+        return json.dumps(value.isoformat())
+    return json.dumps(value.item() if hasattr(value, "item") else value, allow_nan=False)

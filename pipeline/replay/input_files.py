@@ -57,6 +57,7 @@ class NamedBody:
     body: bytes
     media_type: str
     at: Interval | None = None
+    mapping: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def named_file(argument: str) -> NamedFile:
 
 def read_query(path: Path) -> QueryFile:
     try:
-        return QueryFile(path, _read(path).decode("utf-8"))
+        return QueryFile(path, read_file(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
 
@@ -103,9 +104,14 @@ def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
 def read_mapping_file(path: Path) -> Mapping:
     """Return the mapping of a file. Raises: SourceFault."""
     try:
-        return compile_mapping(_read(path).decode("utf-8"))
+        return _compile(read_file(path).decode("utf-8"), path)
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
+
+
+def _compile(text: str, path: Path) -> Mapping:
+    try:
+        return compile_mapping(text)
     except InvalidMapping as error:
         raise SourceFault(path, str(error)) from None
 
@@ -115,7 +121,7 @@ def propose_for_file(path: Path, base: str) -> Proposal:
     suffix = path.suffix.lower()
     if suffix not in _MAPPED:
         raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(_MAPPED))
-    body = _read(path)
+    body = read_file(path)
     if len(body) > _LOOKED_AT and suffix != ".json":
         body = body[: body.rfind(b"\n", 0, _LOOKED_AT) + 1]
     try:
@@ -137,7 +143,9 @@ def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path) -> pa.R
 def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None) -> pa.RecordBatch:
     """Return the occurrences of a stream's file or body. Raises: SourceFault, also for an event without a time."""
     path = source.path
-    body, at = (source.body, source.at) if isinstance(source, NamedBody) else (_read(path), None)
+    body, at = (source.body, source.at) if isinstance(source, NamedBody) else (read_file(path), None)
+    if isinstance(source, NamedBody) and source.mapping:
+        mapping = _compile(source.mapping, path)
     mapped_type = source.media_type if isinstance(source, NamedBody) else _MAPPED.get(path.suffix.lower(), "")
     if mapping is not None and mapped_type in _MAPPED.values():
         return map_rows(body, mapped_type, mapping, path)
@@ -173,7 +181,7 @@ def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
     Raises: SourceFault.
     """
     try:
-        yield from read_graphs(_read(file.path), syntax_of(file.path), checked_name(file.name)).items()
+        yield from read_graphs(read_file(file.path), syntax_of(file.path), checked_name(file.name)).items()
     except FormatError as error:
         raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
 
@@ -183,7 +191,7 @@ def nquads_of(files: Sequence[NamedFile]) -> str:
     return "".join(quads_of(triples.splitlines(), graph) for file in files for graph, triples in facts_of(file))
 
 
-def _read(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:

@@ -126,3 +126,40 @@ def test_a_bad_query_is_refused_with_its_place() -> None:
 def test_a_stream_that_stays_empty_is_told() -> None:
     with pytest.warns(UserWarning, match="the stream <default>, which query reads, stays empty"):
         assert epsparql.run(WARMUP, {"other": TRIPLES}) == {"query": []}
+
+
+MAPPING = {
+    "base": EX,
+    "time": "time",
+    "subject": "{station}",
+    "properties": {"temp": {"iri": ":temperature", "datatype": "xsd:decimal"}, "note": ":note"},
+}
+ROWS = {"station": ["ewr", "ewr", "jfk"], "temp": [8.5, 14.1, None], "note": [None, "wärm", "cold"], "time": [TEN, ELEVEN, ELEVEN]}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "decimals", "csv", "json"])
+def test_a_mapping_takes_other_columns(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS)
+    if kind in ("csv", "json"):
+        path = tmp_path / f"readings.{kind}"
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_json(path, orient="records", date_format="iso")
+        events: object = path
+    else:
+        frame["temp"] = [Decimal("8.5"), Decimal("14.1"), None] if kind == "decimals" else frame["temp"]
+        events = pl.DataFrame(ROWS) if kind == "polars" else frame
+    (solution,) = epsparql.run(WARMUP, events, mapping=MAPPING)["query"]
+    assert (solution["station"], solution["cold"].to_python(), solution["warm"].to_python()) == (EWR, Decimal("8.5"), Decimal("14.1"))
+    assert (solution.start, solution.end) == ("2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z")
+
+
+def test_what_does_not_map_is_refused_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"row 2.*temp"):
+        epsparql.run(WARMUP, pd.DataFrame(ROWS | {"temp": ["8.5", "warm", "9"]}), mapping=MAPPING)
+    with pytest.raises(TypeError, match="row 1, column temp: Object of type complex is not JSON"):
+        epsparql.run(WARMUP, pd.DataFrame(ROWS | {"temp": [1j, 2j, 3j]}, dtype=object), mapping=MAPPING)
+    with pytest.raises(ValueError, match="propertys"):
+        epsparql.run(WARMUP, pd.DataFrame(ROWS), mapping={"propertys": {}})
+    path = tmp_path / "readings.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"readings\.csv"):
+        epsparql.run(WARMUP, path)

@@ -100,3 +100,41 @@ def test_a_frame_of_other_columns_is_refused(client: Client, stream: str) -> Non
     with pytest.raises(ValueError, match="the frame has the columns sensor, temp; expected s, p, o, and at"):
         client.send_frame(stream, pd.DataFrame({"sensor": ["a"], "temp": [1.0]}))
     assert client.send_frame(stream, pl.DataFrame({"s": [], "p": [], "o": [], "at": []})).accepted == 0
+
+
+MAPPING = {
+    "base": EX,
+    "time": "time",
+    "subject": "{sensor}",
+    "types": [":Reading"],
+    "properties": {"value": {"iri": ":value", "datatype": "xsd:decimal"}},
+}
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_a_frame_of_any_columns_is_sent_by_a_mapping(client: Client, stream: str, name: str, library: Any) -> None:
+    """The stream keeps its other settings, and the mapping; rows that are sent again are no new events."""
+    times = pd.date_range("2026-01-01", periods=4, freq="s", tz="UTC").to_pydatetime().tolist()
+    frame = library.DataFrame({"sensor": ["s"] * 4, "value": [1.5, 2.0, None, 4.25], "time": times})
+    client.create_stream(stream, max_delay="PT5S", description="kept")
+    client.register(name, values(stream))
+    sent = client.send_frame(stream, frame, MAPPING, rows=3)
+    assert (sent.accepted, sent.late) == (7, 0)
+    client.send_frame(stream, frame, MAPPING)
+    found = client.stream(stream)
+    assert (found["max_delay"], found["description"], found["mapping"]) == ("PT5S", "kept", MAPPING)
+    client.finish(stream)
+    assert [(each["s"], float(str(each["v"].to_python())), each.end) for each in client.follow(name)] == [
+        (S, 1.5, moment(0)),
+        (S, 2.0, moment(1)),
+        (S, 4.25, moment(3)),
+    ]
+    assert client.send_frame(f"{stream}/new", frame, MAPPING).accepted == 7
+
+
+def test_a_frame_that_does_not_map_is_refused(client: Client, stream: str) -> None:
+    frame = pd.DataFrame({"sensor": ["s"], "value": ["many"], "time": [moment(0)]})
+    with pytest.raises(ApiError, match="row 1"):
+        client.send_frame(stream, frame, MAPPING)
+    with pytest.raises(ApiError, match="propertys"):
+        client.send_frame(stream, frame, {"propertys": {}})
