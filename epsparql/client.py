@@ -115,6 +115,15 @@ class Client:
         """Return the position of each source of a stream, from which to read on; None for a declared one without a position."""
         return {each["id"]: each["position"] for each in (self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
 
+    def events(self, stream: str, last: int = 20) -> list[dict[str, Any]]:
+        """Return the last events of a stream, at most 1,000, the newest first: terms, `start`, `end`, `arrived`, `late` and `offset`."""
+        _, _, content = self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=_NDJSON)
+        return [json.loads(line) for line in content.splitlines()]
+
+    def profile(self, stream: str) -> dict[str, Any]:
+        """Return the predicates, classes and datatypes that the last events of a stream carry, with counts, times, rates and examples."""
+        return self._json("GET", f"/streams/{segment(stream)}/profile")
+
     @overload
     def send(
         self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,

@@ -59,7 +59,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 
 
 _ASKED = ("Authorization", "Content-Type", "Epsparql-Source", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
-_TOLD = ("Link", "Location", "Retry-After", "X-Request-Id")
+_TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id")
 """Browsers hide these headers of requests and answers from pages of other origins unless they are named."""
 
 

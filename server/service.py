@@ -14,6 +14,7 @@ from pipeline.spark.batch_stats import Batch, read_batch
 from server.admission import Admission
 from server.background.manager import BackgroundManager
 from server.http.auth import Gate
+from server.inspection.stream_inspector import StreamInspector
 from server.lifecycle import Housekeeping, Lifecycle
 from server.process import Threads
 from server.query_output.notifier import Notifier
@@ -39,6 +40,7 @@ class Service:
         self.solutions = SolutionReader(settings.data)
         self.catalog = CatalogView(log, self.solutions)
         self.background = BackgroundManager(log)
+        self.inspector = StreamInspector(settings.data, clock)
         self.admission = Admission(settings, gate, log, self.solutions)
         self.notifier = Notifier(log, self.solutions)
         self.output = QueryOutput(self.catalog, self.notifier, self.solutions)
@@ -61,6 +63,7 @@ class Service:
         self.background.close()
         self.solutions.close()
         self.catalog.late_feed.close()
+        self.inspector.close()
 
 
 @asynccontextmanager

@@ -337,6 +337,16 @@ class FrameReader:
                     yield frame
                     file = self._open(segment)  # whoever took the frame may have read elsewhere
 
+    def frames_of(self, segment: int, byte: int, limit: int) -> Iterator[Frame]:
+        """Yield the frames of one segment up to `limit`, from a byte at which one is known to begin. Payloads are not read."""
+        while byte < limit:
+            file = self._open(segment)
+            frame = file.frame_at(byte, limit)
+            if frame is None:
+                raise Corrupt(file.path, byte, "no frame begins here")
+            byte = frame.end
+            yield frame
+
     def frame(self, segment: int, byte: int) -> Frame:
         """Return the frame that is known to stand there."""
         file = self._open(segment)

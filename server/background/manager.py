@@ -1,6 +1,6 @@
 """Manages the server's background: changes are checked before they are written, and what is served is read from the log."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
@@ -36,6 +36,7 @@ class BackgroundManager:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
         self._counts: dict[BackgroundGraph, int] = {}
         self._checked: tuple[object, FactIndex] | None = None  # the background's key (`_state`), and the background
+        self._mentioned: tuple[object, dict[str, bool]] = None, {}  # the background's key, and which IRIs it mentions
 
     @property
     def catalogue(self) -> Catalogue:
@@ -77,6 +78,20 @@ class BackgroundManager:
                 del self._counts[next(iter(self._counts))]
             self._counts[graph] = len(self.read_lines(graph))
         return self._counts[graph]
+
+    def find_mentioned(self, iris: Collection[str]) -> set[str]:
+        """Return those of the IRIs that a triple of the background has; the answers are cached until the background changes."""
+        state = self._state
+        if self._mentioned[0] != state or len(self._mentioned[1]) >= _COUNTED:
+            self._mentioned = state, {}
+        known = self._mentioned[1]
+        if ahead := {iri: f"<{iri}>" for iri in iris if iri not in known}:
+            found = dict.fromkeys(ahead, False)
+            for graph in list(self.catalogue.graphs.values()):
+                text = "\n".join(self.read_lines(graph))
+                found |= {iri: True for iri, term in ahead.items() if term in text}
+            known.update(found)
+        return {iri for iri in iris if known[iri]}
 
     def close(self) -> None:
         self._reader.close()

@@ -26,6 +26,7 @@ from server.http import auth
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_media_type, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
+from server.inspection.unseen_names import warn_of_unseen
 from server.registrations.catch_up_rules import register_entry
 from server.service import Service
 from server.settings import Settings
@@ -321,7 +322,14 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
-    return await build_document(service, registration, warnings)
+    return await build_document(service, registration, (*warnings, *await warn_of_names(service, name, wish.text)))
+
+
+async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
+    """Warn of the names in a query that the streams which it reads have never carried. `name` is that of the query, which is no other rule."""
+    written = find_written(get_shape(query.text) for query in service.catalog.list_queries() if query.stands and query.name != name)
+    parsed = await asyncio.to_thread(epsparql.parse, text)
+    return await warn_of_unseen(parsed, dict(service.log.catalogue.streams), written, service.inspector, service.background)
 
 
 def _append_registration(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:

@@ -19,7 +19,7 @@ from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import parse_json_object, read_body, read_text_member
 from server.http.problem_details import bad_request, describe_responses
 from server.routes.explain import PlanDocument
-from server.routes.queries import DEFAULT_GRAPHS
+from server.routes.queries import DEFAULT_GRAPHS, warn_of_names
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
@@ -89,7 +89,11 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
     policy = _check_choice("policy", read_text_member(found, "policy", UNRESTRICTED), POLICIES)
     default_graph = _check_choice("default_graph", read_text_member(found, "default_graph", DEFAULT_GRAPHS[0]), DEFAULT_GRAPHS)
     name = read_text_member(found, "name", "") or "this query"
-    return await asyncio.to_thread(_check_text, service, read_text_member(found, "query", ""), policy, default_graph, name)
+    text = read_text_member(found, "query", "")
+    checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)
+    if not checked.errors:
+        checked.warnings += [_doubt(warning, text) for warning in await warn_of_names(service, name, text)]
+    return checked
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> str:

@@ -105,6 +105,15 @@ def test_lists_show_what_the_token_may(tmp_path: Path, tokens: Path) -> None:
             assert {stream["name"] for stream in found["streams"]} & {"a", "b"} == streams
 
 
+@pytest.mark.parametrize("what", ["events", "profile"])
+@pytest.mark.parametrize(("token", "status"), [("sensor", 200), ("all", 200), ("root", 200), ("screen", 403), ("nobody", 401)])
+def test_who_may_look_into_a_stream(guarded: str, token: str, status: int, what: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(f"{guarded}/streams/a/{what}", headers=headers).status_code == status
+    if token == "sensor":
+        assert_problem(httpx.get(f"{guarded}/streams/b/{what}", headers=headers), 403, "not-allowed")
+
+
 @pytest.mark.parametrize(("token", "told"), [("screen", False), ("all", True), ("root", True)])
 def test_other_names_are_told_to_those_who_may_know_them(guarded: str, token: str, told: bool) -> None:
     problem = assert_problem(httpx.get(f"{guarded}/queries/r", headers={"Authorization": f"Bearer {token}"}), 404, "unknown-query")

@@ -1,0 +1,104 @@
+"""Warns of predicates and classes in a query that its streams have never carried: most often the name is misspelt."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from epsparql.algebra import Iri, TriplePattern
+from epsparql.algebra.paths import Link
+from epsparql.algebra.patterns import Path
+from epsparql.errors import Span, Warning_
+from epsparql.terms import RDF
+from epsparql.translate.translator import ParsedQuery
+from epsparql.trees import walk_nodes
+from pipeline.inspection.stream_profile import StreamProfile
+from pipeline.log.catalog import Stream
+from pipeline.registrations.query_cache import compute_shape
+from pipeline.registrations.stream_dependencies import Written
+from server.background.manager import BackgroundManager
+from server.inspection.stream_inspector import FRESH_S, STALE_S, StreamInspector
+
+PREDICATE, CLASS = "predicate", "class"
+MOST_WARNINGS, MOST_STREAMS = 20, 8
+_COMPARED = 1000  # the nearest name is looked for among this many of the most frequent
+_LONGEST = 200  # longer names are not compared
+_VOCABULARIES = (RDF, "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#")
+"""Names of these vocabularies may be entailed."""
+
+Used = tuple[str, str, Span | None]
+"""Tells whether a name is a PREDICATE or CLASS, the name's IRI, and where it stands."""
+
+
+async def warn_of_unseen(
+    parsed: ParsedQuery, streams: Mapping[str, Stream], written: Written, inspector: StreamInspector, background: BackgroundManager
+) -> list[Warning_]:
+    """Return a warning for each constant predicate and class that the query's streams have not carried and the background does not mention.
+
+    There is none where a stream is without events, where a rule writes it, or where a query reads more than `MOST_STREAMS`.
+    """
+    shape = compute_shape(parsed)
+    read = [streams[name] for name in shape.streams if name in streams and streams[name].accepted]
+    if len(read) != len(shape.streams) or len(read) > MOST_STREAMS or shape.into in shape.streams or not written.keys().isdisjoint(shape.streams):
+        return []
+    unseen: list[Used] = []
+    for oldest_s in (STALE_S, FRESH_S):  # a name that an older profile has need not be looked for in a new one
+        profiles = [await inspector.profile(stream, oldest_s) for stream in read]
+        unseen = _find_unseen(parsed, profiles)
+        mentioned = await asyncio.to_thread(background.find_mentioned, {iri for _, iri, _ in unseen})
+        unseen = [each for each in unseen if each[1] not in mentioned]
+        if not unseen:
+            return []
+    return await asyncio.to_thread(_list_warnings, unseen, shape.streams, profiles)
+
+
+def _find_unseen(parsed: ParsedQuery, profiles: Sequence[StreamProfile]) -> list[Used]:
+    """Return the constant predicates and classes of a query that none of these profiles has, each once."""
+    seen = {
+        PREDICATE: {each.name for profile in profiles for each in profile.predicates},
+        CLASS: {each.name for profile in profiles for each in profile.classes},
+    }
+    found: dict[tuple[str, str], Span | None] = {}
+    for kind, iri, span in _list_used(parsed):
+        if f"<{iri}>" not in seen[kind] and not iri.startswith(_VOCABULARIES):
+            found.setdefault((kind, iri), span)
+    return [(kind, iri, span) for (kind, iri), span in found.items()]
+
+
+def _list_warnings(unseen: Sequence[Used], streams: Sequence[str], profiles: Sequence[StreamProfile]) -> list[Warning_]:
+    """Return a warning for each name, with the nearest one that was seen."""
+    count = sum(profile.events for profile in profiles)
+    covered = "has never carried" if all(profile.is_complete for profile in profiles) else f"has not carried, in its last {count:,} events,"
+    subject = " or ".join(f"the stream {stream!r}" for stream in streams)
+    return [
+        Warning_("never-seen", f"{subject} {covered} the {kind} <{iri}>{_nearest(kind, iri, profiles)}", span)
+        for kind, iri, span in unseen[:MOST_WARNINGS]
+    ]
+
+
+def _list_used(parsed: ParsedQuery) -> Iterator[Used]:
+    for node in walk_nodes(parsed.query.pattern):
+        match node:
+            case TriplePattern(_, Iri(predicate), object_):
+                span = parsed.places.find_span(node)
+                yield PREDICATE, predicate, span
+                if predicate == RDF + "type" and isinstance(object_, Iri):
+                    yield CLASS, object_.value, span
+            case Path():
+                span = parsed.places.find_span(node)
+                yield from ((PREDICATE, link.predicate.value, span) for link in walk_nodes(node.path) if isinstance(link, Link))
+
+
+def _nearest(kind: str, iri: str, profiles: Sequence[StreamProfile]) -> str:
+    """Return the words that name the nearest seen name, by the part after the last '/', '#' or ':'; empty where none is near."""
+    seen = [each.name[1:-1] for profile in profiles for each in (profile.predicates if kind == PREDICATE else profile.classes)[:_COMPARED]]
+    by_local: dict[str, str] = {}
+    for name in seen:
+        if len(name) <= _LONGEST:
+            by_local.setdefault(_local(name), name)
+    near = get_close_matches(_local(iri), list(by_local), 1) if len(iri) <= _LONGEST else []
+    return f"; the nearest is <{by_local[near[0]]}>" if near else ""
+
+
+def _local(iri: str) -> str:
+    """Return the last part of an IRI without regard to case, or all of it where that part is empty."""
+    return (iri[max(iri.rfind(sign) for sign in "/#:") + 1 :] or iri).casefold()
