@@ -278,7 +278,10 @@ class Engine(EngineState):
             self._part_networks()
 
     def _part_networks(self) -> None:
-        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may wait for another's."""
+        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may wait for another's.
+
+        What waits on streams that their network waits for no longer goes, because its end would move their first instant.
+        """
         for member in list(self.members):
             by_gate: dict[frozenset[str], list[Planned]] = {}
             for planned in member.network.planned.values():
@@ -287,6 +290,8 @@ class Engine(EngineState):
                 self.members.append(copied(self, member, queries))
                 for planned in queries:
                     member.network.drop_query(planned.registered)
+        for member in self.members:
+            member.forget_unread()
 
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""

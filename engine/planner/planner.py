@@ -15,7 +15,7 @@ from engine.planner.builder.plan_builder import Conditions, NetworkNames, PlanBu
 from engine.planner.groups_and_modifiers import plan_group, plan_sub_select
 from engine.planner.operators.binds import plan_bind
 from engine.planner.operators.filters import plan_filter, plan_within
-from engine.planner.operators.graph import plan_graph, plan_values
+from engine.planner.operators.graph import plan_graph, plan_union, plan_values
 from engine.planner.operators.joins import plan_join
 from engine.planner.operators.minus import plan_minus
 from engine.planner.operators.optional import plan_optional
@@ -56,9 +56,8 @@ def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span:
             plan_triples(builder, pattern, target, span, wanted)
         case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin():
             plan_join(builder, pattern, target, span, wanted)
-        case a.Union(left, right):
-            builder.plan_pattern(left, target, span, wanted)
-            builder.plan_pattern(right, target, span, wanted)
+        case a.Union():
+            plan_union(builder, pattern, target, span, wanted)
         case a.Filter():
             plan_filter(builder, pattern, target, span, wanted)
         case a.Within():

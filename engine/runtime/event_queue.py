@@ -1,5 +1,7 @@
 """This module keeps the occurrences of a network's streams that have arrived and wait for their time."""
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,14 @@ class Waiting:
         rows = np.empty((room, c.FEED_HEIGHT), np.int64)
         rows[: self._n] = self._rows[: self._n]
         self._rows = rows
+
+    def keep_streams(self, streams: Collection[int]) -> None:
+        """Let go of the occurrences on other streams than these."""
+        table = self.table
+        kept = np.isin(table[c.IN_STREAM], list(streams))
+        if not kept.all():
+            self._n = 0
+            self.add_rows(table[:, kept])
 
     @property
     def since(self) -> Ints:

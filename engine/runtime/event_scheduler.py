@@ -36,6 +36,12 @@ class ScheduledNetwork:
         waiting = self.pending
         self.network.share_query(registered, int(waiting.since.max(initial=-1)), int(waiting.end.max(initial=NO_TIME)))
 
+    def forget_unread(self) -> None:
+        """Let go of what waits on streams that no query reads any more."""
+        if self.pending:
+            streams = self.network.slots.streams
+            self.pending.keep_streams([streams.numbers[name] for name in streams.reads])
+
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """Return the kernel's feed as `feed` does, over one entry that brings occurrences and leaves `time` before the end.
 

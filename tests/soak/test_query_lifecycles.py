@@ -426,6 +426,7 @@ SHAPES = (
     "G FILTER EXISTS { GRAPH N G }", "G FILTER NOT EXISTS { GRAPH N G }", "{ GRAPH N G } OPTIONAL G", "GRAPH N G GRAPH N G", "{ GRAPH N G } SEQ { GRAPH N G } WITHIN D",
     "G SEQ G WITHIN D WITHOUT { GRAPH N G }", "{ G OPTIONAL G } SEQ G", "{ G MINUS G } AND G", "G OPTIONAL { G FILTER(C) }",
     "{ SELECT ?s (COUNT(*) AS ?n) WHERE { GRAPH N G } GROUP BY ?s }", "G { SELECT ?s WHERE G }",
+    "{ GRAPH N G } UNION { GRAPH N G }", "G OPTIONAL { { GRAPH N G } UNION G }",
 )  # fmt: skip
 """Of groups, paths, names of graphs, durations, timers, conditions and VALUES."""
 WINDOWS = ("", "", " WINDOW [RANGE 'PT2S']", " WINDOW [ROWS 2]", " WINDOW [RANGE 'PT2S' STEP 'PT1S']")

@@ -148,9 +148,14 @@ class PlanBuilder:
 
     def add_move(self, target: Target | None, pairs: Sequence[tuple[int, int]], *, keep: bool = False, once: bool = False) -> int:
         """Add a node that moves columns: (source, target column, or -term that the source must be)."""
-        moves = RowRange(len(self.fragment.moves), len(pairs))
+        node = self.add_node(Node(c.MOVE, keep=keep, once=once), target)
+        self.set_moves(node, pairs)
+        return node
+
+    def set_moves(self, node: int, pairs: Sequence[tuple[int, int]]) -> None:
+        """Give a node that moves columns its pairs, which may be known after it."""
+        self.node(node).moves = RowRange(len(self.fragment.moves), len(pairs))
         self.fragment.moves += pairs
-        return self.add_node(Node(c.MOVE, moves=moves, keep=keep, once=once), target)
 
     def add_extend(self, variable: Variable, inquiry: Inquiry, target: Target) -> int:
         ask = filter_compiler.add_question(self.fragment, inquiry)

@@ -1,10 +1,12 @@
-"""This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches."""
+"""This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches; and UNION, which forgets graphs."""
 
 from engine.kernel.state import layout as c
-from engine.pattern_scope import ANY_TRIPLE, find_place_variables
+from engine.pattern_scope import ANY_TRIPLE, find_place_variables, nodes_of, sort_by_name
 from engine.physical_plan.plan import Node, fact
-from engine.planner.builder.plan_builder import PlanBuilder, Target
+from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.scans import NO_COLUMNS, add_scans, graph_rows, parts_of
+from engine.planner.operators.exists import alternatives
+from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
@@ -62,3 +64,20 @@ def _plan_lasting(builder: PlanBuilder, place: a.Place, target: Target) -> int:
     join = builder.add_node(Node(c.JOIN, c.ANY, key=key, life_left=c.FOREVER, life_right=c.FOREVER, timeless=1), target)
     builder.fragment.facts.append(graph_rows(builder, place, (join, c.RIGHT), builder.column(place.graph)))
     return builder.add_node(Node(c.PASS, filter=c.TIMELESS_ONLY), (join, c.LEFT))
+
+
+def plan_union(builder: PlanBuilder, pattern: a.Union, target: Target, span: int, wanted: Conditions) -> None:
+    """Plan UNION. The hidden graph of a GRAPH goes no further than its operand, because it would tell equal solutions of two operands apart.
+
+    Elsewhere it tells none apart: there it follows from the other columns, or all solutions have the same.
+    """
+    for operand in alternatives(pattern):
+        graphs = {node.place.graph for node in nodes_of(operand) if isinstance(node, a.Graph)}
+        if not graphs:
+            builder.plan_pattern(operand, target, span, wanted)
+            continue
+        before = set(builder.fragment.columns)
+        forget = builder.add_move(target, [])
+        builder.plan_pattern(operand, (forget, c.LEFT), span, wanted)
+        kept = (find_variables(operand) | set(builder.fragment.columns) - before) - graphs
+        builder.set_moves(forget, [(column, column) for column in map(builder.column, sort_by_name(kept))])

@@ -428,6 +428,9 @@ ANOTHER_WAY = [
     pytest.param(f"{{ SELECT DISTINCT ?s ?u WHERE {{ {EITHER} }} }} {OTHERWISE}", "0 add A(u)|1 add K(u)", id="a sub-SELECT"),
     pytest.param(f"{{ {{ {EITHER} }} {{ ?u :L ?x }} }} {OTHERWISE}", "0 add A(u) L(u,x)|1 add K(u)", id="a join"),
     pytest.param(f"GRAPH :g {{ {{ {EITHER} }} {OTHERWISE} }}", "0 add g/A(u)|1 add g/K(u)", id="in a graph"),
+    pytest.param(
+        f"{{ {{ GRAPH :g {{ ?s :A ?u }} }} UNION {{ GRAPH :h {{ ?s :A ?u }} }} }} {OTHERWISE}", "0 add g/A(u)|1 add h/A(u)", id="two graphs"
+    ),
     pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "0 add A(u)|1 add K(u)|1 replace K(u)", id="the first way goes"),
     pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "0 add A(u)|1 drop|2 add K(u)", id="it went and is back"),
     pytest.param(f"{{ {EITHER} }} {OTHERWISE}", "1 add A(u)|2 add K(u)", id="it comes and then another way"),
@@ -648,6 +651,24 @@ def test_a_query_that_comes_after_a_change_has_it_from_the_first_beside_others_t
     schema = Facts(0, "urn:schema", f"<{EXAMPLE}A> <{RDFS}domain> <{EXAMPLE}X> .\n")
     for beside in ([], [registered("other", A)]):
         assert ends_of("q", [*beside, "Z@1", schema, registered("q", "?s a :X"), "A(2)@1", "A(3)@2"]) == ["1", "2"]
+
+
+UNFED = [("GRAPH :h { }", []), ("?s :K ?k", []), ("VALUES ?x { 1 }", ["10"]), ("VALUES ?x { 1 } MINUS { ?x :K ?k }", ["10"])]
+
+
+@pytest.mark.parametrize("beside", [[], [registered("other", "?s :D ?d", "SELECT * FROM STREAM <default> FROM STREAM <d>")]])
+@pytest.mark.parametrize(("pattern", "ends"), UNFED)
+def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: str, ends: list[str], beside: list[Entry]) -> None:
+    """The rule's stream ends without an occurrence, at the instant that time had reached; the change would hold from the next one."""
+    rule, query = registered("rule", A, "CONSTRUCT { ?s :D ?a } INTO STREAM <d>"), registered("q", pattern, "SELECT * FROM STREAM <d>")
+    finishes = [Finish(0, DEFAULT_STREAM), Finish(0, "d")]
+    log = of_shorthand([rule, query, *beside, "h/A@11", "add h/K(1)", Drop(0, 0, "rule"), *finishes])
+    at = 2 + len(beside)
+    events, rows = log[at]
+    assert isinstance(events, Events)
+    log[at] = replace(events, watermark=10 * SECOND), rows
+    for cuts in ((), range(1, len(log))):
+        assert [f"{end / SECOND:g}" for name, _, _, end, _ in run(blocks(log, cuts)).emitted if name == "q"] == ends
 
 
 # ---------------------------------------------------------------- at random

@@ -86,3 +86,41 @@ HIDDEN = [
 @pytest.mark.parametrize(("query", "feed"), HIDDEN)
 def test_what_a_sub_select_hides_is_not_seen_by_the_group_around_it(query: str, feed: str) -> None:
     assert agree({"q": query}, feed) == {"q": 1}
+
+
+def two_graphs(one: str, other: str) -> str:
+    return f"{{ GRAPH {one} {{ ?s :K ?u }} }} UNION {{ GRAPH {other} {{ ?s :K ?u }} }}"
+
+
+SAME, TWO = two_graphs(":g", ":g"), two_graphs(":g", ":h")
+IN_TWO_GRAPHS = [
+    pytest.param(f"SELECT * {{ {SAME} }}", 3, id="one graph twice"),
+    pytest.param(f"SELECT * {{ {TWO} }}", 3, id="two graphs"),
+    pytest.param(f"SELECT * {{ {two_graphs('?g', '?g')} }}", 4, id="a variable"),
+    pytest.param(f"SELECT * {{ {two_graphs(':g', '?g')} }}", 7, id="a variable tells apart"),
+    pytest.param(f"SELECT * {{ GRAPH ?g {{ {TWO} }} }}", 12, id="GRAPH inside GRAPH"),
+    pytest.param(f"SELECT * {{ {two_graphs('?g', '?h')} }} ", 8, id="two variables"),
+    pytest.param(f"SELECT ?u {{ {{ SELECT DISTINCT ?u {{ {two_graphs('?g', '?h')} }} }} }}", 3, id="DISTINCT"),
+    pytest.param(f"SELECT ?u {{ {{ SELECT ?u {{ {TWO} }} }} }}", 3, id="a sub-SELECT"),
+    pytest.param("SELECT ?u { { SELECT ?u { GRAPH ?g { ?s :K ?u } } } }", 4, id="a sub-SELECT that hides the name"),
+    pytest.param(f"SELECT * {{ {{ ?t :A ?a }} OPTIONAL {{ {TWO} }} }}", 2, id="OPTIONAL"),
+    pytest.param(f"SELECT * {{ {{ {TWO} }} OPTIONAL {{ ?t :A ?a }} }}", 3, id="before OPTIONAL"),
+    pytest.param(f"SELECT * {{ {{ {TWO} }} MINUS {{ ?s :A ?u }} }}", 3, id="before MINUS"),
+    pytest.param(f"SELECT * {{ {TWO} FILTER NOT EXISTS {{ ?s :A ?u }} }}", 3, id="before NOT EXISTS"),
+    pytest.param(f"SELECT * {{ {{ {TWO} }} SEQ {{ ?t :A ?a }} }}", 2, id="SEQ"),
+    pytest.param(f"SELECT * {{ {{ {TWO} }} WITHOUT {{ ?s :Z ?z }} FOR 2 }}", 3, id="WITHOUT FOR"),
+    pytest.param(f"SELECT * {{ {TWO} VALUES ?u {{ 1 }} }}", 1, id="VALUES"),
+    pytest.param(f"SELECT * {{ {TWO} }} LIMIT 2", 2, id="LIMIT"),
+    pytest.param(f"SELECT * {{ {TWO} BIND(?u + 1 AS ?v) }}", 3, id="BIND"),
+    pytest.param(f"SELECT (COUNT(*) AS ?n) {{ {TWO} }} GROUP BY ?u HAVING (COUNT(*) > 1)", 0, id="COUNT"),
+    pytest.param(f"SELECT (SUM(?u) AS ?n) {{ {TWO} }} WINDOW [ROWS 2]", 3, id="a window of rows"),
+    pytest.param("SELECT * { { GRAPH :g { } } UNION { GRAPH :h { } } UNION { GRAPH :i { } } }", 3, id="empty groups"),
+    pytest.param("SELECT * { { GRAPH :g { VALUES ?x { 1 } } } UNION { GRAPH :h { BIND(1 AS ?x) } } }", 4, id="timeless ones of event graphs"),
+    pytest.param("SELECT * { { GRAPH :g { ?s :K+ ?u } } UNION { GRAPH :h { ?s :K+ ?u } } }", 3, id="paths"),
+    pytest.param("SELECT * { { GRAPH :i { ?s :B ?b } } UNION { GRAPH :j { ?s :B ?b } } }", 1, id="of the background"),
+]
+
+
+@pytest.mark.parametrize(("query", "count"), IN_TWO_GRAPHS)
+def test_the_graphs_name_tells_no_solutions_apart_that_are_equal(query: str, count: int) -> None:
+    assert agree({"q": query}, "g/K(1)@1 h/K(1)@1 g/K(2)@2 A@3 g/K(3)@5", "i/B(1) j/B(1)") == {"q": count}
