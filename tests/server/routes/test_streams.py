@@ -42,7 +42,8 @@ class TestSettings:
         assert first.status_code == 201
         assert first.json() == {
             "name": stream, "description": "d", "max_delay": "PT10S", "idle_timeout": None, "max_ahead": None, "sources": [],
-            "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0,
+            "base": "", "mapping": None, "on_error": "reject",
+            "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0,
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})
         assert second.status_code == 200
