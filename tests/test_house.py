@@ -155,6 +155,13 @@ def test_pages_name_files_that_exist(page: str) -> None:
     assert missing == []
 
 
+def test_the_makefile_names_tests_that_exist() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    names = re.findall(r"\b(?:tests/)?[\w/]+/test_\w+\.py", text)
+    assert len(names) > 10
+    assert [name for name in names if not any((ROOT / base / name).exists() for base in (".", "tests/engine"))] == []
+
+
 def test_the_glossary_stays_short() -> None:
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
     words = [word for word in rows if word not in ("word", "---")]
