@@ -20,6 +20,7 @@ from server.app import create_app
 from server.background.manager import BackgroundManager, Change
 from server.background.startup import load_background, read_background
 from server.cli.commands import main
+from server.connectors.registry import ConnectorRegistry
 from server.http.auth import Gate
 from server.http.problem_details import Fault
 from server.process import clock
@@ -233,7 +234,7 @@ async def _asked(data: Path, log: LogWriter) -> tuple[str | None, str]:
     settings, gate = Settings(data=data, runner="inprocess"), Gate(None)
     app = create_app(lambda: running(settings, clock, gate, log))
     service = app.state.service = Service(settings, clock, gate, log)
-    app.state.deliveries = Deliveries(service)
+    app.state.deliveries, app.state.connectors = Deliveries(service), ConnectorRegistry(service, "http://localhost", None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         found = (await client.get("/ontologies")).json()["limited"], (await client.get("/metrics")).text
     service.close()

@@ -30,7 +30,7 @@ def test_every_route_refuses_what_it_does_not_declare(http: httpx.Client, method
     ("method", "path", "nearest"),
     [
         ("GET", "/queries/q/solutions?formt=csv", "the nearest one is"),
-        ("GET", "/queries/q/solutions?from=", "the nearest one is"),
+        ("GET", "/queries/q/solutions?frm=", "from"),
         ("GET", "/queries/q/solutions?limt=1", "limit"),
         ("PUT", "/queries/q?replac=true", "replace"),
         ("GET", "/sparql?querry=ASK%7B%7D", "query"),
