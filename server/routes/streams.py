@@ -484,24 +484,27 @@ def _behind_problem(how: str) -> Problem:
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
 
 
+FEED_RESPONSES = describe_responses(
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.GONE,
+    success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
+)
+After = Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")]
+MostLines = Annotated[int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")]
+
+
 @router.get(
     "/streams/{name}/late",
     dependencies=[INGEST],
     summary="Show late events, which are not evaluated",
-    responses=describe_responses(
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.GONE,
-        success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
-    ),
+    responses=FEED_RESPONSES,
     response_class=Response,
 )
 async def get_late(
     name: Name,
     service: Shared,
-    after: Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")] = 0,
-    limit: Annotated[
-        int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")
-    ] = 1000,
+    after: After = 0,
+    limit: MostLines = 1000,
 ) -> Response:
     service.catalog.get_stream(name)
     rows = await service.catalog.late_feed.read_rows(name, after, limit)
@@ -518,20 +521,14 @@ def _format_late_row(row: LateRow) -> str:
     "/streams/{name}/rejected",
     dependencies=[INGEST],
     summary="Show rows that did not map: the stream's dead-letter feed",
-    responses=describe_responses(
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.GONE,
-        success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
-    ),
+    responses=FEED_RESPONSES,
     response_class=Response,
 )
 async def get_rejected(
     name: Name,
     service: Shared,
-    after: Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")] = 0,
-    limit: Annotated[
-        int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")
-    ] = 1000,
+    after: After = 0,
+    limit: MostLines = 1000,
 ) -> Response:
     service.catalog.get_stream(name)
     rows = await service.catalog.late_feed.read_rejected(name, after, limit)
