@@ -40,7 +40,11 @@ class RestartedServer:
         self._child = self._begin()
         self.url = self._child.url
         self.client = Client(self.url, patience_s=DEADLINE_S)
-        self.client.wait_ready()
+        try:
+            self.client.wait_ready()
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self) -> Child:
         return Child(self._directory / "data", "inprocess", self._directory / "server.log", self._port).__enter__()
