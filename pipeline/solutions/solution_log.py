@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Micros, StateChange, int64s
-from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
+from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter
 from pipeline.solutions.query_index import FrameIndex, Index, read_base
@@ -190,15 +190,35 @@ class SolutionReader:
         return count - int(self._read(beyond, registered, KeyRange(key), count).num_rows)
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
-        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
+        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that.
+
+        Where that solution is no longer kept, it is the last one of those that are not.
+        """
         with self._lock:
             places = self._places(registered)
-            rank = places.count - count
+            rank = max(places.count - count, places.gone)
             previous, passed = places.ahead_of(rank)
         if rank <= 0:
             return None, 0
+        if rank == passed:
+            return None if previous is None else solution_id(*previous), rank
         found = self.read(registered, None if previous is None else solution_id(*previous), rank - passed)
         return listed(found.slice(found.num_rows - 1))[0].id, rank
+
+    def extent(self, registered: int) -> tuple[int, int]:
+        """Return how many of a registration's solutions are no longer kept, and how many there are with those."""
+        with self._lock:
+            places = self._places(registered)
+            return places.gone, places.count
+
+    def read_rank(self, registered: int, rank: int, limit: int) -> pa.RecordBatch:
+        """Return up to `limit` solutions (STORED) after the first `rank` ones. Raises: Gone where some of them are no longer kept."""
+        with self._lock:
+            places = self._places(registered)
+            if rank < places.gone:
+                raise Gone(f"the first {places.gone} solutions are no longer kept: read on from the first one kept")
+            previous, passed = places.ahead_of(rank + 1)
+        return self.read_range(registered, KeyRange(previous), rank - passed + limit).slice(rank - passed)
 
     def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
         """Return up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order.
