@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-NATS, POSTGRESQL = "nats", "postgresql"
+NATS, POSTGRESQL, POSTGRESQL_POLLING, FILES, LDES = "nats", "postgresql", "postgresql-polling", "files", "ldes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,12 @@ class System:
     library: str
     module: str
     extra: str
-    schemes: tuple[str, ...]
-    credentials: tuple[str, ...]
     options: Mapping[str, Mapping[str, Option]]
+    schemes: tuple[str, ...] = ()
+    credentials: tuple[str, ...] = ()
     user_in_url: bool = True
+    url_parameters: tuple[str, ...] | None = ("sslmode", "sslrootcert", "target_session_attrs")
+    """A URL may have these parameters; None allows all."""
 
 
 COMMON: Mapping[str, Mapping[str, Option]] = {
@@ -89,6 +91,53 @@ SYSTEMS: Mapping[str, System] = {
             | {
                 "table": Option(str, "Solutions are rows of this table, which is created if there is none.", needed=True),
                 "columns": Option(dict, "This says what each column holds."),
+            },
+        },
+    ),
+    POSTGRESQL_POLLING: System(
+        library="psycopg",
+        module="psycopg",
+        extra="postgresql",
+        schemes=("postgresql", "postgres"),
+        credentials=("password",),
+        options={
+            IN: _POSTGRESQL
+            | {
+                "format": Option(str, "This is the media type of the rows.", default="application/json"),
+                "select": Option(str, "The connector reads the rows of this query of SQL.", needed=True),
+                "cursor": Option(str, "Rows are read in order of this column, and a row that comes later has no lesser value in it.", needed=True),
+                "poll_s": Option(float, "The connector looks for new rows this often, in seconds.", default=1.0, least=0.01),
+            },
+        },
+    ),
+    FILES: System(
+        library="pyarrow",
+        module="pyarrow",
+        extra="engine",
+        options={
+            IN: {
+                "path": Option(str, "The connector reads this file, or the files of this directory in order of name.", needed=True),
+                "pattern": Option(str, "Only files of the directory that match this are read, such as *.csv or **/*.parquet.", default="*"),
+                "format": Option(str, "This is the media type of the files. The default is that of each file's suffix."),
+                "tail": Option(bool, "The last file may grow, so a row counts once its line break is there.", default=True),
+            },
+        },
+    ),
+    LDES: System(
+        library="httpx and pyoxigraph",
+        module="httpx",
+        extra="server",
+        schemes=("http", "https"),
+        credentials=("token",),
+        user_in_url=False,
+        url_parameters=None,
+        options={
+            IN: {
+                "url": Option(str, "This is the address of an event stream's root, such as http://127.0.0.1:8080/queries/hot/ldes.", needed=True),
+                "format": Option(
+                    str, "This is the media type in which members are sent.", default="application/n-quads", allowed=("application/n-quads",)
+                ),
+                "poll_s": Option(float, "The connector looks for new members this often, in seconds.", default=5.0, least=0.01),
             },
         },
     ),

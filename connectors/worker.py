@@ -16,7 +16,7 @@ from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.inbound.source import Source
-from connectors.options import IN, NATS, POSTGRESQL
+from connectors.options import FILES, IN, LDES, NATS, POSTGRESQL, POSTGRESQL_POLLING
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.outbound.sink import Sink
 from connectors.server_access import ServerAccess
@@ -58,6 +58,18 @@ def create_source(connector: Connector, credentials: Mapping[str, str]) -> Sourc
             from connectors.inbound.postgresql_changes import PostgresqlChangeSource
 
             return PostgresqlChangeSource(connector.name, connector.options, credentials)
+        case _ if connector.system == POSTGRESQL_POLLING:
+            from connectors.inbound.postgresql_polling import PostgresqlPollingSource
+
+            return PostgresqlPollingSource(connector.options, credentials)
+        case _ if connector.system == FILES:
+            from connectors.inbound.files import FileSource
+
+            return FileSource(connector.options)
+        case _ if connector.system == LDES:
+            from connectors.inbound.ldes import LdesSource
+
+            return LdesSource(connector.options, credentials)
     raise AssertionError(connector.system)
 
 

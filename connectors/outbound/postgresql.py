@@ -8,7 +8,7 @@ from typing import Any
 
 from connectors.errors import SystemFault, WrongOption
 from connectors.outbound.sink import Cursor, SolutionMessage, parse_cursor
-from connectors.postgresql_connection import PostgresqlConnection, faults
+from connectors.postgresql_connection import PostgresqlConnection, faults, quote
 
 _CURSORS = "epsparql_cursors"
 _DEFAULT = {"query": "query", "id": "id", "start_time": "start", "end_time": "end", "solution": "solution"}
@@ -78,11 +78,6 @@ class PostgresqlSink:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def quote(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def quote_table(name: str) -> str:

@@ -73,7 +73,7 @@ def write_event_page(addresses: EventStreamAddresses, page: int, solutions: Sequ
             ox.Quad(relation, _TYPE, _AFTER),
             ox.Quad(relation, _NODE, addresses.page(page + 1)),
             ox.Quad(relation, _PATH, _GENERATED),
-            ox.Quad(relation, _VALUE, _literal(solutions[-1].end)),
+            ox.Quad(relation, _VALUE, _time_literal(solutions[-1].end)),
         ]
     for solution in solutions:
         found += _describe_member(stream, solution)
@@ -87,15 +87,15 @@ def _describe_member(stream: ox.NamedNode, solution: StoredSolution) -> Iterator
         return
     member = ox.NamedNode(f"urn:epsparql:{quote(solution.query, safe='')}:{solution.registered}-{solution.id}")
     yield ox.Quad(stream, _MEMBER, member)
-    yield ox.Quad(member, _GENERATED, _literal(solution.end))
+    yield ox.Quad(member, _GENERATED, _time_literal(solution.end))
     if solution.start != solution.end:
-        yield ox.Quad(member, ox.NamedNode(STARTS_AT), _literal(solution.start))
-        yield ox.Quad(member, ox.NamedNode(ENDS_AT), _literal(solution.end))
+        yield ox.Quad(member, ox.NamedNode(STARTS_AT), _time_literal(solution.start))
+        yield ox.Quad(member, ox.NamedNode(ENDS_AT), _time_literal(solution.end))
     for triple in triples:
         yield ox.Quad(triple.subject, triple.predicate, triple.object, member)
 
 
-def _literal(micros: int) -> ox.Literal:
+def _time_literal(micros: int) -> ox.Literal:
     return ox.Literal(iso(micros), datatype=_DATE_TIME)
 
 

@@ -58,10 +58,11 @@ class StoredSolution:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts the solutions that a registration has given so far; `last` is its last solution's id."""
+    """Counts the solutions that a registration has given so far; `last` is its last solution's id, and `gone` of them are no longer kept."""
 
     count: int = 0
     last: str | None = None
+    gone: int = 0
 
 
 class SolutionWriter:
@@ -169,7 +170,7 @@ class SolutionReader:
     def tally(self, registered: int) -> Tally:
         with self._lock:
             places = self._places(registered)
-            return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
+            return Tally(places.count, solution_id(*places.last) if places.last is not None else None, places.gone)
 
     def counts(self, registered: Iterable[int]) -> dict[int, int]:
         """Return how many solutions each of these registrations has given."""
@@ -204,12 +205,6 @@ class SolutionReader:
             return None if previous is None else solution_id(*previous), rank
         found = self.read(registered, None if previous is None else solution_id(*previous), rank - passed)
         return listed(found.slice(found.num_rows - 1))[0].id, rank
-
-    def extent(self, registered: int) -> tuple[int, int]:
-        """Return how many of a registration's solutions are no longer kept, and how many there are with those."""
-        with self._lock:
-            places = self._places(registered)
-            return places.gone, places.count
 
     def read_rank(self, registered: int, rank: int, limit: int) -> pa.RecordBatch:
         """Return up to `limit` solutions (STORED) after the first `rank` ones. Raises: Gone where some of them are no longer kept."""

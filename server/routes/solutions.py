@@ -219,14 +219,14 @@ async def get_event_stream(
     _check_page(registration, registered, page)
     media_type = choose_media_type(request.headers.get("accept"), tuple(MEDIA_TYPES))
     addresses = EventStreamAddresses(f"{request.base_url}queries/{encode_name(name)}/ldes", registration.registered)
-    gone, count = await asyncio.to_thread(service.solutions.extent, registration.registered)
+    tally = await asyncio.to_thread(service.solutions.tally, registration.registered)
     if page is None:
-        first = -(-gone // PAGE)  # of the pages that are kept, the first one that is whole
+        first = -(-tally.gone // PAGE)  # of the pages that are kept, the first one that is whole
         headers = _describe_page(f"{registration.registered}-{first}", full=False)
         return Response(write_root(addresses, first, media_type), media_type=media_type, headers=headers)
-    held = min(count - page * PAGE, PAGE)
+    held = min(tally.count - page * PAGE, PAGE)
     if held < 0:
-        raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-page", f"the last page has the number {count // PAGE}", query=name))
+        raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-page", f"the last page has the number {tally.count // PAGE}", query=name))
     headers = _describe_page(f"{registration.registered}-{page}-{held}", full=held == PAGE)
     if _is_known(if_none_match, headers):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)

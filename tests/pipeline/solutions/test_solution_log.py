@@ -286,7 +286,7 @@ def test_ranks_count_what_is_no_longer_kept(tmp_path: Path) -> None:
     before = [reader.before_last(1, count) for count in range(8)]
     assert before == [*((solution_id(n, 0), n) for n in range(6, 0, -1)), (None, 0), (None, 0)]
     reader.drop_segment(segments(tmp_path / "solutions")[1])
-    assert reader.extent(1) == (2, 6)
+    assert (reader.tally(1).gone, reader.tally(1).count) == (2, 6)
     assert [ids(listed(reader.read_rank(1, rank, 2))) for rank in range(2, 7)] == ranks[2:]
     with pytest.raises(Gone, match="the first 2 solutions"):
         reader.read_rank(1, 1, 2)
