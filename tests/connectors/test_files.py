@@ -1,9 +1,11 @@
 """Files and directories in: rows with offsets, resumed at each, new files and appended lines, replaced files, Parquet by row, and kills."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +18,10 @@ from connectors.errors import SystemFault, WrongOption
 from connectors.inbound.bodies import MOST_BYTES, join_messages
 from connectors.inbound.files import FileSource
 from connectors.inbound.source import Message
+from connectors.status import StatusBoard
+from connectors.worker import Assignment, run_assignment
+from epsparql.client import Client
+from tests.server.conftest import EX, event, moment, until, values
 
 Opening = Callable[..., FileSource]
 
@@ -223,3 +229,48 @@ def test_parquet_is_read_by_row(tmp_path: Path, source_of: Opening) -> None:
     pq.write_table(pa.table({"n": [1], "b": [b"\xff"]}), tmp_path / "2.parquet")
     with pytest.raises(SystemFault, match=r"row 1, column b: .*leave the column out"):
         source.read(10, 5)
+
+
+# ---------------------------------------------------------------- to a server
+MAPPING = {"base": EX, "time": "at", "subject": "s", "properties": {"value": ":value"}}
+
+
+def write_file(folder: Path, suffix: str, numbers: Sequence[int]) -> None:
+    rows = [{"at": moment(number), "value": str(number)} for number in numbers]
+    path = folder / f"{numbers[0]:04d}.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif suffix == "csv":
+        path.write_text("at,value\n" + "".join(f"{row['at']},{row['value']}\n" for row in rows))
+    elif suffix == "json":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text("".join(event(number) + "\n" for number in numbers))
+
+
+def has_read(board: StatusBoard, messages: int) -> bool:
+    return board.present.messages == messages or board.present.fault is not None
+
+
+def test_nothing_is_late_where_four_backlogs_are_read_one_after_the_other(client: Client, url: str, name: str, stream: str, tmp_path: Path) -> None:
+    """Each source is a directory of another format; rows of three go through the stream's mapping."""
+    formats = ("csv", "json", "parquet", "ndjson")
+    client.create_stream(stream, sources=formats, mapping=MAPPING)
+    client.register(name, values(stream))
+    for at, suffix in enumerate(formats):
+        (tmp_path / suffix).mkdir()
+        for first in (0, 50):
+            write_file(tmp_path / suffix, suffix, range(4 * first + at, 4 * first + 200, 4))
+        connector = parse_connector(suffix, {"type": "files", "stream": stream, "path": str(tmp_path / suffix), "batch": 30})
+        board, stopping = StatusBoard(), threading.Event()
+        thread = threading.Thread(target=run_assignment, args=(Assignment(connector, url, None, {}), board, stopping))
+        thread.start()
+        until(partial(has_read, board, 100), "a backlog")
+        stopping.set()
+        thread.join()
+        assert (board.present.fault, board.present.late, board.present.lag) == (None, 0, 0)
+    found = client.stream(stream)
+    assert (found["accepted"], found["late"]) == (400, 0)
+    client.finish(stream)
+    until(lambda: client.query(name)["solutions"] == 400, "all solutions")
+    assert [each.binding["v"]["value"] for each in client.solutions(name) if each.binding] == [str(number) for number in range(400)]
