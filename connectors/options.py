@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-NATS, POSTGRESQL, POSTGRESQL_POLLING, FILES, LDES = "nats", "postgresql", "postgresql-polling", "files", "ldes"
+NATS, POSTGRESQL, POSTGRESQL_POLLING, FILES, LDES, DELTA = "nats", "postgresql", "postgresql-polling", "files", "ldes", "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,18 @@ SYSTEMS: Mapping[str, System] = {
                     str, "This is the media type in which members are sent.", default="application/n-quads", allowed=("application/n-quads",)
                 ),
                 "poll_s": Option(float, "The connector looks for new members this often, in seconds.", default=5.0, least=0.01),
+            },
+        },
+    ),
+    DELTA: System(
+        library="deltalake",
+        module="deltalake",
+        extra="delta",
+        options={
+            OUT: {
+                "path": Option(str, "Solutions are appended to the Delta table in this directory, which is created if there is none.", needed=True),
+                "columns": Option(dict, "This says what each column holds."),
+                "every_s": Option(float, "The connector waits this long between two commits, in seconds.", default=10.0),
             },
         },
     ),

@@ -16,7 +16,7 @@ from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.inbound.source import Source
-from connectors.options import FILES, IN, LDES, NATS, POSTGRESQL, POSTGRESQL_POLLING
+from connectors.options import DELTA, FILES, IN, LDES, NATS, POSTGRESQL, POSTGRESQL_POLLING
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.outbound.sink import Sink
 from connectors.server_access import ServerAccess
@@ -85,6 +85,10 @@ def create_sink(connector: Connector, credentials: Mapping[str, str]) -> Sink:
             from connectors.outbound.postgresql import PostgresqlSink
 
             return PostgresqlSink(connector.name, connector.options, credentials)
+        case _ if connector.system == DELTA:
+            from connectors.outbound.delta import DeltaSink
+
+            return DeltaSink(connector.name, connector.options)
     raise AssertionError(connector.system)
 
 

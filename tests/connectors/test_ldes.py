@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from connectors.configuration import parse_connector
 from connectors.errors import SystemFault
@@ -230,7 +231,11 @@ def test_from_files_by_an_event_stream_to_another_server_each_solution_comes_onc
         second.client.register("found", FOUND)
         files = {"type": "files", "stream": "default", "path": str(folder)}
         pages = {"type": "ldes", "stream": "seen", "url": f"{first.url}/queries/seen/ldes", "poll_s": 0.1}
-        with connecting(first_dir, first.url, {"files": files}) as reading, connecting(second_dir, second.url, {"pages": pages}) as following:
+        table = {"type": "delta", "query": "found", "path": str(tmp_path / "table"), "columns": {"id": "id", "v": "?v"}, "every_s": 0.1}
+        with (
+            connecting(first_dir, first.url, {"files": files}) as reading,
+            connecting(second_dir, second.url, {"pages": pages, "table": table}) as following,
+        ):
             writer = FileWriter(folder)
             try:
                 victims: Sequence[Callable[[], None]] = (
@@ -241,11 +246,17 @@ def test_from_files_by_an_event_stream_to_another_server_each_solution_comes_onc
             finally:
                 total = writer.stop()
             wait_for(lambda: count_solutions(second) >= total, "the last solution")
+            wait_for(lambda: count_rows(tmp_path / "table") >= total, "the last row")
         for server, stream in ((first, "default"), (second, "seen")):
             found = server.client.stream(stream)
             assert (found["accepted"], found["late"]) == (total, 0)
         solutions = second.client.solutions("found", limit=100_000)
         assert [int(each.binding["v"]["value"]) for each in solutions if each.binding] == list(range(total))
+        assert sorted(map(int, DeltaTable(tmp_path / "table").to_pyarrow_table().column("v").to_pylist())) == list(range(total))
+
+
+def count_rows(path: Path) -> int:
+    return DeltaTable(path).to_pyarrow_table().num_rows if DeltaTable.is_deltatable(str(path)) else 0
 
 
 def count_solutions(server: RestartedServer) -> int:
