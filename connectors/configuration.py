@@ -52,7 +52,9 @@ def read_connector_file(path: Path) -> ConnectorFile:
     """Read a TOML file of connectors. Raises: WrongOption, which names the file."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise WrongOption(f"{path} cannot be read: {error.strerror}; name a file of connectors") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise WrongOption(f"{path}: {error}") from None
     try:
         for name in found:

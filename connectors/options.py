@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-NATS, POSTGRESQL, POSTGRESQL_POLLING, FILES, LDES, DELTA = "nats", "postgresql", "postgresql-polling", "files", "ldes", "delta"
+NATS, MQTT, POSTGRESQL, POSTGRESQL_POLLING = "nats", "mqtt", "postgresql", "postgresql-polling"
+FILES, LDES, DELTA = "files", "ldes", "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,13 @@ _NATS = {
     "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
     "user": Option(str, "The connector logs in as this user."),
 }
+_MQTT = {
+    "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883, or mqtts:// for TLS.", needed=True),
+    "user": Option(str, "The connector logs in as this user."),
+    "version": Option(str, "This is the version of the protocol.", "5", allowed=("5", "3.1.1")),
+    "client_id": Option(str, "The broker knows the connector by this id. The default is epsparql- and the connector's name."),
+    "ca_file": Option(str, "With mqtts://, certificates are checked against this file. The default is what the system trusts."),
+}
 _POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
 SYSTEMS: Mapping[str, System] = {
     NATS: System(
@@ -70,6 +78,33 @@ SYSTEMS: Mapping[str, System] = {
                 "subject": Option(str, "Only messages of subjects that match this are read, such as sensors.>."),
             },
             OUT: _NATS | {"subject": Option(str, "Solutions are published to this subject, which a JetStream stream must store.", needed=True)},
+        },
+    ),
+    MQTT: System(
+        library="paho-mqtt",
+        module="paho",
+        extra="mqtt",
+        schemes=("mqtt", "mqtts"),
+        credentials=("password",),
+        user_in_url=False,
+        url_parameters=(),
+        options={
+            IN: _MQTT
+            | {
+                "topic": Option(str, "Messages of topics that match this filter are read, such as sensors/+/temperature.", needed=True),
+                "envelope": Option(bool, "Each message becomes an object of JSON with the members topic and payload.", False),
+                "session_s": Option(
+                    int, "With version 5, the broker keeps messages this long while the connector is away, in seconds.", 86_400, least=1
+                ),
+            },
+            OUT: _MQTT
+            | {
+                "topic": Option(str, "Solutions are published to this topic.", needed=True),
+                "retain": Option(bool, "The broker stores the last solution, and sends it to each new subscriber.", False),
+                "cursor_topic": Option(
+                    str, "The cursor is a stored message of this topic. The default is epsparql/cursors/ and the connector's name."
+                ),
+            },
         },
     ),
     POSTGRESQL: System(

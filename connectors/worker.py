@@ -16,7 +16,7 @@ from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.inbound.source import Source
-from connectors.options import DELTA, FILES, IN, LDES, NATS, POSTGRESQL, POSTGRESQL_POLLING
+from connectors.options import DELTA, FILES, IN, LDES, MQTT, NATS, POSTGRESQL, POSTGRESQL_POLLING
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.outbound.sink import Sink
 from connectors.server_access import ServerAccess
@@ -54,6 +54,10 @@ def create_source(connector: Connector, credentials: Mapping[str, str]) -> Sourc
             from connectors.inbound.nats import JetStreamSource
 
             return JetStreamSource(connector.options, credentials)
+        case _ if connector.system == MQTT:
+            from connectors.inbound.mqtt import MqttSource
+
+            return MqttSource(connector.name, connector.options, credentials)
         case _ if connector.system == POSTGRESQL:
             from connectors.inbound.postgresql_changes import PostgresqlChangeSource
 
@@ -81,6 +85,10 @@ def create_sink(connector: Connector, credentials: Mapping[str, str]) -> Sink:
             from connectors.outbound.nats import JetStreamSink
 
             return JetStreamSink(connector.options, credentials)
+        case _ if connector.system == MQTT:
+            from connectors.outbound.mqtt import MqttSink
+
+            return MqttSink(connector.name, connector.options, credentials)
         case _ if connector.system == POSTGRESQL:
             from connectors.outbound.postgresql import PostgresqlSink
 

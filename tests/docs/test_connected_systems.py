@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.brokers import free_port, nats_server, postgresql
+from tests.connectors.brokers import free_port, mosquitto, nats_server, postgresql
 from tests.connectors.chaos import wait_for
 from tests.connectors.jetstream import count_messages, create_stream, with_jetstream
+from tests.connectors.mqtt_devices import DEADLINE_S, display
 
 pytestmark = pytest.mark.slow
 COOKBOOK = Path(__file__).parents[2] / "docs/cookbook"
@@ -29,7 +30,7 @@ class Page:
     def __init__(self, name: str, directory: Path, ports: Mapping[int, int]) -> None:
         self.text, self._directory = (COOKBOOK / name).read_text(encoding="utf-8"), directory
         for port, free in ports.items():
-            self.text = self.text.replace(f":{port}", f":{free}")
+            self.text = self.text.replace(f":{port}", f":{free}").replace(f"-p {port}", f"-p {free}")
         for file, content in FILE.findall(self.text):
             (directory / file).write_text(content)
 
@@ -63,7 +64,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["mqtt.md", "nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -87,6 +88,21 @@ def test_nats(tmp_path: Path) -> None:
             assert '"station":{"type":"uri","value":"http://example.org/ewr"}' in page.run(solutions)
             wait_for(lambda: count_messages(url, "ALERTS") == 1, "the alert")
             wait_for(lambda: page.run(connectors).count('"state":"running"') == 2, "two connectors that run")
+
+
+def test_mqtt(tmp_path: Path) -> None:
+    with mosquitto(tmp_path / "mosquitto") as broker:
+        port = free_port()
+        page = Page("mqtt.md", tmp_path, {1883: broker.port, 8080: port})
+        serve, create, register, publish, solutions = page.commands
+        with page.running(serve, port):
+            for command in (create, register, publish):
+                page.run(command)
+            found = page.run(solutions)
+            assert "http://example.org/sensors/cellar" in found
+            assert "31.50" in found
+            with display(broker.port, "alerts/hot") as shown:
+                assert b"31.50" in shown.get(timeout=DEADLINE_S)
 
 
 def test_postgresql(tmp_path: Path) -> None:
