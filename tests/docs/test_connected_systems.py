@@ -64,7 +64,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["mqtt.md", "nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["files.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -115,3 +115,26 @@ def test_postgresql(tmp_path: Path) -> None:
             page.run(register)
             assert "http://example.org/ewr" in page.run(solutions)
             wait_for(lambda: "31.5" in page.run(f"{read} 2>&1 || true"), "the alert")
+
+
+def test_files(tmp_path: Path) -> None:
+    port = free_port()
+    page = Page("files.md", tmp_path, {8080: port})
+    serve, mapping, register, append, solutions = page.commands
+    with page.running(serve, port):
+        page.run(mapping)
+        page.run(register)
+        wait_for(lambda: "kitchen" in page.run(solutions), "the first solution")
+        page.run(append)
+        wait_for(lambda: page.run(solutions).count("sensor/cellar") == 1, "the solution of the appended row")
+
+
+def test_event_streams(tmp_path: Path) -> None:
+    first, second = free_port(), free_port()
+    page = Page("ldes.md", tmp_path, {8080: first, 8081: second})
+    serve, register, send, follow, look = page.commands
+    with page.running(serve, first):
+        page.run(register)
+        page.run(send)
+        with page.running(follow, second):
+            assert "http://example.org/fire" in page.run(look)
