@@ -18,7 +18,6 @@ FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which
 
 LARGE_FOLDERS = {
     "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
-    "server/routes": "it has one file for each group of URLs",
 }
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
 MOST_METHODS, MOST_FIELDS, MOST_LINES = 15, 10, 50
@@ -42,7 +41,7 @@ LARGE_CLASSES = {
     "server/routes/provenance.py: StepDocument": "a document of the HTTP interface",
     "server/routes/queries.py: QuerySummary": "a document of the HTTP interface",
     "server/routes/webhooks.py: ObserverDocument": "a document of the HTTP interface",
-    "server/routes/streams.py: StreamDocument": "a document of the HTTP interface",
+    "server/routes/streams/stream_settings.py: StreamDocument": "a document of the HTTP interface",
     "server/settings.py: Settings": "a field for each setting, from which flags, variables and their page follow",
     "server/webhook_delivery/registrations.py: Webhook": "stored in the webhook's file under these names",
 }
