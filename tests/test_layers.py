@@ -189,8 +189,11 @@ def imports() -> tuple[Import, ...]:
 
 
 def _imports_of(file: str) -> Iterator[Import]:
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    checks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    text = (ROOT / file).read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    checks = (
+        [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)] if "TYPE_CHECKING" in text else []
+    )
     hidden = {id(node) for check in checks for node in ast.walk(check)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -248,6 +251,7 @@ def circles(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
 # ---------------------------------------------------------------- between the packages
 
 
+@cache
 def outside(file: Path) -> set[str]:
     """Return the top-level packages that a file imports, wherever in it."""
     found = set()
