@@ -211,7 +211,7 @@ def test_a_full_queue_refuses_or_waits(tmp_path: Path, monkeypatch: pytest.Monke
             return Tick(offset, None, None)
 
         stalled = log.submit_entry(stall)
-        assert entered.wait(10)
+        assert entered.wait(60)
         larger_than_the_queue = log.submit("s", occurrences(*range(20)))
         with pytest.raises(Overloaded, match="send more slowly"):
             log.submit("s", occurrences(20))
@@ -374,7 +374,7 @@ def test_a_body_given_up_while_it_waits_is_not_written(tmp_path: Path) -> None:
             return Tick(offset, None, None)
 
         log.submit_entry(stall)
-        assert entered.wait(10)
+        assert entered.wait(60)
         given_up = log.submit("s", occurrences(1))
         assert given_up.cancel()
         leave.set()

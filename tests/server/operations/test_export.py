@@ -18,19 +18,23 @@ from tests.pipeline.log.test_retention import fill
 from tests.pipeline.solutions.exports import Target, feed, logged, values
 from tests.soak import is_full
 from tests.support import spark_cases as cases
-from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Line, S3Bucket, served
+from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Line, S3Bucket, Served, served
 
 pytestmark = pytest.mark.slow
 USER = f"{ACCESS}:{quote(SECRET, safe='')}@"
 
 
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("store")) as found:
+        yield found
+
+
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
+def s3(emulator: Served, monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "store").mkdir()
-    with served(tmp_path / "store") as store:
-        yield store.bucket()
+    return emulator.bucket()
 
 
 @pytest.mark.parametrize("missing", [pytest.param("store", marks=pytest.mark.soak), "bucket", pytest.param("answer", marks=pytest.mark.soak)])

@@ -25,17 +25,21 @@ from tests.server.operations.test_export import USER, serve
 from tests.server.routes.test_streams import assert_problem
 from tests.soak import is_full
 from tests.support import spark_cases as cases
-from tests.support.s3_emulator import CREDENTIALS, SECRET, Line, S3Bucket, served
+from tests.support.s3_emulator import CREDENTIALS, SECRET, Line, S3Bucket, Served, served
 from tests.support.webhook_receiver import receiving
 
 
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("store")) as found:
+        yield found
+
+
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
+def s3(emulator: Served, monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "store").mkdir()
-    with served(tmp_path / "store") as store:
-        yield store.bucket()
+    return emulator.bucket()
 
 
 @pytest.mark.slow
@@ -149,7 +153,7 @@ def test_a_start_that_cannot_be_takes_nothing(tmp_path: Path) -> None:
         client = Client(child.url, patience_s=60)
         client.wait_ready(240)
         client.register("high", cases.HIGH)
-        for option, (given, told) in starts.items():
+        for option, (given, told) in list(starts.items())[: None if is_full() else 1]:
             assert told in refused(again, store, option, str(given))
         told = refused(again, *options[1:])
         assert f"{tmp_path}/exported is in use by process" in told
