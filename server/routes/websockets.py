@@ -25,7 +25,7 @@ from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.query_output.websocket_protocol import find_writer
-from server.routes.streams import get_stream_settings, undeclared_source_warning, unread_time_warning
+from server.routes.streams.ingest import get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
 from server.subscriptions.broadcast import BroadcastMember
 from server.subscriptions.delivery_progress import DeliveryProgress
