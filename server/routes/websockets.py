@@ -180,7 +180,7 @@ async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) ->
 async def _await_ack(pending: PendingAck) -> dict[str, Any]:
     """Return the answer to a frame, once it is durable."""
     try:
-        ack = await pending.ack
+        ack = await asyncio.shield(pending.ack)  # it is written although its sender has gone
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
     members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
