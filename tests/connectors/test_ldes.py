@@ -17,7 +17,7 @@ from connectors.inbound.ldes import LdesSource
 from connectors.inbound.ldes_page import parse_page
 from connectors.inbound.source import Message
 from pipeline.formats.body_parser import N_QUADS, parse_body
-from tests.connectors.chaos import EX, RestartedServer, connecting, event, kill_at_random, restarted_server, wait_for
+from tests.connectors.systems.chaos import EX, RestartedServer, connecting, event, kill_at_random, restarted_server, wait_for
 
 PREFIXES = (
     "@prefix tree: <https://w3id.org/tree#> . @prefix ldes: <https://w3id.org/ldes#> . @prefix : <http://example.org/> . "

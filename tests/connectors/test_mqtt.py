@@ -14,9 +14,9 @@ from connectors.inbound.mqtt import MqttSource
 from connectors.outbound.mqtt import MqttSink
 from connectors.outbound.sink import Cursor, SolutionMessage
 from epsparql.terms import XSD, Iri, Literal
-from tests.connectors.brokers import Daemon, mosquitto
-from tests.connectors.chaos import EX, QUERY, connecting, event, kill_at_random, restarted_server, wait_for
-from tests.connectors.mqtt_devices import DEADLINE_S, Device, display, publish
+from tests.connectors.systems.brokers import Daemon, mosquitto
+from tests.connectors.systems.chaos import EX, QUERY, connecting, event, kill_at_random, restarted_server, wait_for
+from tests.connectors.systems.mqtt_devices import DEADLINE_S, Device, display, publish
 
 pytestmark = pytest.mark.slow
 

@@ -19,9 +19,9 @@ from connectors.inbound.postgresql_polling import MOST_OPEN, PostgresqlPollingSo
 from connectors.inbound.source import Message
 from connectors.outbound.postgresql import PostgresqlSink
 from connectors.outbound.sink import Cursor, SolutionMessage
-from tests.connectors.brokers import Postgresql, nats_server, postgresql
-from tests.connectors.chaos import QUERY, connecting, event, kill_at_random, restarted_server, wait_for
-from tests.connectors.jetstream import Publisher, create_stream
+from tests.connectors.systems.brokers import Postgresql, nats_server, postgresql
+from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, wait_for
+from tests.connectors.systems.jetstream import Publisher, create_stream
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.brokers import free_port, mosquitto, nats_server, postgresql
-from tests.connectors.chaos import wait_for
-from tests.connectors.jetstream import count_messages, create_stream, with_jetstream
-from tests.connectors.mqtt_devices import DEADLINE_S, display
+from tests.connectors.systems.brokers import free_port, mosquitto, nats_server, postgresql
+from tests.connectors.systems.chaos import wait_for
+from tests.connectors.systems.jetstream import count_messages, create_stream, with_jetstream
+from tests.connectors.systems.mqtt_devices import DEADLINE_S, display
 
 pytestmark = pytest.mark.slow
 COOKBOOK = Path(__file__).parents[2] / "docs/cookbook"
