@@ -53,9 +53,11 @@ def read_connector_file(path: Path) -> ConnectorFile:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise WrongOption(f"{path} cannot be read: {error.strerror}; name a file of connectors") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise WrongOption(f"{path}: {error}") from None
+        raise WrongOption(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise WrongOption(f"{path} is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise WrongOption(f"{path} is no TOML: {error}") from None
     try:
         for name in found:
             if name not in _HEAD:

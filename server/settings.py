@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from epsparql.errors import explain_unreadable
 from pipeline.partition_count import MOST_PARTITIONS
 from pipeline.spark.spark_conf import chosen_settings
 
@@ -338,8 +339,10 @@ def _written(file: Path) -> dict[str, str]:
     """Return the file's settings as text, in the form of the variables. Raises: SettingsError."""
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"--config {file}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--config {file} cannot be read: {explain_unreadable(error)}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"--config {file} is no TOML: {error}") from None
     known = {setting.name: isinstance(setting.default, bool) for setting in fields(Settings)} | dict.fromkeys(RENAMED.values(), False)
     for name in found:
         if name not in known:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
+from epsparql.errors import explain_unreadable
 from server.http.problem_details import Fault, Problem
 from server.settings import SettingsError, is_loopback
 
@@ -181,7 +182,7 @@ def load_grants(path: Path) -> tuple[Grant, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"--token-file {path}: {error}") from None
+        raise SettingsError(f"--token-file {path} cannot be read: {explain_unreadable(error)}") from None
     grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := _COMMENT.sub("", line).split())]
     if not grants:
         raise SettingsError(f"--token-file {path} holds no token; a line is '<sha256 of the token in hex> <scopes>'")

@@ -40,6 +40,20 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.NotFoundAgain: HTTPStatus.CONFLICT,
     pipeline_errors.Gone: HTTPStatus.GONE,
 }
+_EXPECTED_PARAMETERS = {
+    "bool": "true or false",
+    "finite_number": "a finite number",
+    "float": "a number",
+    "greater_than_equal": "a number of at least {ge:.15g}",
+    "int": "a whole number",
+    "less_than_equal": "a number of at most {le:.15g}",
+    "literal_error": "{expected}",
+    "missing": "a value",
+    "string_too_long": "a text of at most {max_length} characters",
+    "string_too_short": "a text of at least {min_length} characters",
+}
+"""What a parameter should be, by the beginning of the name of pydantic's error."""
+_SHOWN_CHARACTERS = 100
 _STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion": HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
 
 
@@ -187,9 +201,14 @@ def _describe_http(error: HTTPException, path: str) -> Problem:
 
 
 def _describe_validation(error: RequestValidationError) -> Problem:
+    """Describe the first parameter that cannot be, in words that do not depend on the library that reads it."""
     first = error.errors()[0]
-    place = " ".join(str(step) for step in first["loc"])
-    return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place}: {first['msg']}")
+    kind, place = first["type"], " ".join(str(step) for step in first["loc"])
+    expected = next((text for begin, text in _EXPECTED_PARAMETERS.items() if kind.startswith(begin)), first["msg"]).format(**first.get("ctx", {}))
+    if kind == "missing":
+        return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place} is missing", expected=expected)
+    given = repr(str(first["input"])[:_SHOWN_CHARACTERS])
+    return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place} is {given}; give {expected}", expected=expected)
 
 
 def describe_responses(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:

@@ -437,6 +437,30 @@ ANOTHER_WAY = [
 ]
 
 
+NOTHING_NEW = [
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="OPTIONAL"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { :s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u) K(1)|1 replace A(u)", id="no variable"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u)|1 add K(1)|2 replace A(u)", id="not found first"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u) K(1)|1 replace A(u)|2 add K(1)", id="back again"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u FILTER(?u = :u) } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="a filter"),
+    pytest.param("{ { ?s :A ?u } EQUALSOPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="EQUALSOPTIONAL"),
+    pytest.param(
+        "{ { ?s :A ?u } OPTIONAL { { ?s :K ?u } UNION { ?s :L ?u } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u)|1 replace A(u) L(u)|2 replace A(u)",
+        id="a UNION that is optional",
+    ),
+    pytest.param("{ { { ?s :A ?u } OPTIONAL { ?s :K ?u } } UNION { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)", id="one of a UNION's two"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u OPTIONAL { ?s :L ?x } } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="or a little"),
+    pytest.param(
+        "GRAPH ?g { { { ?s :A ?u } OPTIONAL { ?s :K ?u } } AND { ?s :L ?x } }", "0 add g/A(u) g/K(u)|1 replace g/A(u) g/L(x)", id="in a graph"
+    ),
+    pytest.param("{ ?s :p ?t } MINUS { { ?s :A ?u } OPTIONAL { ?s :K ?u } }", "0 add A(u) K(u)|1 replace A(u)", id="in MINUS"),
+    pytest.param(
+        "{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t } WITHOUT { ?s :q ?y }", "0 add A(u) K(u)|1 replace A(u)", id="SEQ ... WITHOUT"
+    ),
+]
+
+
 @pytest.mark.parametrize("few", [0, 1, 1000])
 @pytest.mark.parametrize(("pattern", "changes"), MOVED + CROSSED)
 def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
@@ -453,6 +477,18 @@ def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, cha
 @pytest.mark.parametrize("few", [0, 1, 1000])
 @pytest.mark.parametrize(("pattern", "changes"), ANOTHER_WAY)
 def test_what_stands_and_is_found_another_way_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
+    with copied(few):
+        agree(
+            f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            parse_feed("q(a,b)@3 p(s,1)@4 p(s,2)@5"),
+            [change(text) for text in changes.split("|")],
+            frozenset(range(1, 20)),
+        )
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize(("pattern", "changes"), NOTHING_NEW)
+def test_what_was_found_goes_though_it_bound_nothing_new(pattern: str, changes: str, few: int) -> None:
     with copied(few):
         agree(
             f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",

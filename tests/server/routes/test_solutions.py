@@ -161,6 +161,24 @@ def test_bad_parameters(http: httpx.Client, path: str, query: str) -> None:
     assert_problem(http.get(f"{path}/solutions?{query}"), 400)
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("wait=soon", "query wait is 'soon'; give a number"),
+        ("wait=-1", "query wait is '-1'; give a number of at least 0"),
+        ("wait=nan", "query wait is 'nan'; give a number of at least 0"),
+        ("limit=1.5", "query limit is '1.5'; give a whole number"),
+        ("limit=100001", "query limit is '100001'; give a number of at most 100000"),
+        ("order=up", "query order is 'up'; give 'oldest' or 'newest'"),
+        (f"limit={'x' * 1000}", f"query limit is '{'x' * 100}'; give a whole number"),
+    ],
+)
+def test_a_bad_parameter_is_told_with_what_it_may_be(http: httpx.Client, path: str, query: str, told: str) -> None:
+    problem = assert_problem(http.get(f"{path}/solutions?{query}"), 400, "invalid-parameter")
+    assert problem["detail"] == told
+    assert str(problem["expected"]) in told
+
+
 def test_waiting(client: Client, name: str, stream: str) -> None:
     client.register(name, values(stream))
     assert client.solutions(name, wait_s=0.05) == []
