@@ -276,6 +276,6 @@ def window_time(window: a.RangeWindow | a.RowsWindow | None) -> str:
 def _life(life: int) -> str:
     if life == c.NEVER:
         return "not stored"
-    if life == c.FOREVER:
+    if life >= LIFTED:
         return FOR_EVER
     return f"kept {length(life)}" if life else "kept for the instant"

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from engine.explain.algebra_outline import exists_in, operands
-from engine.pattern_scope import list_conjuncts
-from engine.planner.builder.predicate_pushdown import duration_limit
+from engine.pattern_scope import duration_limit, list_conjuncts
 from epsparql import algebra as a
 
 FREE = (a.Bgp, a.Filter, a.Within, a.Union, a.Path, a.Values, a.Graph, a.InWindow, a.Group, a.SubSelect)

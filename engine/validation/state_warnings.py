@@ -10,11 +10,10 @@ from typing import assert_never
 
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
-from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions
+from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions, span_of
 from engine.physical_plan.operator_names import RELATIONS
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
-from engine.planner.builder.predicate_pushdown import span_of
 from engine.planner.operators import policies
 from engine.planner.operators.exists import alternatives, essential
 from engine.planner.operators.joins import relation_of
@@ -228,7 +227,7 @@ class _Reader:
 
     def _optional(self, join: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, under: Under) -> None:
         x, y, at = self.scope(join.left), self.scope(join.right), self._at(join, under)
-        reach = reach_of(join, under.span)
+        reach = reach_of(join, under.span, y if isinstance(join, a.SeqRightJoin) else x)
         if c.FOREVER in reach.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
             side, group = ("on its left", "the left group") if isinstance(join, a.SeqRightJoin) else ("of its group", "the group")
             self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
@@ -266,8 +265,7 @@ class _Reader:
 
     def _read_select(self, select: a.SubSelect, under: Under) -> None:
         self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)
-        plain = select.modifiers == a.PLAIN and not select.distinct
-        self.read_pattern(select.pattern, under if plain else replace(under, span=c.FOREVER))
+        self.read_pattern(select.pattern, under if select.modifiers == a.PLAIN else replace(under, span=c.FOREVER))
 
     # ------------------------------------------------ EXISTS
     def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:

@@ -20,6 +20,8 @@ OPERATORS = (
     *(f"G {operator} G" for operator in CHAIN_OPERATORS),
     "G SEQ G SEQ G", "G SEQ G UNION G", "G EQUALS G OPTIONALSEQ G", "G OPTIONALSEQ G EQUALSOPTIONAL G", "G G", "G OPTIONAL G", "G MINUS G", "G MINUS { :a :q ?z }",
     "G FILTER(C)", "G OPTIONAL { G FILTER(C) }", "{ G FILTER(C) } OPTIONALSEQ G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
+    "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "{ G SEQ G WITHIN D } EQUALSOPTIONAL { G SEQ G }", "G DURING { G SEQ G WITHIN D }", "G OVERLAPS { G SEQ G WITHIN D }",
+    "{ G WITHIN D } PAR { G SEQ G WITHIN D }", "G MEETS { { G WITHIN D } EQUALS { G WITHIN D } }",
     "G WITHIN D", "G SEQ G WITHIN D", "G SEQ G WITHOUT G", "G SEQ G WITHIN D WITHOUT G", "G SEQ G WITHOUT G SEQ G", "G WITHOUT G FOR T",
 )  # fmt: skip
 """Group graph patterns: G is a group, C a condition, D a duration, T a timer's duration."""

@@ -4,7 +4,7 @@ An operator has its operands planned by `PlanBuilder.plan_pattern`, which hands 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
 
@@ -98,7 +98,8 @@ class PlanBuilder:
         return self.names.options
 
     def scope(self, pattern: a.Pattern) -> Scope:
-        return find_scope(pattern, self.names.matches)
+        found = find_scope(pattern, self.names.matches)
+        return replace(found, longest=c.FOREVER) if "windows" in self.options.without else found
 
     # ------------------------------------------------------------ columns and terms
     def column(self, variable: Variable) -> int:

@@ -93,6 +93,22 @@ def test_a_join_keeps_only_what_may_still_find_a_partner(log: Log, relation: str
     assert kept == [(side, 2) for side in sides]
 
 
+SUMS = """CONSTRUCT { _:point :Count ?count ; :Sum ?sum } WHERE { SELECT (?n + 1 AS ?count) (?s + ?price AS ?sum) WHERE {
+  { { ?point :Count ?n ; :Sum ?s } SEQ { :s :A ?price } }
+  EQUALSOPTIONAL { { ?point :Count ?n ; :Sum ?s } SEQ { :s :A ?between } SEQ { :s :A ?price } }
+  FILTER(!BOUND(?between) && getDURATION() < "PT5S"^^xsd:duration)
+} }"""
+
+
+def test_the_papers_sliding_sum_keeps_its_window(log: Log) -> None:
+    log.register("start", "CONSTRUCT { _:point :Count 1 ; :Sum ?price } WHERE { :s :A ?price }")
+    sums, kept = log.register("sums", SUMS), list[int]()
+    for now in range(1, 41):
+        log.send(f"A({now})@{now}")
+        kept.append(log.engine.usage(sums).goals)
+    assert 0 < max(kept[10:]) == max(kept[20:]) < 400
+
+
 def test_collectors_show_their_size(log: Log) -> None:
     totals = log.register("totals", TOTALS)
     log.send("A(1)@1 A(2)@2")
