@@ -76,8 +76,8 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
         case a.SubSelect(inner, projection):
             x = find_scope(inner, matches)
             return Scope(x.certain & frozenset(projection), frozenset(projection), x.timeless, x.timed, x.longest)
-        case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right) | a.SeqWithout(left, right, _, _):
-            return _join_scopes(pattern, find_scope(left, matches), find_scope(right, matches))
+        case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin() | a.SeqWithout() | a.JoinWithout():
+            return _join_scopes(pattern, find_scope(pattern.left, matches), find_scope(pattern.right, matches))
         case a.Union(left, right):
             x, y = find_scope(left, matches), find_scope(right, matches)
             return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed, max(x.longest, y.longest))
@@ -100,13 +100,13 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
             assert_never(pattern)
 
 
-def _join_scopes(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout, x: Scope, y: Scope) -> Scope:
+def _join_scopes(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout | a.JoinWithout, x: Scope, y: Scope) -> Scope:
     match pattern:
         case a.EqJoin():
             return x.related(y, None)
         case a.RelationJoin(relation, _, _):
             return x.related(y, relation)
-        case a.SeqWithout(_, _, _, int(within)):
+        case a.SeqWithout(_, _, _, int(within)) | a.JoinWithout(_, _, _, int(within)):
             return x.joined(y).limited(within)
         case _:
             return x.joined(y)

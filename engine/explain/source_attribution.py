@@ -42,7 +42,7 @@ def limits_of(pattern: a.Pattern) -> list[int]:
     match pattern:
         case a.Within(_, limit):
             limits = [limit]
-        case a.SeqWithout(_, _, _, within):
+        case a.SeqWithout(_, _, _, within) | a.JoinWithout(_, _, _, within):
             limits = [within]
         case a.Filter(condition, _):
             conditions = list_conjuncts(condition)

@@ -132,7 +132,7 @@ class _Reader:
                 self._minus(pattern, under)
             case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
                 self._optional(pattern, under)
-            case a.SeqWithout():
+            case a.SeqWithout() | a.JoinWithout():
                 self._read_without(pattern, under)
             case a.WithoutFor(inner, absent, duration):
                 self.read_pattern(inner, replace(under, span=c.FOREVER))
@@ -200,7 +200,7 @@ class _Reader:
         span = under.span
         if isinstance(pattern, a.SeqWithout):
             span = span if pattern.within is None else min(span, pattern.within)
-            self._absent(pattern, x, span, at, under)
+            self._absent(pattern, x, span, at)
         lives = policies.lives_of(self.policy, relation, span, timeless=x.timeless or y.timeless)
         kept = lives[0] == c.FOREVER and x.timed and (self.policy != RECENT or bool(x.possible & y.possible)), lives[1] == c.FOREVER and y.timed
         name = RELATIONS[relation]
@@ -239,20 +239,22 @@ class _Reader:
     def _said(self, code: str, at: Span) -> bool:
         return any(doubt.code == code and doubt.span == at for doubt in self.parsed.warnings)
 
-    def _read_without(self, pattern: a.SeqWithout, under: Under) -> None:
+    def _read_without(self, pattern: a.SeqWithout | a.JoinWithout, under: Under) -> None:
         span = under.span if pattern.within is None else min(under.span, pattern.within)
-        x, at = self.scope(pattern.left), self._at(pattern, under)
-        if x.timed and span == c.FOREVER:
-            self._warn(at, f"SEQ ... WITHOUT keeps the solutions on its left and of what is absent for ever: {_ON_CHAIN}")
+        x, y, at, ordered = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under), isinstance(pattern, a.SeqWithout)
+        sides, kept = ("on its left", x) if ordered else ("on both sides", x.joined(y))
+        if span == c.FOREVER and (x.timed or not ordered):
+            self._warn(at, f"{'SEQ' if ordered else 'AND'} ... WITHOUT keeps the solutions {sides} and of what is absent for ever: {_ON_CHAIN}")
         else:
-            self._absent(pattern, x, span, at, under)
+            self._absent(pattern, kept, span, at)
         for side in (pattern.left, pattern.right):
             self.read_pattern(side, replace(under, span=span))
-        self.read_pattern(pattern.absent, replace(under, span=blocking_life(x, span)))
+        self.read_pattern(pattern.absent, replace(under, span=blocking_life(kept, span)))
 
-    def _absent(self, pattern: a.SeqWithout, x: Scope, span: int, at: Span, under: Under) -> None:
-        if blocking_life(x, span) == c.FOREVER and self.scope(pattern.absent).timed:
-            why = ", and nothing bounds that, for what is on the left of SEQ may be timeless" if span < c.FOREVER else f": {_ON_CHAIN}"
+    def _absent(self, pattern: a.SeqWithout | a.JoinWithout, kept: Scope, span: int, at: Span) -> None:
+        if blocking_life(kept, span) == c.FOREVER and self.scope(pattern.absent).timed:
+            left = "what is on the left of SEQ" if isinstance(pattern, a.SeqWithout) else "what AND joins"
+            why = f", and nothing bounds that, for {left} may be timeless" if span < c.FOREVER else f": {_ON_CHAIN}"
             self._warn(at, f"WITHOUT keeps the solutions of its group for ever{why}")
 
     # ------------------------------------------------ selections

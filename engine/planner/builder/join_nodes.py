@@ -42,7 +42,7 @@ def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Ta
     condition = compile_join_filter(builder, own, span)
     key, rest = builder.key_columns(x, y)
     timeless = x.timeless or y.timeless
-    number = builder.add_node(Node(c.JOIN, relation, span, key, rest, condition, left, right, timeless=timeless), target)
+    number = builder.add_node(Node(c.JOIN, relation, span, key, rest, condition, left, right, timeless=timeless, gate=builder.gate), target)
     if relation in LOOKS_BACK and not y.timeless:
         builder.fragment.strict.add((number, c.LEFT))
     return PlacedJoin(number, to_left, to_right)

@@ -43,7 +43,7 @@ def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: i
 def plan_within(builder: PlanBuilder, pattern: a.Within, target: Target, span: int, wanted: Conditions) -> None:
     """Plan WITHIN. A join enforces its span itself."""
     inner, span = pattern.pattern, min(span, pattern.limit)
-    enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout)
+    enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout | a.JoinWithout)
     if not enforces and not (isinstance(inner, a.Bgp) and len(inner.triples) > 1):
         target = builder.enforce(target, span, ())
     builder.plan_pattern(inner, target, span, wanted)

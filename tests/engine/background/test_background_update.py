@@ -360,6 +360,8 @@ CASES = [
             ("EQUALSOPTIONAL finds nothing", "2 add K(u,k)", ["9"]),
         ]
     ),
+    pytest.param(f"{{ {A} }} SEQ {{ {{ {B} }} AND {{ {C} }} }}", "B@1 Z@5 C@9", "2 add A(1)", ["1-9"], id="what nothing preceded by then"),
+    pytest.param(f"{{ {A} }} SEQ {{ {B} . {C} }}", "B@1 Z@5 C@9 C(2)@10", "1 add A(1)|3 drop", ["1-9"], id="what nothing preceded, and back again"),
     pytest.param(
         f"{{ {A} }} OVERLAPS {{ {{ {C} }} EQUALS {{ {{ {K} }} WITHIN 1 }} }}",
         "A@1-5 B@8 C@3-9",
@@ -695,7 +697,7 @@ PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECT
 GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
 SHAPES = (
     "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
-    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "G OVERLAPS { G SEQ G WITHIN D }", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
+    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "G OVERLAPS { G SEQ G WITHIN D }", "G SEQ { G AND G }", "G SEQ { G SEQ G } WITHIN D", "G AND G WITHOUT G", "G AND G WITHIN D WITHOUT G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
     "G OPTIONAL { P }", "G MINUS { P }", "G FILTER EXISTS { P }", "G FILTER NOT EXISTS { P }", "{ P } OPTIONALSEQ G", "{ { P } OPTIONALSEQ G } SEQ G",
     "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
 )  # fmt: skip

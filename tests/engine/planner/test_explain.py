@@ -31,6 +31,7 @@ NODES = [
     pytest.param("SELECT * { { ?x :a ?y } EQUALSOPTIONAL { ?x :b ?z } }", ["EqLeftJoin"], id="EqLeftJoin"),
     pytest.param("SELECT * { ?x :a ?y MINUS { ?x :b ?z } }", ["Minus"], id="Minus"),
     pytest.param("SELECT * { { ?x :a ?y } SEQ { ?x :b ?z } WITHIN 5 WITHOUT { ?x :c ?w } }", ["SeqWithout within PT5S"], id="SeqWithout"),
+    pytest.param("SELECT * { { ?x :a ?y } AND { ?x :b ?z } WITHIN 5 WITHOUT { ?x :c ?w } }", ["JoinWithout within PT5S"], id="JoinWithout"),
     pytest.param("SELECT * { { ?x :a ?y } WITHOUT { ?x :c ?w } FOR 5 }", ["WithoutFor PT5S"], id="WithoutFor"),
     pytest.param("SELECT * { ?x (:a/^:b|:c)+ ?y }", ["Path ?x (<http://e/a>/^<http://e/b>|<http://e/c>)+ ?y"], id="Path"),
     pytest.param('SELECT * { VALUES (?x ?y) { (:a 1) (UNDEF "b") } ?x :a ?z }', ["Values ?x ?y: 2 rows"], id="Values"),
@@ -240,6 +241,11 @@ UNBOUNDED = [
     pytest.param("{ SELECT ?x (SUM(?y) AS ?s) { ?x :a ?y } GROUP BY ?x }", ["GROUP keeps its groups for ever"], id="a group"),
     pytest.param('{ SELECT ?x (SUM(?y) AS ?s) { ?x :a ?y } GROUP BY ?x WINDOW [RANGE "PT9S"] }', [], id="a group with a window"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 9 WITHOUT { ?x :c ?w }", [], id="WITHOUT within"),
+    pytest.param(
+        "{ ?x :a ?y } AND { ?x :b ?z } WITHOUT { ?x :c ?w }",
+        ["AND ... WITHOUT on ?x keeps its left side and right side and absent ones for ever"],
+        id="AND ... WITHOUT",
+    ),
 ]
 
 

@@ -95,6 +95,7 @@ QUERIES = [
     "{{?s :A ?x} SEQ {?s :B ?y}} EQUALSOPTIONAL {{?s :A ?z} SEQ {?t :C ?w} SEQ {?s :B ?y}} FILTER(!BOUND(?t) && getDURATION() < 'PT4S'^^xsd:duration)",
     "{SELECT DISTINCT ?s {{?s :A ?x} SEQ {?s :B ?y}}} WITHIN 3",
     "{{?s :A ?x} SEQ {?s :B ?y}} OVERLAPS {{?t :C ?z} SEQ {?t :A ?w} WITHIN 4}",
+    "{?s :A ?x} SEQ {{?s :B ?y . ?t :C ?z} SEQ {?t :A ?w}}",
     "GRAPH ?g { ?s :A ?x . ?t :B ?y FILTER(sameTerm(?s, ?t)) }",
     "?s :A ?x MINUS { {?s :B ?y} SEQ {?t :C ?z} FILTER(sameTerm(?s, ?t) && getDURATION() = 'PT1S'^^xsd:duration) } BIND(1 + 1 AS ?w)",
     "{?s :A ?x BIND(STR(?x) AS ?a)} AND {SELECT ?s ?b {?s :B ?y OPTIONAL {?t :C ?y BIND(?y + 1 AS ?c)} BIND(CONCAT(STR(?s), STR(?y)) AS ?b)}}",

@@ -93,6 +93,28 @@ def test_a_join_keeps_only_what_may_still_find_a_partner(log: Log, relation: str
     assert kept == [(side, 2) for side in sides]
 
 
+SUPPRESSED = [
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} SEQ {?s :C ?c}}", "B@1 B@2 A@3 B(2)@3 B(3)@2-4 B(t,1)@5 B(4)@6", 2, id="SEQ"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} AND {?s :C ?c}}", "B@1 C@2 A@3 C(1)@4 B(2)@5", 3, id="AND"),
+    pytest.param("{?s :A ?a} SEQ {?s :B ?b ; :C ?c ; :D ?d}", "B@1 C@2 D@2 A@3 C(1)@4", 2, id="triple patterns"),
+    pytest.param("{?s :A ?a} SEQ {{?t :B ?b} AND {?t :C ?c}}", "B@1 A@3 B(t,1)@4", 2, id="what the sides do not share"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} SEQ {{?s :C ?c} SEQ {?s :D ?d}}}", "C@1 A@2 C@3 B@4 C(1)@5", 3, id="each after the one before it"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} SEQ {?s :C ?c}} WITHIN 3", "A@1 B@5 B@6", 0, id="not after one that is too old"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} OPTIONAL {{?s :C ?c} SEQ {?s :D ?d}}}", "C@1 C@2", 2, id="not what may begin before"),
+    pytest.param("{VALUES ?a {1 2}} SEQ {{?s :B ?b} SEQ {?s :C ?c}}", "B@1 B(2)@2", 4, id="not after what is always there"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "feed", "goals"), SUPPRESSED)
+def test_the_right_side_of_seq_keeps_what_a_left_solution_precedes(log: Log, pattern: str, feed: str, goals: int) -> None:
+    query = log.register("q", f"SELECT * WHERE {{ {pattern} }}")
+    for event in feed.split():
+        log.send(event, delay=1)
+    for now in range(10, 14):
+        log.send(f"X@{now}")
+    assert log.engine.usage(query).goals == goals
+
+
 SUMS = """CONSTRUCT { _:point :Count ?count ; :Sum ?sum } WHERE { SELECT (?n + 1 AS ?count) (?s + ?price AS ?sum) WHERE {
   { { ?point :Count ?n ; :Sum ?s } SEQ { :s :A ?price } }
   EQUALSOPTIONAL { { ?point :Count ?n ; :Sum ?s } SEQ { :s :A ?between } SEQ { :s :A ?price } }
