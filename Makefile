@@ -54,16 +54,18 @@ lint: $(TEST_STAMP)
 	$(BIN)/mypy epsparql engine pipeline server connectors bench tests
 
 fast: $(TEST_STAMP) warm
-	$(BIN)/python -m pytest -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
+	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
 # Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the kernel with its bounds checked.
-# What compiles or computes runs beside what waits: a target's output is shown when it ends.
+# What compiles or computes runs beside what waits: a target's output is shown when it ends. The tests of MEMORY run with bounds checked alone.
+test: export PASSED_OVER = $(MEMORY:%=--ignore=%)
 test:
-	@$(MAKE) $(BESIDE) 3 lint warm fast slow checked bounds
+	@$(MAKE) $(BESIDE) 3 lint warm checked slow fast bounds
 
+# Its tests mostly wait for other processes, so more of them run at once than there are cores.
 slow: $(TEST_STAMP) warm
 	@$(MAKE) --no-print-directory chromium brokers
-	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 2 --dist loadfile --durations=20
+	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 3 --dist loadfile --durations=20
 
 bounds: $(TEST_STAMP) checked
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"

@@ -126,7 +126,7 @@ ARROWS = {
     "pipeline/spark": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/solutions pipeline/status_files.py",
     "pipeline/warmup.py": "pipeline/formats/batches pipeline/solutions",
     "server/admission.py": "server/http server/settings.py",
-    "server/app.py": "server/background server/connectors server/http server/observability server/routes server/service.py server/subscriptions server/webhook_delivery",
+    "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/webhook_delivery",
     "server/background": "server/http server/settings.py",
     "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/connectors": "server/service.py",
@@ -137,7 +137,8 @@ ARROWS = {
     "server/observability": "server/connectors server/dependencies.py server/http server/service.py server/webhook_delivery",
     "server/query_output": "server/registrations",
     "server/registrations": "server/http",
-    "server/routes": "server/background server/connectors server/dependencies.py server/http server/inspection server/query_output server/registrations server/service.py server/settings.py server/subscriptions server/webhook_delivery",
+    "server/routes": "server/background server/connectors server/dependencies.py server/http server/inspection server/query_output server/registrations server/routes/streams server/service.py server/settings.py server/subscriptions server/webhook_delivery",
+    "server/routes/streams": "server/dependencies.py server/http server/service.py",
     "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/process.py server/query_output server/registrations server/settings.py",
     "server/subscriptions": "server/http server/query_output server/service.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
@@ -189,8 +190,11 @@ def imports() -> tuple[Import, ...]:
 
 
 def _imports_of(file: str) -> Iterator[Import]:
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    checks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    text = (ROOT / file).read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    checks = (
+        [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)] if "TYPE_CHECKING" in text else []
+    )
     hidden = {id(node) for check in checks for node in ast.walk(check)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -248,6 +252,7 @@ def circles(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
 # ---------------------------------------------------------------- between the packages
 
 
+@cache
 def outside(file: Path) -> set[str]:
     """Return the top-level packages that a file imports, wherever in it."""
     found = set()

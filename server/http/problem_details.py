@@ -23,6 +23,8 @@ MEDIA_TYPE = "application/problem+json"
 _COMPARED = 200  # the number of names compared, and of characters of each
 _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
 """RFC 9110 has these names; Python's depend on its version."""
+_SHOWN_KINDS = {"ontology": "graph of the background", "observer": "webhook of this query"}
+"""What a message calls a kind; codes and paths keep their names."""
 _NAMED = ("/streams/", "/queries/", "/ontologies/", "/connectors/")
 _log = logging.getLogger("epsparql.server")
 
@@ -124,13 +126,13 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported", detail, query=query))
 
 
-def unknown_fault(kind: str, name: str, known: Mapping[str, object]) -> Fault:
-    """Return a 404 with the nearest known name; `kind` is `query`, `stream` or `ontology`."""
+def unknown_fault(kind: str, name: str, known: Collection[str], *, query: str | None = None) -> Fault:
+    """Return a 404 with the nearest known name. The `kind` is that of the problem's code; a webhook is looked for in its `query`."""
     near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
-    shown = "graph of the background" if kind == "ontology" else kind
+    shown = _SHOWN_KINDS.get(kind, kind)
     remedy = f"the nearest known name is {near[0]!r}" if near else f"there is no {shown} yet"
     expected = near[0] if near else None
-    query = name if kind == "query" else None
+    query = name if kind == "query" else query
     reserved = f"there is no {shown} named {name!r}"
     return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=expected, query=query, reserved=reserved))
 

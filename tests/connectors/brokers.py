@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 
 
 def free_port() -> int:

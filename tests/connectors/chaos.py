@@ -19,7 +19,7 @@ from tests.soak import is_full
 
 EX = "http://example.org/"
 QUERY = f"PREFIX : <{EX}> SELECT ?s ?v WHERE {{ ?s :value ?v }}"
-KILLS = 50 if is_full() else 5
+KILLS = 50 if is_full() else 2
 DEADLINE_S = 600.0 if is_full() else 90.0
 
 

@@ -267,7 +267,7 @@ def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, 
     def chosen_slowly(*arguments: Any) -> pa.RecordBatch:
         thread = Thread(target=ask, daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(60)
         return _chosen(*arguments)
 
     monkeypatch.setattr("pipeline.solutions.solution_log._chosen", chosen_slowly)
