@@ -349,6 +349,26 @@ CASES = [
         ]
     ),
     pytest.param(f"{{ {K} }} EQUALSOPTIONAL {{ {A} }}", "A@1-4 A(2)@5 Z@8 Z@9", "3 add K(k) K(u,k)", ["9"], id="expired: EQUALSOPTIONAL"),
+    *(
+        pytest.param(
+            f"{{ {{ {K} }} EQUALSOPTIONAL {{ {{ {A} }} SEQ {{ {B} }} }} }} WITHIN 2", "A@1 Z@8 B@9 Z@10", changes, intervals, id=f"expired: {name}"
+        )
+        for name, changes, intervals in [
+            ("EQUALSOPTIONAL finds nothing yet", "0 add K(k)", ["1"]),
+            ("EQUALSOPTIONAL finds what is too long", "2 add K(k)", []),
+            ("EQUALSOPTIONAL finds what was too long", "3 add K(k)", []),
+            ("EQUALSOPTIONAL finds nothing", "2 add K(u,k)", ["9"]),
+        ]
+    ),
+    pytest.param(f"{{ {A} }} SEQ {{ {{ {B} }} AND {{ {C} }} }}", "B@1 Z@5 C@9", "2 add A(1)", ["1-9"], id="what nothing preceded by then"),
+    pytest.param(f"{{ {A} }} SEQ {{ {B} . {C} }}", "B@1 Z@5 C@9 C(2)@10", "1 add A(1)|3 drop", ["1-9"], id="what nothing preceded, and back again"),
+    pytest.param(
+        f"{{ {A} }} OVERLAPS {{ {{ {C} }} EQUALS {{ {{ {K} }} WITHIN 1 }} }}",
+        "A@1-5 B@8 C@3-9",
+        "2 add K(k)",
+        ["1-9"],
+        id="no bound of what may be timeless",
+    ),
     pytest.param(f"{{ {A} FILTER({SHORT}) }} OPTIONALSEQ {{ {K} }}", "A@1 Z@8 Z@9", "2 add K(k) K(u,k)", ["9"], id="expired: OPTIONALSEQ"),
 ]
 
@@ -713,7 +733,7 @@ PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECT
 GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
 SHAPES = (
     "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
-    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
+    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "G OVERLAPS { G SEQ G WITHIN D }", "G SEQ { G AND G }", "G SEQ { G SEQ G } WITHIN D", "G AND G WITHOUT G", "G AND G WITHIN D WITHOUT G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
     "G OPTIONAL { P }", "G MINUS { P }", "G FILTER EXISTS { P }", "G FILTER NOT EXISTS { P }", "{ P } OPTIONALSEQ G", "{ { P } OPTIONALSEQ G } SEQ G",
     "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
 )  # fmt: skip
