@@ -1,7 +1,7 @@
 """An optional part that binds nothing new says by a hidden variable that it was found.
 
 A timeless solution that an optional join has decided on goes with the triples of the optional part, if it was found, and else stays. Where that part
-binds nothing new, nothing else tells one from the other (docs/decisions/0050-what-was-found-is-marked.md).
+binds nothing new, nothing else tells one from the other (docs/decisions/0055-what-was-found-is-marked.md).
 """
 
 from dataclasses import replace
