@@ -17,7 +17,7 @@ from pipeline.runners import prefetch
 from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.engine_report import read_report
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.runners.partitions import Host, host_for, host_of
+from pipeline.runners.partitions import Host, host_for
 from tests.soak import is_full
 from tests.support import spark_cases as cases
 
@@ -221,15 +221,3 @@ def test_a_long_stream_out_of_order(tmp_path: Path) -> None:
     assert {solution.query for solution in found[1][0]} == set(QUERIES)
     assert found[2] == found[1]
     assert found[4] == found[1]
-
-
-def test_a_worker_lets_go_of_engines_whose_data_directory_is_no_more(tmp_path: Path) -> None:
-    directories = [tmp_path / name for name in ("there", "gone", "new")]
-    for data in directories:
-        data.mkdir()
-    there, gone = host_of(directories[0]), host_of(directories[1])
-    shutil.rmtree(directories[1])
-    host_of(directories[2])
-    directories[1].mkdir()
-    assert host_of(directories[0]) is there
-    assert host_of(directories[1]) is not gone
