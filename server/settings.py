@@ -285,8 +285,8 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
     chosen: dict[str, Any] = {}
     sources: tuple[tuple[Mapping[str, Any], _Named, _Named, Callable[[str, Any, Callable[[str], Any]], Any]], ...] = (
         (flags, str, flag_of, _given),
-        (environment, variable_of, variable_of, _read),
-        (written, str, lambda name: f"{file}: {name}", _read),
+        (environment, variable_of, variable_of, _read_value),
+        (written, str, lambda name: f"{file}: {name}", _read_value),
     )
     for setting in fields(Settings):
         names = [setting.name, *([RENAMED[setting.name]] if setting.name in RENAMED else [])]
@@ -314,16 +314,16 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
 def _given(flag: str, value: Any, read: Callable[[str], Any]) -> Any:
     match value:
         case str():
-            return _read(flag, value, read)
+            return _read_value(flag, value, read)
         case list() if read is _spark_conf:
-            return _read(flag, shlex.join(value), read)
+            return _read_value(flag, shlex.join(value), read)
         case list():
             return tuple(value)
         case _:  # a caller's own value
             return value
 
 
-def _read(place: str, text: str, read: Callable[[str], Any]) -> Any:
+def _read_value(place: str, text: str, read: Callable[[str], Any]) -> Any:
     try:
         return read(text)
     except ValueError as error:

@@ -91,7 +91,9 @@ class Derivation:
         for edge in self.world.edges(s, p, o, place, span):
             bound = _matched((chosen.subject, chosen.predicate, chosen.object), edge, place)
             if bound is not None and _agree(bound, known):
-                y = _proof(edge, bound, self.world.used(f"{_text(chosen.subject)} {_text(chosen.predicate)} {_text(chosen.object)}", edge))
+                y = _proof(
+                    edge, bound, self.world.used(f"{_show_part(chosen.subject)} {_show_part(chosen.predicate)} {_show_part(chosen.object)}", edge)
+                )
                 yield from self._derive_triples(rest, place, _joined(x, y), wanted, span)
 
     def _derive_path(self, path: a.Path, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
@@ -115,7 +117,7 @@ class Derivation:
             return
         for edge in self.world.nodes.get(node, ()):
             if self.world.visible(edge, path.place, span):
-                yield _joined(x, _proof(edge, NOTHING, self.world.used(_text(path.subject), edge)))
+                yield _joined(x, _proof(edge, NOTHING, self.world.used(_show_part(path.subject), edge)))
 
     # ------------------------------------------------------------ joins
     def _joins(self, left: a.Pattern, right: a.Pattern, wanted: Bindings, span: TimeBounds, relation: Related) -> Iterator[Proof]:
@@ -336,16 +338,16 @@ def _related(relation: a.Relation, x: Proof, y: Proof) -> bool:
 
 
 # ---------------------------------------------------------------- texts
-def _text(part: TermOrVariable) -> str:
+def _show_part(part: TermOrVariable) -> str:
     return part.name if isinstance(part, Variable) and part.hidden else str(part)
 
 
 def _pattern_text(node: object, bound: Bindings) -> str | None:
     match node:
         case a.TriplePattern(s, p, o):
-            return " ".join(_text(_under(part, bound)) for part in (s, p, o))
+            return " ".join(_show_part(_under(part, bound)) for part in (s, p, o))
         case a.Path(s, path, o):
             links = "|".join(str(each.predicate) for each in walk_nodes(path) if isinstance(each, a.Link))
-            return f"{_text(_under(s, bound))} path({links}) {_text(_under(o, bound))}"
+            return f"{_show_part(_under(s, bound))} path({links}) {_show_part(_under(o, bound))}"
         case _:
             return None

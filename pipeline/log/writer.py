@@ -274,12 +274,12 @@ class LogWriter:
                 self.catalogue.apply(record, at)
                 self._keys.remember(request.stream, request.key, at, ack)
         if records:
-            self._write(at, first, records, rows)
+            self._write_frame(at, first, records, rows)
         for request, reason in refusals:  # only now, since one may tell the position that another body of this frame stores
             request.done.set_exception(reason)
         return answers
 
-    def _write(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
+    def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
         flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)

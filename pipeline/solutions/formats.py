@@ -101,7 +101,7 @@ def csv_constructed(solutions: Iterable[StoredSolution]) -> str:
 def turtle(solutions: Iterable[StoredSolution]) -> str:
     """Write only the triples of CONSTRUCT and DESCRIBE solutions, duplicates removed."""
     triples = dict.fromkeys(triple for solution in solutions for triple in _triples(solution))
-    return _text(triples, ox.RdfFormat.TURTLE)
+    return _serialize(triples, ox.RdfFormat.TURTLE)
 
 
 def n_triples(solutions: Iterable[StoredSolution]) -> str:
@@ -125,10 +125,10 @@ def quads(solutions: Iterable[StoredSolution], fmt: str) -> str:
         times = ((GENERATED_AT, solution.end),) if solution.start == solution.end else ((STARTS_AT, solution.start), (ENDS_AT, solution.end))
         found += [ox.Quad(graph, ox.NamedNode(name), ox.Literal(iso(at), datatype=_DATE_TIME)) for name, at in times]
         found += [ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in _triples(solution)]
-    return _text(found, _QUADS[fmt])
+    return _serialize(found, _QUADS[fmt])
 
 
-def _text(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -> str:
+def _serialize(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -> str:
     written = ox.serialize(content, format=fmt)
     assert written is not None
     return written.decode()

@@ -111,7 +111,7 @@ class Index:
     _segment: int = -1
     _noted: _Noted = field(default_factory=list)
 
-    def follow(self, frames: FrameReader) -> None:
+    def read_on(self, frames: FrameReader) -> None:
         """Take in what was published since the last call."""
         head = frames.head()
         if not self._recalled:

@@ -73,7 +73,7 @@ class SolutionWriter:
         try:
             index = Index()
             with closing(FrameReader(directory)) as reader:
-                index.follow(reader)
+                index.read_on(reader)
         except BaseException:
             self._frames.close()
             raise
@@ -163,7 +163,7 @@ class SolutionReader:
     def changes(self) -> tuple[StateChange, ...]:
         """Return all state changes so far, in order."""
         with self._lock:
-            self._index.follow(self._frames)
+            self._index.read_on(self._frames)
             return tuple(self._index.changes)
 
     def tally(self, registered: int) -> Tally:
@@ -174,7 +174,7 @@ class SolutionReader:
     def counts(self, registered: Iterable[int]) -> dict[int, int]:
         """Return how many solutions each of these registrations has given."""
         with self._lock:
-            self._index.follow(self._frames)
+            self._index.read_on(self._frames)
             places = self._index.places
             return {each: places[each].count if each in places else 0 for each in registered}
 
@@ -187,7 +187,7 @@ class SolutionReader:
         with self._lock:
             places = self._places(registered)
             count, beyond = places.count, places.after(key, places.count)
-        return count - int(self._read(beyond, registered, KeyRange(key), count).num_rows)
+        return count - int(self._read_rows(beyond, registered, KeyRange(key), count).num_rows)
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
         """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
@@ -211,7 +211,7 @@ class SolutionReader:
         """Return the first `limit` solutions (STORED) of a range, in its order: newest first reads the log from its end. Raises: Gone."""
         with self._lock:
             frames = self._places(registered).find_frames(keys, limit)
-        return self._read(frames, registered, keys, limit)
+        return self._read_rows(frames, registered, keys, limit)
 
     def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
         """Read as `read` does, where that takes moments; return None where a thread should read.
@@ -228,9 +228,9 @@ class SolutionReader:
                 return None
         finally:
             self._stored_lock.release()
-        return self._read(frames, registered, KeyRange(key), limit)
+        return self._read_rows(frames, registered, KeyRange(key), limit)
 
-    def _read(self, frames: Iterable[tuple[int, int]], registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
+    def _read_rows(self, frames: Iterable[tuple[int, int]], registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
         found, count = [NONE_STORED], 0
         for segment, byte in frames:
             if count >= limit:
@@ -266,7 +266,7 @@ class SolutionReader:
         Whoever reads on from an earlier id is told that it is gone.
         """
         with self._lock:
-            self._index.follow(self._frames)
+            self._index.read_on(self._frames)
             self._index.drop_segment(self._directory, segment)
 
     def close(self) -> None:
@@ -275,7 +275,7 @@ class SolutionReader:
             self._stored.close()
 
     def _places(self, registered: int) -> FrameIndex:
-        self._index.follow(self._frames)
+        self._index.read_on(self._frames)
         return self._index.places.get(registered) or FrameIndex()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:

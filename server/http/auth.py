@@ -82,7 +82,7 @@ class Gate:
         self._issued[holder] = Grant(hashlib.sha256(token.encode()).digest(), frozenset((scope,)))
         return token
 
-    def check(self, headers: Headers, scope: str) -> Caller:
+    def authorize(self, headers: Headers, scope: str) -> Caller:
         """Return who asks, named by the beginning of the token's digest.
 
         Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a host that is not this machine.
