@@ -114,7 +114,6 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench lookup
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
-	$(BIN)/epsparql bench latency --runner spark --low-latency
 	$(BIN)/epsparql bench start
 	$(BIN)/epsparql bench subscribers
 	$(BIN)/epsparql bench server
@@ -123,7 +122,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench spark
 	$(BIN)/epsparql bench solve
 
-# Spark's processes killed with -9, as many times in each mode as CHAOS says: about ten seconds each.
+# Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0

@@ -155,15 +155,11 @@ HIDDEN = {
     "pipeline/dataframes/streaming.py -> pipeline/dataframes/engine_task.py": "no circle: loaded where a task runs, not where it is planned",
     "pipeline/spark/__init__.py -> pipeline/dataframes/api.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/job.py": "public names are loaded when they are asked for; type checkers see them here",
-    "pipeline/spark/__init__.py -> pipeline/spark/sink.py": "public names are loaded when they are asked for; type checkers see them here",
-    "pipeline/spark/__init__.py -> pipeline/spark/source.py": "public names are loaded when they are asked for; type checkers see them here",
     "pipeline/spark/__init__.py -> pipeline/spark/spark_session.py": "public names are loaded when they are asked for; type checkers see them here",
 }
 """Imports under TYPE_CHECKING inside a package: each hides a circle, and goes with what is given as its reason."""
 
-CIRCLES = {
-    "pipeline/runners/partitions.py -> pipeline/runners/remote_engines.py": "the host of partitions chooses the remote kind; goes when the caller gives it the host",
-}
+CIRCLES: dict[str, str] = {}
 """Imports that close a circle of files beside those of HIDDEN, with the reason for each."""
 
 # ---------------------------------------------------------------- what imports what
@@ -273,15 +269,14 @@ def test_a_package_imports_from_those_above_it(package: str) -> None:
 
 
 def test_few_files_know_spark() -> None:
-    """The runner with its source, sink and session; the library for Spark's users (docs/decisions/0026)."""
+    """The runner with its jobs and session; the library for Spark's users (docs/decisions/0026)."""
     assert {file.relative_to(ROOT).as_posix() for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in outside(file)} == {
         "pipeline/dataframes/api.py",
         "pipeline/dataframes/streaming.py",
         "pipeline/spark/driver.py",
         "pipeline/spark/job.py",
         "pipeline/spark/long_running_task.py",
-        "pipeline/spark/sink.py",
-        "pipeline/spark/source.py",
+        "pipeline/spark/short_tasks.py",
         "pipeline/spark/spark_session.py",
     }
 

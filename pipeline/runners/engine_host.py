@@ -21,7 +21,6 @@ from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
 from pipeline.runners.engine_report import Reporter
 from pipeline.runners.host_messages import Advance
 from pipeline.runners.snapshots import Snapshots
-from pipeline.runners.spill import Spill
 
 MAX_ROWS = 50_000
 
@@ -43,10 +42,10 @@ class EngineHost:
         self.unswept = True
         """This is true where there may be snapshots that `sweep` would drop."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
         """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order.
 
-        `then` and `spill` change nothing. Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
+        Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """
         engine = self._at(lo, max_rows)
         try:
