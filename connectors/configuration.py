@@ -1,4 +1,4 @@
-"""Reads what connectors are to do, from a TOML file or from JSON, and checks it against the tables of options.py."""
+"""Reads what connectors are to do, from a TOML file or from JSON, and checks it against the table of options.py."""
 
 import tomllib
 from collections.abc import Mapping
@@ -111,8 +111,9 @@ def _parse_table(name: str, given: object, places: CredentialPlaces) -> Connecto
     _check_credentials(given, SYSTEMS[kind], places)
     if "url" in options:
         _check_url(options["url"], SYSTEMS[kind])
-    if "path" in options:
-        places.check_file("path", options["path"])
+    for option, description in known.items():
+        if description.is_file and options[option] is not None:
+            places.check_file(option, options[option])
     options |= {key: value for key, value in given.items() if key not in known and key != "type"}
     return Connector(name, kind, direction, dict(given), options)
 
@@ -186,7 +187,7 @@ def _check_url(url: str, system: System) -> None:
     allowed = system.url_parameters
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if allowed is not None and name not in allowed:
-            raise WrongOption(f"url has the parameter {_quote_value(name)}; it may have {', '.join(allowed)}")
+            raise WrongOption(f"url has the parameter {_quote_value(name)}; it may have {', '.join(allowed) or 'none'}")
 
 
 def _quote_value(value: object) -> str:

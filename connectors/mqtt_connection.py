@@ -1,155 +1,151 @@
-"""Keeps a connection to an MQTT broker of version 3.1.1 or 5, and hands over its messages in order."""
+"""Connects to an MQTT broker with paho-mqtt, whose network loop has a thread of its own, and turns its faults into those of connectors."""
 
-import queue
-import threading
-from collections.abc import Iterator, Mapping
+import ssl
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from threading import Event
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 
-PATIENCE_S = 10.0
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+_PATIENCE_S = 10.0
 _KEEP_ALIVE_S = 30
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
-
-
-class Session(NamedTuple):
-    """Says what the broker keeps for a client that is away: its messages for `seconds`, of which `most` may be unacknowledged at a time."""
-
-    seconds: int
-    most: int
 
 
 class MqttConnection:
     """Connects to the broker that the options name. It does not reconnect by itself: its user opens it again."""
 
-    def __init__(self, client_id: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
-        self._client_id, self._url, self._options, self._credentials = client_id, urlsplit(options["url"]), options, credentials
-        self.messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._client: Any = None
-        self._fault = ""
-        self._answered = threading.Event()
-        self._subscribed = threading.Event()
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        self._options, self._password = connector.options, credentials.get("password")
+        self._name = connector.options["client_id"] or f"epsparql-{connector.name}"
+        self._newest = connector.options["version"] == "5"
+        self._client: Client | None = None
+        self._lost, self._answered = Event(), Event()
+        self._refusal: str | None = None
 
-    @property
-    def _is_version_5(self) -> bool:
-        return bool(self._options["version"] == "5")
+    def connect(self, take: "Callable[[Any], None]", most: int | None = None) -> None:
+        """Connect; `take` is given each message, in the network's thread. `most` asks for a session that lasts, with so many unconfirmed messages.
 
-    def connect(self, session: Session | None = None) -> None:
-        """Connect, with a session that the broker keeps, or without one. Raises: SystemFault."""
-        from paho.mqtt import client as paho
+        Raises: SystemFault.
+        """
+        from paho.mqtt.client import Client, MQTTv5, MQTTv311
         from paho.mqtt.enums import CallbackAPIVersion
 
         self.close()
-        self.messages, self._fault = queue.SimpleQueue(), ""
-        self._answered.clear()
-        if self._is_version_5:
-            client = paho.Client(CallbackAPIVersion.VERSION2, self._client_id, protocol=paho.MQTTv5, reconnect_on_failure=False, manual_ack=True)
-            chosen: dict[str, Any] = {"clean_start": session is None, "properties": _properties(session)}
-        else:
-            client = paho.Client(
-                CallbackAPIVersion.VERSION2,
-                self._client_id,
-                session is None,
-                protocol=paho.MQTTv311,
-                reconnect_on_failure=False,
-                manual_ack=True,
-            )
-            chosen = {}
-        client.on_connect, client.on_disconnect = self._record_answer, self._record_end
-        client.on_message, client.on_subscribe = self._take_message, self._record_subscription
-        if self._url.scheme == "mqtts":
-            client.tls_set(self._options["ca_file"])
-        if self._options["user"] is not None:
-            client.username_pw_set(self._options["user"], self._credentials.get("password"))
+        self._lost, self._answered, self._refusal = Event(), Event(), None
+        clean: dict[str, Any] = {} if self._newest else {"clean_session": most is None}
+        client = Client(
+            CallbackAPIVersion.VERSION2,
+            self._name,
+            protocol=MQTTv5 if self._newest else MQTTv311,
+            manual_ack=True,
+            reconnect_on_failure=False,
+            **clean,
+        )
+        client.on_connect, client.on_disconnect = self._take_answer, self._take_loss
+        client.on_message = lambda _client, _data, message: take(message)
+        client.on_subscribe = self._take_answers
+        client.username_pw_set(self._options["user"], self._password)
+        parts = urlsplit(self._options["url"])
         self._client = client
         with faults():
-            client.connect(str(self._url.hostname), self._url.port or _PORTS[self._url.scheme], _KEEP_ALIVE_S, **chosen)
-        client.loop_start()
-        self._wait(self._answered, "the broker does not answer")
+            if parts.scheme == "mqtts":
+                client.tls_set_context(self._trust())
+            client.connect(str(parts.hostname), parts.port or _PORTS[parts.scheme], _KEEP_ALIVE_S, **self._session(most))
+            client.loop_start()
+        self._await_answer("a connection")
 
-    def subscribe(self, topic: str, *, stored: bool) -> None:
-        """Subscribe with QoS 1; a stored message comes again with each subscription if it is `stored`. Raises: SystemFault."""
+    def _trust(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self._options["ca_file"])
+        if self._options["cert_file"]:
+            context.load_cert_chain(self._options["cert_file"], self._options["key_file"])
+        return context
+
+    def _session(self, most: int | None) -> dict[str, Any]:
+        """Return what MQTT 5 alone says when it connects."""
+        if not self._newest:
+            return {}
+        properties = create_properties("CONNECT")
+        if most is not None:
+            properties.SessionExpiryInterval, properties.ReceiveMaximum = self._options["session_s"], min(most, 65_535)
+        return {"clean_start": most is None, "properties": properties}
+
+    def subscribe(self, topic: str) -> None:
+        """Subscribe with QoS 1. Raises: SystemFault."""
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
-        self._subscribed.clear()
+        self._answered.clear()
+        # retained messages are sent once for each session, not with each connection
+        how = {"options": SubscribeOptions(qos=1, retainHandling=1)} if self._newest and topic == self._options.get("topic") else {"qos": 1}
         with faults():
-            if self._is_version_5:
-                again = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE if stored else SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
-                self._client.subscribe(topic, options=SubscribeOptions(qos=1, retainHandling=again))
-            else:
-                self._client.subscribe(topic, 1)
-        self._wait(self._subscribed, f"the broker does not take the subscription to {topic!r}")
+            self.client.subscribe(topic, **how)
+        self._await_answer(f"the subscription to {topic!r}")
 
-    def unsubscribe(self, topic: str) -> None:
-        """Receive no more messages of a topic."""
+    def publish(self, messages: "Iterator[tuple[str, bytes, bool, Any]]") -> None:
+        """Publish messages with QoS 1, each a topic, a payload, whether it is retained, and properties. Wait until the broker has them all.
+
+        Raises: SystemFault.
+        """
         with faults():
-            self._client.unsubscribe(topic)
-
-    def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> Any:
-        """Send a message with QoS 1, and return what `wait_published` waits for. Raises: SystemFault."""
-        with faults():
-            return self._client.publish(topic, payload, qos=1, retain=retain)
-
-    def wait_published(self, sent: Any) -> None:
-        """Wait until the broker has acknowledged a message. Raises: SystemFault."""
-        with faults():
-            sent.wait_for_publish(PATIENCE_S)
-        if not sent.is_published():
-            raise SystemFault(self._fault or "MQTT: the broker does not acknowledge a message")
-
-    def acknowledge(self, message: Any) -> None:
-        """Acknowledge a message of QoS 1 or 2."""
-        self._client.ack(message.mid, message.qos)
+            sent = [self.client.publish(topic, payload, 1, retain, properties) for topic, payload, retain, properties in messages]
+            for each in sent:
+                while not each.is_published():
+                    self.check()
+                    each.wait_for_publish(0.5)
 
     def check(self) -> None:
         """Check that the connection stands. Raises: SystemFault."""
-        if self._fault:
-            raise SystemFault(self._fault)
+        if self._lost.is_set():
+            raise SystemFault("MQTT: the broker has closed the connection")
+
+    @property
+    def client(self) -> "Client":
+        assert self._client is not None
+        return self._client
+
+    @property
+    def lost(self) -> bool:
+        return self._lost.is_set()
+
+    def _await_answer(self, what: str) -> None:
+        answered = self._answered.wait(_PATIENCE_S)
+        if self._refusal is not None:
+            raise SystemFault(f"MQTT: the broker refuses {what}: {self._refusal}")
+        self.check()
+        if not answered:
+            raise SystemFault(f"MQTT: the broker does not answer to {what}")
+
+    def _take_answer(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
+        self._take_answers(None, None, None, [reason], None)
+
+    def _take_answers(self, _client: Any, _data: Any, _number: Any, reasons: Any, _properties: Any) -> None:
+        self._refusal = next((str(reason) for reason in reasons if reason.is_failure), None)
+        self._answered.set()
+
+    def _take_loss(self, *_: object) -> None:
+        self._lost.set()
+        self._answered.set()
 
     def close(self) -> None:
         client, self._client = self._client, None
+        self._lost.set()
         if client is not None:
             client.disconnect()
             client.loop_stop()
 
-    # ------------------------------------------------------------ called by the client's thread
-    def _record_answer(self, _client: Any, _userdata: Any, _flags: Any, reason: Any, _properties: Any) -> None:
-        if reason.is_failure:
-            self._fault = f"MQTT: the broker refuses the connection: {reason}"
-        self._answered.set()
 
-    def _record_end(self, _client: Any, _userdata: Any, _flags: Any, reason: Any, _properties: Any) -> None:
-        self._fault = self._fault or f"MQTT: the connection has ended: {reason}"
-        self._answered.set()
-        self._subscribed.set()
-
-    def _record_subscription(self, _client: Any, _userdata: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        refused = [str(reason) for reason in reasons if reason.is_failure]
-        if refused:
-            self._fault = f"MQTT: the broker refuses the subscription: {', '.join(refused)}"
-        self._subscribed.set()
-
-    def _take_message(self, _client: Any, _userdata: Any, message: Any) -> None:
-        self.messages.put(message)
-
-    def _wait(self, answered: threading.Event, otherwise: str) -> None:
-        if not answered.wait(PATIENCE_S):
-            raise SystemFault(f"MQTT: {otherwise}")
-        self.check()
-
-
-def _properties(session: Session | None) -> Any:
-    """Return the properties with which a client of version 5 connects."""
+def create_properties(packet: str) -> Any:
+    """Return properties of MQTT 5 for a kind of packet, such as PUBLISH."""
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties
 
-    found = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]  # the client has no types here
-    if session is not None:
-        found.SessionExpiryInterval = session.seconds
-        found.ReceiveMaximum = min(session.most, 65_535)
-    return found
+    return Properties(getattr(PacketTypes, packet))  # type: ignore[no-untyped-call]  # paho does not say
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""Lists the systems and the options that a connector of each takes, in each direction."""
+"""Lists the systems that connectors know, with the classes that read and write each, and the options that these take.
+
+This is the one table: the check of options, the worker and the tests of the documentation follow it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-NATS, MQTT, POSTGRESQL, POSTGRESQL_POLLING = "nats", "mqtt", "postgresql", "postgresql-polling"
-FILES, LDES, DELTA = "files", "ldes", "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +20,27 @@ class Option:
     needed: bool = False
     least: float = 0
     allowed: tuple[str, ...] = ()
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Describes a system: its client library and the extra that installs it, its URLs' schemes, its credentials, and its options by direction."""
+    """Describes a system: its client library and the extra that installs it, its URLs' schemes, its credentials, and its options by direction.
+
+    `source` and `sink` name classes, as `module:class`; they are imported by the process of a connector alone. Both are created with the
+    connector and its credentials.
+    """
 
     library: str
     module: str
     extra: str
     options: Mapping[str, Mapping[str, Option]]
+    source: str | None = None
+    sink: str | None = None
     schemes: tuple[str, ...] = ()
     credentials: tuple[str, ...] = ()
     user_in_url: bool = True
-    url_parameters: tuple[str, ...] | None = ("sslmode", "sslrootcert", "target_session_attrs")
+    url_parameters: tuple[str, ...] | None = ()
     """A URL may have these parameters; None allows all."""
 
 
@@ -55,22 +63,27 @@ _NATS = {
     "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
     "user": Option(str, "The connector logs in as this user."),
 }
-_MQTT = {
-    "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883, or mqtts:// for TLS.", needed=True),
-    "user": Option(str, "The connector logs in as this user."),
-    "version": Option(str, "This is the version of the protocol.", "5", allowed=("5", "3.1.1")),
-    "client_id": Option(str, "The broker knows the connector by this id. The default is epsparql- and the connector's name."),
-    "ca_file": Option(str, "With mqtts://, certificates are checked against this file. The default is what the system trusts."),
-}
+_POSTGRESQL_PARAMETERS = ("sslmode", "sslrootcert", "target_session_attrs")
 _POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
+_MQTT = {
+    "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883, or mqtts://broker:8883 for TLS.", needed=True),
+    "version": Option(str, "This is the version of MQTT.", "5", allowed=("5", "3.1.1")),
+    "user": Option(str, "The connector logs in as this user."),
+    "client_id": Option(str, "The broker knows the connector by this id. The default is epsparql- and the connector's name."),
+    "ca_file": Option(str, "The broker's certificate is checked by these, in place of the system's.", is_file=True),
+    "cert_file": Option(str, "The connector shows this certificate.", is_file=True),
+    "key_file": Option(str, "This is the key of the certificate, where its file does not hold it.", is_file=True),
+}
 SYSTEMS: Mapping[str, System] = {
-    NATS: System(
+    "nats": System(
         library="nats-py",
         module="nats",
         extra="nats",
         schemes=("nats", "tls"),
         credentials=("password", "token"),
         user_in_url=False,
+        source="connectors.inbound.nats:JetStreamSource",
+        sink="connectors.outbound.nats:JetStreamSink",
         options={
             IN: _NATS
             | {
@@ -80,18 +93,19 @@ SYSTEMS: Mapping[str, System] = {
             OUT: _NATS | {"subject": Option(str, "Solutions are published to this subject, which a JetStream stream must store.", needed=True)},
         },
     ),
-    MQTT: System(
+    "mqtt": System(
         library="paho-mqtt",
-        module="paho",
+        module="paho.mqtt.client",
         extra="mqtt",
         schemes=("mqtt", "mqtts"),
         credentials=("password",),
         user_in_url=False,
-        url_parameters=(),
+        source="connectors.inbound.mqtt:MqttSource",
+        sink="connectors.outbound.mqtt:MqttSink",
         options={
             IN: _MQTT
             | {
-                "topic": Option(str, "Messages of topics that match this filter are read, such as sensors/+/temperature.", needed=True),
+                "topic": Option(str, "The connector subscribes to this topic, which may have wildcards, such as sensors/#.", needed=True),
                 "envelope": Option(bool, "Each message becomes an object of JSON with the members topic and payload.", False),
                 "session_s": Option(
                     int, "With version 5, the broker keeps messages this long while the connector is away, in seconds.", 86_400, least=1
@@ -100,19 +114,20 @@ SYSTEMS: Mapping[str, System] = {
             OUT: _MQTT
             | {
                 "topic": Option(str, "Solutions are published to this topic.", needed=True),
-                "retain": Option(bool, "The broker stores the last solution, and sends it to each new subscriber.", False),
-                "cursor_topic": Option(
-                    str, "The cursor is a stored message of this topic. The default is epsparql/cursors/ and the connector's name."
-                ),
+                "retain": Option(bool, "The broker keeps the last solution for whoever subscribes later.", False),
+                "cursor_topic": Option(str, "A retained message of this topic says how far the connector is. The default is topic and /cursor."),
             },
         },
     ),
-    POSTGRESQL: System(
+    "postgresql": System(
         library="psycopg",
         module="psycopg",
         extra="postgresql",
         schemes=("postgresql", "postgres"),
+        url_parameters=_POSTGRESQL_PARAMETERS,
         credentials=("password",),
+        source="connectors.inbound.postgresql_changes:PostgresqlChangeSource",
+        sink="connectors.outbound.postgresql:PostgresqlSink",
         options={
             IN: _POSTGRESQL
             | {
@@ -129,12 +144,14 @@ SYSTEMS: Mapping[str, System] = {
             },
         },
     ),
-    POSTGRESQL_POLLING: System(
+    "postgresql-polling": System(
         library="psycopg",
         module="psycopg",
         extra="postgresql",
         schemes=("postgresql", "postgres"),
+        url_parameters=_POSTGRESQL_PARAMETERS,
         credentials=("password",),
+        source="connectors.inbound.postgresql_polling:PostgresqlPollingSource",
         options={
             IN: _POSTGRESQL
             | {
@@ -145,20 +162,21 @@ SYSTEMS: Mapping[str, System] = {
             },
         },
     ),
-    FILES: System(
+    "files": System(
         library="pyarrow",
         module="pyarrow",
         extra="engine",
+        source="connectors.inbound.files:FileSource",
         options={
             IN: {
-                "path": Option(str, "The connector reads this file, or the files of this directory in order of name.", needed=True),
+                "path": Option(str, "The connector reads this file, or the files of this directory in order of name.", needed=True, is_file=True),
                 "pattern": Option(str, "Only files of the directory that match this are read, such as *.csv or **/*.parquet.", default="*"),
                 "format": Option(str, "This is the media type of the files. The default is that of each file's suffix."),
                 "tail": Option(bool, "The last file may grow, so a row counts once its line break is there.", default=True),
             },
         },
     ),
-    LDES: System(
+    "ldes": System(
         library="httpx and pyoxigraph",
         module="httpx",
         extra="server",
@@ -166,6 +184,7 @@ SYSTEMS: Mapping[str, System] = {
         credentials=("token",),
         user_in_url=False,
         url_parameters=None,
+        source="connectors.inbound.ldes:LdesSource",
         options={
             IN: {
                 "url": Option(str, "This is the address of an event stream's root, such as http://127.0.0.1:8080/queries/hot/ldes.", needed=True),
@@ -176,13 +195,16 @@ SYSTEMS: Mapping[str, System] = {
             },
         },
     ),
-    DELTA: System(
+    "delta": System(
         library="deltalake",
         module="deltalake",
         extra="delta",
+        sink="connectors.outbound.delta:DeltaSink",
         options={
             OUT: {
-                "path": Option(str, "Solutions are appended to the Delta table in this directory, which is created if there is none.", needed=True),
+                "path": Option(
+                    str, "Solutions are appended to the Delta table in this directory, which is created if there is none.", needed=True, is_file=True
+                ),
                 "columns": Option(dict, "This says what each column holds."),
                 "every_s": Option(float, "The connector waits this long between two commits, in seconds.", default=10.0),
             },

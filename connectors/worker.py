@@ -11,14 +11,14 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any
 
 from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
-from connectors.inbound.source import Source
-from connectors.options import DELTA, FILES, IN, LDES, MQTT, NATS, POSTGRESQL, POSTGRESQL_POLLING
+from connectors.options import IN, SYSTEMS
 from connectors.outbound.delivery import OutboundDelivery
-from connectors.outbound.sink import Sink
 from connectors.server_access import ServerAccess
 from connectors.status import FAILED, StatusBoard, encode_status
 
@@ -46,67 +46,20 @@ def decode_assignment(line: str) -> Assignment:
     return Assignment(parse_connector(found["name"], found["given"]), found["server"], found["token"], found["credentials"])
 
 
-def create_source(connector: Connector, credentials: Mapping[str, str]) -> Source:
-    """Return the source of a connector. Raises: MissingLibrary."""
+def create_end(connector: Connector, credentials: Mapping[str, str]) -> Any:
+    """Return the source or the sink of a connector, as its direction asks. Raises: MissingLibrary, WrongOption."""
     check_library(connector.system)
-    match connector.system:
-        case _ if connector.system == NATS:
-            from connectors.inbound.nats import JetStreamSource
-
-            return JetStreamSource(connector.options, credentials)
-        case _ if connector.system == MQTT:
-            from connectors.inbound.mqtt import MqttSource
-
-            return MqttSource(connector.name, connector.options, credentials)
-        case _ if connector.system == POSTGRESQL:
-            from connectors.inbound.postgresql_changes import PostgresqlChangeSource
-
-            return PostgresqlChangeSource(connector.name, connector.options, credentials)
-        case _ if connector.system == POSTGRESQL_POLLING:
-            from connectors.inbound.postgresql_polling import PostgresqlPollingSource
-
-            return PostgresqlPollingSource(connector.options, credentials)
-        case _ if connector.system == FILES:
-            from connectors.inbound.files import FileSource
-
-            return FileSource(connector.options)
-        case _ if connector.system == LDES:
-            from connectors.inbound.ldes import LdesSource
-
-            return LdesSource(connector.options, credentials)
-    raise AssertionError(connector.system)
-
-
-def create_sink(connector: Connector, credentials: Mapping[str, str]) -> Sink:
-    """Return the sink of a connector. Raises: MissingLibrary."""
-    check_library(connector.system)
-    match connector.system:
-        case _ if connector.system == NATS:
-            from connectors.outbound.nats import JetStreamSink
-
-            return JetStreamSink(connector.options, credentials)
-        case _ if connector.system == MQTT:
-            from connectors.outbound.mqtt import MqttSink
-
-            return MqttSink(connector.name, connector.options, credentials)
-        case _ if connector.system == POSTGRESQL:
-            from connectors.outbound.postgresql import PostgresqlSink
-
-            return PostgresqlSink(connector.name, connector.options, credentials)
-        case _ if connector.system == DELTA:
-            from connectors.outbound.delta import DeltaSink
-
-            return DeltaSink(connector.name, connector.options)
-    raise AssertionError(connector.system)
+    system = SYSTEMS[connector.system]
+    name = system.source if connector.direction == IN else system.sink
+    assert name is not None
+    return resolve_name(name)(connector, credentials)
 
 
 def run_assignment(assignment: Assignment, board: StatusBoard, stopping: threading.Event) -> None:
     """Run a connector until `stopping` is set. Raises: MissingLibrary, WrongOption."""
     connector, server = assignment.connector, ServerAccess(assignment.server, assignment.token)
-    if connector.direction == IN:
-        InboundDelivery(connector, create_source(connector, assignment.credentials), server, board, stopping).run()
-    else:
-        OutboundDelivery(connector, create_sink(connector, assignment.credentials), server, board, stopping).run()
+    delivery = InboundDelivery if connector.direction == IN else OutboundDelivery
+    delivery(connector, create_end(connector, assignment.credentials), server, board, stopping).run()
 
 
 class _Reporter:

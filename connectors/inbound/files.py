@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault, WrongOption
 from connectors.inbound.file_readers import MEDIA_TYPES, FileReader, open_reader
 from connectors.inbound.source import Message, Source
@@ -48,7 +49,8 @@ def parse_position(text: str) -> FilePosition:
 class FileSource(Source):
     """Reads the files of one path. With `tail`, the last file may grow; else its last row counts without a line break."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
         self._path, self._pattern, self._format, self._tail = Path(options["path"]), options["pattern"], options["format"], options["tail"]
         if ".." in Path(self._pattern).parts or Path(self._pattern).is_absolute():
             raise WrongOption("pattern must lead to files below path, so it neither begins with / nor has ..")

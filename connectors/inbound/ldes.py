@@ -7,9 +7,10 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.inbound.ldes_page import EventPage, parse_page
 from connectors.inbound.source import Message, Source
@@ -30,7 +31,8 @@ _GONE = (404, 410)
 class LdesSource(Source):
     """Follows one event stream, whose pages all have the scheme and host of its root: the token is sent there alone."""
 
-    def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
         self._root, self._poll_s = options["url"], options["poll_s"]
         self._headers = {"Accept": _ACCEPT} | ({"Authorization": f"Bearer {credentials['token']}"} if "token" in credentials else {})
         self._client: httpx.Client | None = None

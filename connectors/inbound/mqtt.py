@@ -1,69 +1,83 @@
-"""Reads the topics of an MQTT broker.
+"""Reads topics of an MQTT broker, in a session that outlasts the connection.
 
-MQTT has no positions. The broker keeps a session for the connector, and stores each message of QoS 1 in it until the message is acknowledged.
-A message is acknowledged once the server's log holds it, so each one arrives at least once, in the order of its topic.
+MQTT has no positions. The broker remembers what was not confirmed, and a message is confirmed once the server's log holds it. So each message
+comes at least once, and in the order of the broker. After a crash some come again.
 """
 
 import json
-import queue
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from queue import Empty, Full, Queue
 from typing import Any
 
+from connectors.configuration import Connector
 from connectors.inbound.source import Message, Source
-from connectors.mqtt_connection import MqttConnection, Session
+from connectors.mqtt_connection import MqttConnection, faults
+
+_LOOK_S = 0.2
+_MOST = 1 << 16  # no session has more unconfirmed messages, so these never keep an answer of the broker back
 
 
 class MqttSource(Source):
-    """Reads the topics that match one filter."""
+    """Reads the messages of one subscription."""
 
     has_positions = False
 
-    def __init__(self, name: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
-        self._topic, self._envelope = options["topic"], options["envelope"]
-        self._session = Session(options["session_s"], options["batch"])
-        self._connection = MqttConnection(options["client_id"] or f"epsparql-{name}", options, credentials)
-        self._unconfirmed: deque[Any] = deque()
-        self._taken = self._confirmed = 0
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        self._topic, self._envelope, self._batch = connector.options["topic"], connector.options["envelope"], connector.options["batch"]
+        self._connection = MqttConnection(connector, credentials)
+        self._come: Queue[Any] = Queue(_MOST)
+        self._unconfirmed = deque[Any]()
+        self._read = 0
 
     def seek(self, position: str | None) -> None:
-        """Open the session. Messages that were not acknowledged come again."""
+        come: Queue[Any] = Queue(_MOST)
+        self._come, self._read = come, 0
         self._unconfirmed.clear()
-        self._taken = self._confirmed = 0
-        self._connection.connect(self._session)
-        self._connection.subscribe(self._topic, stored=False)
+        self._connection.connect(lambda message: self._keep_message(come, message), self._batch)
+        self._connection.subscribe(self._topic)
+
+    def _keep_message(self, come: Queue[Any], message: Any) -> None:
+        """Keep a message for `read`. Where too many wait, the network waits too: messages of QoS 0 have no other bound."""
+        while not self._connection.lost:
+            try:
+                come.put(message, timeout=_LOOK_S)
+                break
+            except Full:
+                continue
 
     def read(self, most: int, wait_s: float) -> Sequence[Message]:
+        self._connection.check()
         found: list[Message] = []
-        deadline = time.monotonic() + wait_s
         while len(found) < most:
             try:
-                message = self._connection.messages.get(timeout=0 if found else max(deadline - time.monotonic(), 0))
-            except queue.Empty:
+                message = self._come.get_nowait() if found else self._come.get(timeout=wait_s)
+            except Empty:
                 break
-            self._taken += 1
-            self._unconfirmed.append(message)
-            payload = _wrap(message.topic, message.payload) if self._envelope else message.payload
-            found.append(Message(payload, str(self._taken)))
-        if not found:
-            self._connection.check()
+            self._read += 1
+            self._unconfirmed.append((self._read, message))
+            if message.payload:  # an empty one only takes a retained message away
+                found.append(Message(_wrap(message) if self._envelope else message.payload, str(self._read)))
+        if self._unconfirmed and not found:
+            self.confirm(str(self._read))
         return found
 
     def confirm(self, position: str) -> None:
-        while self._confirmed < int(position):
-            self._connection.acknowledge(self._unconfirmed.popleft())
-            self._confirmed += 1
+        with faults():
+            while self._unconfirmed and self._unconfirmed[0][0] <= int(position):
+                _, message = self._unconfirmed.popleft()
+                self._connection.client.ack(message.mid, message.qos)
 
     def close(self) -> None:
         self._connection.close()
 
 
-def _wrap(topic: str, payload: bytes) -> bytes:
+def _wrap(message: Any) -> bytes:
     """Return an object of JSON with a message's topic and payload. A payload that is JSON keeps its digits; any other one is a string."""
+    payload: bytes = message.payload
     try:
-        text = payload.decode()
-        json.loads(text)
+        json.loads(payload)
+        text = b" ".join(payload.splitlines())
     except ValueError:
-        text = json.dumps(payload.decode(errors="replace"))
-    return b'{"topic":%s,"payload":%s}' % (json.dumps(topic).encode(), " ".join(text.split("\n")).encode())
+        text = json.dumps(payload.decode(errors="replace")).encode()
+    return b'{"topic":%s,"payload":%s}' % (json.dumps(message.topic).encode(), text)

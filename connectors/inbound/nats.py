@@ -7,6 +7,7 @@ the stream's sequence numbers. A message that is lost on the way shows as a gap 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.inbound.source import Message, Source
 from connectors.nats_connection import NatsConnection, faults
@@ -17,7 +18,8 @@ _IDLE_S = 60.0  # the broker removes the consumer of a connector that is gone af
 class JetStreamSource(Source):
     """Reads one JetStream stream."""
 
-    def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
         self._stream, self._subject = options["jetstream"], options["subject"]
         self._connection = NatsConnection(options, credentials)
         self._subscription: Any = None

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.inbound.pgoutput import Begin, Change, Commit, Decoder, Row, json_of
 from connectors.inbound.source import Message, Source
@@ -43,9 +44,10 @@ def format_lsn(lsn: int) -> str:
 class PostgresqlChangeSource(Source):
     """Reads the changes of one publication."""
 
-    def __init__(self, name: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
         self._publication, self._metadata, self._initial = options["publication"], options["metadata"], options["initial"]
-        self._slot = options["slot"] or f"epsparql_{re.sub('[^a-z0-9_]', '_', name.lower())}"[:63]
+        self._slot = options["slot"] or f"epsparql_{re.sub('[^a-z0-9_]', '_', connector.name.lower())}"[:63]
         self._connection = PostgresqlConnection(options, credentials)
         self._snapshot = PostgresqlConnection(options, credentials, replication=True)
         self._waiting: list[Message] = []  # the initial rows, until they are read

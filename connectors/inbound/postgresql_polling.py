@@ -11,8 +11,8 @@ from base64 import b85encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.inbound.source import Message, Source
 from connectors.postgresql_connection import PostgresqlConnection, faults, quote
@@ -52,7 +52,8 @@ def parse_cursor_position(text: str) -> CursorPosition:
 class PostgresqlPollingSource(Source):
     """Reads the rows of one query."""
 
-    def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
         column = quote(options["cursor"]).replace("%", "%%")
         rows = f"FROM ({options['select'].strip().rstrip(';').replace('%', '%%')}\n) q"  # a comment may end the query
         self._greatest = f"SELECT max(q.{column})::text {rows}".encode()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.outbound.columns import DEFAULT_COLUMNS, check_columns, find_value
 from connectors.outbound.sink import Cursor, Sink, SolutionMessage
@@ -20,8 +21,9 @@ _OFFSET = 1 << 63  # ids write the time of the end so, that their order is that 
 class DeltaSink(Sink):
     """Appends to one table, which is created if there is none."""
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        self._name, self._path = name, options["path"]
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
+        self._name, self._path = connector.name, options["path"]
         self._columns: Mapping[str, str] = options["columns"] or DEFAULT_COLUMNS
         check_columns(self._columns)
         self._table: Any = None

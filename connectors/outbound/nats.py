@@ -5,19 +5,20 @@ published after the subject's last one alone, so that neither a repeat nor a sec
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.nats_connection import NatsConnection, faults
-from connectors.outbound.sink import Cursor, SolutionMessage, parse_cursor
+from connectors.outbound.sink import Cursor, Sink, SolutionMessage, parse_cursor
 
 _CURSOR, _MESSAGE_ID, _LAST = "Epsparql-Cursor", "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"
 
 
-class JetStreamSink:
+class JetStreamSink(Sink):
     """Publishes to one subject, of which it is the only publisher."""
 
-    def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
         self._subject = options["subject"]
         self._connection = NatsConnection(options, credentials)
         self._last = 0

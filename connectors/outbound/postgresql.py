@@ -4,22 +4,23 @@ The cursor is a row of the table `epsparql_cursors`, which the transaction locks
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.outbound.columns import DEFAULT_COLUMNS, check_columns, find_value
-from connectors.outbound.sink import Cursor, SolutionMessage, parse_cursor
+from connectors.outbound.sink import Cursor, Sink, SolutionMessage, parse_cursor
 from connectors.postgresql_connection import PostgresqlConnection, faults, quote
 
 _CURSORS = "epsparql_cursors"
 _TYPES = {"query": "text", "id": "text", "start": "timestamptz", "end": "timestamptz", "solution": "jsonb"}
 
 
-class PostgresqlSink:
+class PostgresqlSink(Sink):
     """Writes to one table, which is created if there is none."""
 
-    def __init__(self, name: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
-        self._name, self._table = name, options["table"]
+    def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
+        options = connector.options
+        self._name, self._table = connector.name, options["table"]
         self._columns: Mapping[str, str] = options["columns"] or DEFAULT_COLUMNS
         check_columns(self._columns)
         self._connection = PostgresqlConnection(options, credentials)

@@ -1,6 +1,7 @@
 """Options of connectors: what is refused, with which message, and that no credential is stored or told."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -8,9 +9,12 @@ from connectors.configuration import parse_connector, read_connector_file
 from connectors.credentials import CredentialPlaces, read_credentials, redact
 from connectors.errors import WrongOption
 from connectors.inbound.bodies import MOST_BYTES, join_messages
-from connectors.inbound.source import Message
+from connectors.inbound.source import Message, Source
+from connectors.options import IN, OUT, SYSTEMS
+from connectors.outbound.sink import Sink
 from connectors.status import Status, StatusBoard, decode_status, encode_status
 
+DOCUMENTATION = (Path(__file__).parents[2] / "docs/connectors.md").read_text(encoding="utf-8")
 NATS = {"type": "nats", "stream": "weather", "url": "nats://127.0.0.1:4222", "jetstream": "READINGS"}
 
 REFUSED = [
@@ -42,6 +46,18 @@ def test_wrong_options_are_named(given: dict[str, object], message: str) -> None
     assert message in str(refused.value)
     assert str(refused.value).startswith("connector 'readings': ")
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_table_of_systems_agrees_with_classes_and_documentation(name: str) -> None:
+    """Each direction has a class, and each option a row of the system's section."""
+    system = SYSTEMS[name]
+    for direction, kind, path in ((IN, Source, system.source), (OUT, Sink, system.sink)):
+        assert (path is None) == (direction not in system.options)
+        assert path is None or kind in resolve_name(path).__mro__
+    section = DOCUMENTATION.partition(f"### Type `{name}`\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    options = {option for table in system.options.values() for option in table} | {f"{each}_env" for each in system.credentials}
+    assert [option for option in sorted(options) if f"`{option}`" not in section] == []
 
 
 def test_defaults_and_scopes() -> None:

@@ -16,7 +16,7 @@ END = "2026-01-01T11:00:00.5Z"
 
 def sink_of(path: Path, **more: object) -> DeltaSink:
     connector = parse_connector("alerts", {"type": "delta", "query": "q", "path": str(path), **more})
-    return DeltaSink(connector.name, connector.options)
+    return DeltaSink(connector, {})
 
 
 def solution(number: int, registered: int = 7) -> SolutionMessage:

@@ -32,7 +32,7 @@ def source_of() -> Iterator[Opening]:
     opened = []
 
     def open_source(path: Path, **more: object) -> FileSource:
-        opened.append(FileSource(parse_connector("files", {"type": "files", "stream": "s", "path": str(path), **more}).options))
+        opened.append(FileSource(parse_connector("files", {"type": "files", "stream": "s", "path": str(path), **more}), {}))
         return opened[-1]
 
     yield open_source

@@ -78,7 +78,7 @@ def publisher() -> Iterator[PagePublisher]:
 @pytest.fixture
 def source(publisher: PagePublisher) -> Iterator[LdesSource]:
     given = {"type": "ldes", "stream": "s", "url": f"{publisher.url}/root", "poll_s": 0.01, "token_env": "TOKEN"}
-    found = LdesSource(parse_connector("pages", given).options, {"token": "s3cret"})
+    found = LdesSource(parse_connector("pages", given), {"token": "s3cret"})
     yield found
     found.close()
 

@@ -73,7 +73,7 @@ def test_every_message_is_evaluated_once_and_in_order_whoever_is_killed(tmp_path
 
 
 def test_a_connector_waits_for_broker_and_server_and_tells_why(tmp_path: Path, broker: Daemon) -> None:
-    source = JetStreamSource(parse_connector("a", connector_in(broker)).options, {})
+    source = JetStreamSource(parse_connector("a", connector_in(broker)), {})
     with pytest.raises(SystemFault, match="stream not found"):
         source.seek(None)
     create_stream(url_of(broker), "READINGS", "readings.>")
@@ -95,7 +95,7 @@ def test_a_connector_waits_for_broker_and_server_and_tells_why(tmp_path: Path, b
 def test_a_stream_that_was_made_anew_and_messages_that_are_gone_are_told(broker: Daemon) -> None:
     create_stream(url_of(broker), "READINGS", "readings.>")
     publish(broker, *map(str, range(5)))
-    source = JetStreamSource(parse_connector("a", connector_in(broker)).options, {})
+    source = JetStreamSource(parse_connector("a", connector_in(broker)), {})
     with pytest.raises(SystemFault, match="it was made anew; give the connector another source"):
         source.seek("6")
     with_jetstream(url_of(broker), lambda streams: streams.purge_stream("READINGS", seq=4))

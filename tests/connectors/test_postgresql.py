@@ -46,7 +46,7 @@ def session(shared: Postgresql) -> Iterator[psycopg.Connection[Any]]:
 def source_of(database: Postgresql, **more: object) -> PostgresqlChangeSource:
     given = {"type": "postgresql", "stream": "s", "url": database.url, "publication": "readings", **more}
     connector = parse_connector("changes", given)
-    return PostgresqlChangeSource(connector.name, connector.options, {})
+    return PostgresqlChangeSource(connector, {})
 
 
 def rows(source: PostgresqlChangeSource, most: int = 100) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ def polling(database: Postgresql, **more: object) -> PostgresqlPollingSource:
         "poll_s": 0.01,
         **more,
     }
-    return PostgresqlPollingSource(parse_connector("rows", given).options, {})
+    return PostgresqlPollingSource(parse_connector("rows", given), {})
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_a_query_that_cannot_be_read_is_told(shared: Postgresql, polled: psycopg
 # ---------------------------------------------------------------- out
 def sink_of(database: Postgresql, table: str, **more: object) -> PostgresqlSink:
     connector = parse_connector("alerts", {"type": "postgresql", "query": "q", "url": database.url, "table": table, **more})
-    return PostgresqlSink(connector.name, connector.options, {})
+    return PostgresqlSink(connector, {})
 
 
 def solution(number: int, value: str) -> SolutionMessage:

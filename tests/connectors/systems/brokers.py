@@ -148,11 +148,11 @@ def nats_server(data: Path) -> Iterator[Daemon]:
 
 
 @contextmanager
-def mosquitto(data: Path) -> Iterator[Daemon]:
+def mosquitto(data: Path, *more: str) -> Iterator[Daemon]:
     """An MQTT broker that saves its sessions and stored messages at each change, so a kill with -9 loses the last moment alone."""
     port, data = free_port(), data.absolute()
     data.mkdir(exist_ok=True)
-    settings = [f"listener {port} 127.0.0.1", "allow_anonymous true", "persistence true", f"persistence_location {data}/"]
+    settings = [f"listener {port} 127.0.0.1", *(more or ["allow_anonymous true"]), "persistence true", f"persistence_location {data}/"]
     settings += ["autosave_interval 1", "autosave_on_changes true", "max_queued_messages 0", *(["user root"] if os.geteuid() == 0 else [])]
     (data / "mosquitto.conf").write_text("\n".join(settings) + "\n")
     daemon = Daemon([binary("mosquitto", "usr/sbin"), "-c", str(data / "mosquitto.conf")], port)
