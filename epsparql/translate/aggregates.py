@@ -12,7 +12,7 @@ from epsparql.translate.expressions import NameScope, expression
 from epsparql.trees import tree_depth
 
 _NONE = a.Constant(Literal("0", XSD + "integer"))
-_FUNCTIONS = {function.value: function for function in a.AggregateFunction}
+FUNCTIONS = {function.value: function for function in a.AggregateFunction}
 
 
 class Aggregates:
@@ -39,11 +39,14 @@ class Aggregates:
     def bound(self, name: s.VariableName) -> a.Expression:
         return self._outside.bound(name)
 
+    def previous(self, call: s.PreviousCall) -> a.Expression:
+        return self._outside.previous(call)
+
     def aggregate(self, call: s.AggregateCall) -> a.Var:
         argument = None if call.argument is None else expression(self._outside, call.argument)
         if tree_depth(argument) > MAX_TREE_DEPTH:
             self.context.fail_depth(call.span)  # before it is hashed
-        return self.place_aggregate(a.Aggregate(_FUNCTIONS[call.name], argument, call.distinct, " " if call.separator is None else call.separator))
+        return self.place_aggregate(a.Aggregate(FUNCTIONS[call.name], argument, call.distinct, " " if call.separator is None else call.separator))
 
     def place_aggregate(self, aggregate: a.Aggregate) -> a.Var:
         if aggregate not in self._found:
@@ -63,6 +66,7 @@ class Sampling:
         self._aggregates = aggregates
         self._known, self._inside, self._later = known, inside, later
         self.translate_group = aggregates.translate_group
+        self.previous = aggregates.previous
         self.aggregate = aggregates.aggregate
 
     @property
