@@ -157,7 +157,9 @@ class Evaluation:
             case algebra.InWindow(name, inner):
                 return self.inside(self.graph, name).evaluate(inner)
             case algebra.Group():
-                return groups.reports(pattern, self.decided.evaluate(pattern.pattern), self.first, self.world.horizon, self.decided.value)
+                until = pattern.window.until if isinstance(pattern.window, algebra.RunWindow) else None
+                absent = groups.NONE if until is None else self.decided.evaluate(until)
+                return groups.reports(pattern, self.decided.evaluate(pattern.pattern), self.first, self.world.horizon, self.decided.value, absent)
             case algebra.SubSelect():
                 return self._sub_select(pattern)
         assert_never(pattern)
@@ -279,10 +281,12 @@ class Evaluation:
                 self.first,
                 side.value,
             )
+        keys = run_keys(pattern.pattern)
         for x in found:
             bindings = projected(x, pattern.projection)
             if (marker := row_marker(pattern)) is not None:
-                bindings |= {(marker, Literal(repr(sorted(map(str, x.bindings)))))}
+                told_apart = x.bindings if keys is None else projected(x, (*keys, *pattern.projection))
+                bindings |= {(marker, Literal(repr(sorted(map(str, told_apart)))))}
             yield Solution(bindings, x.start, x.end)
 
     # ------------------------------------------------------------ expressions of a solution
@@ -305,6 +309,16 @@ class Evaluation:
 
 def _share(x: Solution, y: Solution) -> bool:
     return any(not variable.hidden for variable in {variable for variable, _ in x.bindings} & {variable for variable, _ in y.bindings})
+
+
+def run_keys(pattern: Pattern) -> tuple[Variable, ...] | None:
+    """Return the keys of the select's own group if it has runs: they and SELECT's values tell its reports apart."""
+    match pattern:
+        case algebra.Extend(inner) | algebra.Filter(_, inner) | algebra.Join(inner, algebra.Values()):
+            return run_keys(inner)
+        case algebra.Group(_, keys, _, algebra.RunWindow()):
+            return keys
+    return None
 
 
 def windowed(pattern: Pattern) -> bool:
