@@ -8,6 +8,7 @@ from typing import assert_never
 from epsparql import algebra
 from epsparql.algebra import Dataset, Pattern, TriplePattern
 from epsparql.terms import Literal, Term, Variable
+from epsparql.trees import walk_nodes
 from tests.reference import groups, paths, policies
 from tests.reference.expressions import Failure, evaluate, exists_in, truth
 from tests.reference.model import (
@@ -285,7 +286,7 @@ class Evaluation:
         for x in found:
             bindings = projected(x, pattern.projection)
             if (marker := row_marker(pattern)) is not None:
-                told_apart = x.bindings if keys is None else projected(x, (*keys, *pattern.projection))
+                told_apart = x.bindings if keys is None else projected(x, (*keys, *pattern.projection, *ordered_by(pattern.modifiers)))
                 bindings |= {(marker, Literal(repr(sorted(map(str, told_apart)))))}
             yield Solution(bindings, x.start, x.end)
 
@@ -319,6 +320,10 @@ def run_keys(pattern: Pattern) -> tuple[Variable, ...] | None:
         case algebra.Group(_, keys, _, algebra.RunWindow()):
             return keys
     return None
+
+
+def ordered_by(modifiers: algebra.Modifiers) -> set[Variable]:
+    return {node for node in walk_nodes(modifiers.order) if isinstance(node, Variable)}
 
 
 def windowed(pattern: Pattern) -> bool:
