@@ -35,7 +35,7 @@ def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: M
             for inside, instant in sorted(runs.list_reports(ordered), key=lambda report: -report[1]):
                 yield _reported(group, bound, inside, min(t0 if x.start is None else x.start for x in inside), instant, value_of)
             continue
-        for instant in sorted(_instants(group, [_end(x, t0) for x in ordered], asked), reverse=True):
+        for instant in sorted(_instants(group, [_end_of(x, t0) for x in ordered], asked), reverse=True):
             inside = _within(group, ordered, t0, instant)
             if inside or not group.keys:
                 start = min((t0 if x.start is None else x.start for x in inside), default=instant)
@@ -48,12 +48,12 @@ def _reported(group: a.Group, bound: Mapping[Variable, Term], inside: Sequence[P
     return Proof({**bound, **_totals(group, inside, value_of)}, start, end, (Members(len(inside), tuple(inside[:SHOWN])),))
 
 
-def _end(x: Proof, t0: Micros) -> Micros:
+def _end_of(x: Proof, t0: Micros) -> Micros:
     return t0 if x.end is None else x.end
 
 
 def _order_key(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, str]]]:
-    return _end(x, t0), t0 if x.start is None else x.start, sorted((v.name, str(term)) for v, term in x.bindings.items())
+    return _end_of(x, t0), t0 if x.start is None else x.start, sorted((v.name, str(term)) for v, term in x.bindings.items())
 
 
 def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micros]:
@@ -65,10 +65,10 @@ def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micr
 
 
 def _within(group: a.Group, ordered: Sequence[Proof], t0: Micros, instant: Micros) -> list[Proof]:
-    inside = [x for x in ordered if _end(x, t0) <= instant]
+    inside = [x for x in ordered if _end_of(x, t0) <= instant]
     match group.window:
         case a.RangeWindow(length):
-            return [x for x in inside if _end(x, t0) > instant - length]
+            return [x for x in inside if _end_of(x, t0) > instant - length]
         case a.RowsWindow(count):
             return inside[-count:]
         case None:
