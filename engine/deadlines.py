@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from engine.aggregation.operator import AT_LAST
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Micros
@@ -42,4 +43,4 @@ def find_deadline(member: ScheduledNetwork) -> Micros | None:
         due = min(due, int(member.pending.end.min()) - 1)
     if net.at[c.WAITING] or member.network.slots.find_unopened():
         due = min(due, time)
-    return max(due, time) if due < c.AT_END else None
+    return max(due, time) if due < AT_LAST else None

@@ -6,4 +6,6 @@ from engine.aggregation.operator import Collector
 from engine.aggregation.order_limit import ModifiersCollector, Projection
 from engine.aggregation.row_batch import Moments, Reports, RowBatch
 
-__all__ = ["VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Projection", "Reports", "RowBatch"]
+__all__ = [
+    "VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Projection", "Reports", "RowBatch"
+]  # fmt: skip

@@ -39,12 +39,13 @@ class Argument:
         if isinstance(self.expression, a.Var):
             column = self.columns.get(self.expression.variable)
             return [c.UNBOUND] * len(rows) if column is None else rows.cells[:, column].tolist()
+        starts, ends = rows.start.tolist(), rows.end.tolist()
+        return [self.evaluate_row(*row, now, terms) for row in zip(rows.cells.tolist(), starts, ends, strict=True)]
+
+    def evaluate_row(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
+        """Return the number of the value's term for one row, whose cells stand in the columns of `reads`."""
         if self._generation != terms.generation:
             self._known, self._generation = {}, terms.generation
-        starts, ends = rows.start.tolist(), rows.end.tolist()
-        return [self._number(*row, now, terms) for row in zip(rows.cells.tolist(), starts, ends, strict=True)]
-
-    def _number(self, cells: list[int], start: int, end: int, now: int, terms: TermTable) -> int:
         if self.alone:
             return self._read_number(cells, start, end, now, terms)
         asked = (*(cells[k] for k in self.looked_at), *((start, end) if self.timed else ()))

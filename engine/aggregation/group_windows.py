@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 from engine.aggregation.set_functions import Folding, accumulator
@@ -24,6 +25,12 @@ class Ever:
 
     def results(self, worth: TermValues) -> list[int]:
         return [self.accumulators[k].result(function, (), worth) for k, function in self.folding.shown]
+
+    def copied(self) -> "Ever":
+        """Return a copy to which more may be added; only set functions of constant size have one."""
+        other = copy(self)
+        other.accumulators = [copy(held) for held in self.accumulators]
+        return other
 
     def state(self) -> Any:
         return [self.least, [held.state() for held in self.accumulators]]

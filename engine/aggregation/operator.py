@@ -4,7 +4,11 @@ from typing import Protocol
 
 from engine.aggregation.row_batch import RowBatch
 from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
 from epsparql.terms import Variable
+
+AT_LAST = c.FOREVER - 2
+"""A collector that is due at this value is called at the last instant of the streams, once they have finished."""
 
 
 class Collector(Protocol):
@@ -30,7 +34,7 @@ class Collector(Protocol):
         ...
 
     def due(self) -> int:
-        """Return the next instant after the last `now` at which the collector must be called though no row comes; c.FOREVER if none."""
+        """Return the next instant after the last `now` at which the collector must be called though no row comes; c.FOREVER if none, AT_LAST if that is the end."""
         ...
 
     def size(self) -> int:

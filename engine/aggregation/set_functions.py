@@ -1,6 +1,6 @@
 """Set functions over a group's solutions (SPARQL 1.1, 18.5.1) are accumulators that solutions enter and, in windows, leave.
 
-COUNT, SAMPLE, MIN and MAX leave out errors; SUM, AVG and GROUP_CONCAT with one are errors. MIN and MAX are by the order of ORDER BY.
+COUNT, SAMPLE, FIRST, LAST, MIN and MAX leave out errors; SUM, AVG and GROUP_CONCAT with one are errors. MIN and MAX are by the order of ORDER BY.
 """
 
 from collections import deque
@@ -82,16 +82,23 @@ def _make_accumulator(aggregate: Aggregate, *, sliding: bool) -> Accumulator:
             return SlidingExtreme(lt) if sliding else Extreme(lt)
         case AggregateFunction.MAX:
             return SlidingExtreme(gt) if sliding else Extreme(gt)
-        case AggregateFunction.SAMPLE:
+        case AggregateFunction.SAMPLE | AggregateFunction.FIRST:
             return SlidingExtreme(_never) if sliding else Extreme(_never)
+        case AggregateFunction.LAST:
+            return SlidingExtreme(_always) if sliding else Extreme(_always)
         case AggregateFunction.GROUP_CONCAT:
             return Concatenation(aggregate.separator, sliding)
     assert_never(aggregate.function)
 
 
 def _never(_new: SortKey, _old: SortKey) -> bool:
-    """SAMPLE is the first of a group, so no later value beats it."""
+    """SAMPLE and FIRST are the first of a group, so no later value beats it."""
     return False
+
+
+def _always(_new: SortKey, _old: SortKey) -> bool:
+    """LAST is the last of a group, so each later value beats it."""
+    return True
 
 
 class Count:
@@ -144,7 +151,7 @@ class Distinct:
         self.inner.restore(inner)
 
 
-# ---------------------------------------------------------------- MIN, MAX, SAMPLE
+# ---------------------------------------------------------------- MIN, MAX, SAMPLE, FIRST, LAST
 class Extreme:
     """Keeps the first of the values that no other beats."""
 

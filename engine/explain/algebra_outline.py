@@ -36,6 +36,9 @@ class Outliner:
         hidden = {node: node.name for node in (*nodes, *made) if isinstance(node, Variable) and node.hidden}
         plain = Expressions(TermWriter("", {}), hidden, lambda _: "{ ... }")
         named = {variable: plain.aggregate(one) for node in nodes if isinstance(node, a.Group) for variable, one in node.aggregates}
+        for run in (node for node in nodes if isinstance(node, a.RunWindow)):
+            named |= {variable: f"PREV({plain.write_expression(value)})" for variable, value in run.previous}
+            named |= {variable: plain.aggregate(aggregate) for variable, aggregate in run.aggregates}
         return cls(query, Expressions(plain.terms, hidden | named, plain.group))
 
     def outline_query(self, query: a.Query) -> tuple[Item, ...]:
@@ -91,7 +94,7 @@ class Outliner:
                 return f"<{name}>"
             case a.Group(_, keys, aggregates, window):
                 computed = "; ".join(self.texts.aggregate(aggregate) for _, aggregate in aggregates)
-                return words(f"by {variables(keys)}" if keys else "all in one group", windowed(window), computed)
+                return words(f"by {variables(keys)}" if keys else "all in one group", windowed(window, self.texts), computed)
             case a.SubSelect(_, projection, distinct, modifiers):
                 return words("DISTINCT" if distinct else "", variables(projection), self.modified(modifiers))
             case a.Join() | a.Union() | a.SeqJoin() | a.EqJoin() | a.Minus():
@@ -117,6 +120,8 @@ def operands(pattern: a.Pattern) -> list[a.Pattern]:
             return []
         case a.Filter(_, inner) | a.Extend(inner, _, _) | a.Within(inner, _) | a.Graph(_, inner) | a.InWindow(_, inner):
             return [inner]
+        case a.Group(inner, _, _, a.RunWindow(until=until)) if until is not None:
+            return [inner, until]
         case a.Group(inner, _, _, _) | a.SubSelect(inner, _, _, _):
             return [inner]
         case (
@@ -173,7 +178,7 @@ def length(micros: int) -> str:
     return temporal.format_duration(Duration(0, micros))
 
 
-def windowed(window: a.RangeWindow | a.RowsWindow | None) -> str:
+def windowed(window: a.GroupWindow | None, texts: Expressions) -> str:
     match window:
         case None:
             return "since the start"
@@ -181,8 +186,21 @@ def windowed(window: a.RangeWindow | a.RowsWindow | None) -> str:
             return f"over the last {length(size)}" + ("" if step is None else f", every {length(step)}")
         case a.RowsWindow(count):
             return f"over the last {count} solutions"
+        case a.RunWindow():
+            return describe_run(window, texts)
         case _:
             assert_never(window)
+
+
+def describe_run(run: a.RunWindow, texts: Expressions) -> str:
+    parts = [
+        "" if run.condition is None else f"while {texts.write_expression(run.condition)}",
+        "" if run.gap is None else f"with gaps up to {length(run.gap)}",
+        "" if run.until is None else "until what stands beside it",
+        "" if run.within is None else f"within {length(run.within)}",
+    ]
+    reported = "once, when it is over" if run.report is a.RunReport.CLOSED else "as it grows"
+    return f"in runs {', '.join(part for part in parts if part)}, each reported {reported},"
 
 
 def from_(sources: a.Sources) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
 from engine.aggregation.operator import Collector
+from engine.aggregation.runs import RunCollector
 from engine.aggregation.window_report import ReportCollector
 from engine.explain.algebra_outline import Item, Outliner, from_, length, variables, words, write_term
 from engine.explain.dataflow import Feeds
@@ -189,6 +190,9 @@ class Reader:
             case GroupCollector():
                 group = self._group_of(collector)
                 return OperatorStep("GROUP", self.outliner.detail(group), keeps=(Kept("groups", window_time(group.window)),))
+            case RunCollector():
+                group = self._group_of(collector)
+                return OperatorStep("RUN", self.outliner.detail(group), keeps=(Kept("open runs", window_time(group.window)),))
             case ModifiersCollector():
                 return self._modifiers(collector)
             case ReportCollector():
@@ -208,7 +212,7 @@ class Reader:
         operator = "ORDER BY" if collector.modifiers.order else text.split(" ", 1)[0]
         return OperatorStep(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
 
-    def _group_of(self, collector: GroupCollector) -> a.Group:
+    def _group_of(self, collector: GroupCollector | RunCollector) -> a.Group:
         """Return the node of the algebra that a collector decides."""
         groups = (node for node in nodes_of(self.outliner.whole) if isinstance(node, a.Group))
         return next(group for group in groups if (*group.keys, *(v for v, _ in group.aggregates)) == collector.writes)
@@ -267,7 +271,7 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
             return Kept("left side", _life(left)), Kept("right side", _life(right))
 
 
-def window_time(window: a.RangeWindow | a.RowsWindow | None) -> str:
+def window_time(window: a.GroupWindow | None) -> str:
     """Return how long a group keeps what it has seen."""
     match window:
         case None:
@@ -276,6 +280,9 @@ def window_time(window: a.RangeWindow | a.RowsWindow | None) -> str:
             return f"kept {length(size)}"
         case a.RowsWindow(count):
             return f"kept {count} rows each"
+        case a.RunWindow(gap=gap, within=within):
+            deadline = min((each for each in (gap, within) if each is not None), default=None)
+            return FOR_EVER if deadline is None else f"kept {length(deadline)}"
 
 
 def _life(life: int) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation import Collector, GroupCollector, Moments, RowBatch
+from engine.aggregation.operator import AT_LAST
 from engine.alpha.free_rows import with_rows
 from engine.dictionary.term_dictionary import Held, numbers_in
 from engine.kernel.state import layout as c
@@ -47,6 +48,7 @@ class Collectors:
         self.placed: dict[int, Collecting] = {}  # the collectors, by node
         self.completed: set[int] = set()  # nodes of collectors whose queries have been reported as completed
         self.completions: list[Completion] = []
+        self._announced: int | None = None
 
     # ------------------------------------------------------------ coming and going
     def add_timers(self, fragment: Fragment, at: TableOffsets) -> dict[int, int]:
@@ -87,7 +89,8 @@ class Collectors:
         rows, wakes = (arrays.read_rows(frames[frames[:, c.FRAME_SIDE] == side, c.FRAME_ROW], collecting.reads) for side in (c.LEFT, c.BLOCKER))
         given = collector.decide(int(at[c.NOW]), rows, wakes, self._horizon, arrays.terms)
         if collecting.timer is not None:
-            arrays.net.timers[collecting.timer, c.T_DUE] = collector.due()
+            due, last = collector.due(), self._last_instant
+            arrays.net.timers[collecting.timer, c.T_DUE] = last if due == AT_LAST and last is not None else due
         planned = self._slots.planned[collecting.registered]
         if collector.done and node == planned.last and node not in self.completed:
             self.completed.add(node)
@@ -107,6 +110,17 @@ class Collectors:
         reports[:, c.G_START], reports[:, c.G_END] = given.rows.start, given.rows.end
         reports[:, collecting.writes + (c.G_VAR - c.VAR)] = given.rows.cells
         return reports
+
+    def announce_last(self, instant: int) -> None:
+        """Take in the last instant of the streams, which have finished: collectors that wait for it are due then."""
+        net, self._announced = self._slots.arrays.net, instant
+        due = net.timers[: net.at[c.TIMER_NODES], c.T_DUE]
+        due[due == AT_LAST] = instant
+
+    @property
+    def _last_instant(self) -> int | None:
+        """Return the last instant, which a feed tells before the kernel has come to it."""
+        return self._announced if self._horizon is None else self._horizon
 
     @property
     def _horizon(self) -> int | None:

@@ -173,6 +173,8 @@ class KernelHost:
             arrays.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
         self._lend_feed(columns)
+        for last in columns[c.IN_END, columns[c.IN_KIND] == c.LAST].tolist():
+            self.collectors.announce_last(last)
         arrays.refresh_terms()
         chunks: list[Ints] = []
         while (code := run(arrays.address)) != c.DONE:

@@ -164,8 +164,8 @@ class _KeyCheck:
                 return self.keyed(inner)
             case a.Graph(name, inner):
                 return self.graph(name, inner)
-            case a.Group(inner, keys, aggregates, _):
-                return self.group(inner, keys, aggregates)
+            case a.Group():
+                return self.group(pattern)
             case a.SubSelect(inner, projection, _, _):
                 keyed = self.keyed(inner)
                 if keyed and self.key.variable not in projection:
@@ -220,12 +220,14 @@ class _KeyCheck:
                 self.decided(kept, partial(self.keyed, part.pattern))
         return kept
 
-    def group(self, inner: a.Pattern, keys: tuple[Variable, ...], aggregates: tuple[tuple[Variable, a.Aggregate], ...]) -> bool:
-        keyed = self.keyed(inner)
-        if not keyed or self.key.variable not in keys:
+    def group(self, group: a.Group) -> bool:
+        keyed = self.keyed(group.pattern)
+        if not keyed or self.key.variable not in group.keys:
             raise NoKey("a group gathers solutions that need not agree on more than its keys")
-        for _, aggregate in aggregates:
+        for _, aggregate in group.aggregates:
             self.with_exists(keyed, aggregate.argument)
+        if isinstance(group.window, a.RunWindow) and group.window.until is not None:
+            self.decided(keyed, partial(self.keyed, group.window.until))
         return keyed
 
     def graph(self, name: TermOrVariable, inner: a.Pattern) -> bool:

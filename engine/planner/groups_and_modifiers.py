@@ -1,13 +1,16 @@
 """This module plans what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
 
 from engine.aggregation import GroupCollector, ModifiersCollector, Projection
+from engine.aggregation.runs import RunCollector, RunShape
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
-from engine.pattern_scope import sort_by_name
+from engine.pattern_scope import Scope, sort_by_name
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.operators.exists import add_marks
 from engine.planner.operators.graph import plan_empty_group
 from engine.rewrite.rename_hidden import restore_name
+from engine.rewrite.separate_runs import merges_reports
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
 
@@ -19,6 +22,9 @@ def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
     window = pattern.window
     if isinstance(window, a.RangeWindow) and window.step is not None and window.length > MOST_STEPS * window.step:
         raise Refusal(f"a window of more than {MOST_STEPS:,} steps", "STEP")
+    if isinstance(window, a.RunWindow):
+        plan_run(builder, pattern, window, target)
+        return
     node = builder.add_node(Node(c.COLLECT), target)
     builder.plan_pattern(pattern.pattern, (node, c.LEFT))
     reads = sort_by_name(set(builder.fragment.columns))  # also what tells equal solutions apart
@@ -27,6 +33,35 @@ def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
     builder.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, builder.options.query, visible)
     if not set(pattern.keys) - {graph}:
         plan_empty_group(builder, a.ANYWHERE if graph is None else _place_of(pattern.pattern, graph), (node, c.BLOCKER))
+
+
+def plan_run(builder: PlanBuilder, pattern: a.Group, run: a.RunWindow, target: Target) -> None:
+    """Plan a run. Timed solutions of UNTIL go to the collector; elements are marked where a timeless one agrees with their key."""
+    elements = builder.scope(pattern.pattern)
+    keys = frozenset(pattern.keys)
+    node = builder.add_node(Node(c.COLLECT), target)
+    solutions: Target = (node, c.LEFT)
+    broken: Variable | None = None
+    if run.until is not None:
+        broken = builder.add_variable("exists")
+        absent = builder.scope(run.until)
+        mark = builder.add_node(Node(c.EXISTS, column=builder.column(broken), life_right=c.FOREVER, timeless=True))
+        held = Scope(elements.certain & keys, elements.possible & keys, elements.timeless)
+        builder.node(mark).key, builder.node(mark).rest = builder.key_columns(held, absent)
+        timed = builder.add_node(Node(c.PASS, filter=c.TIMED_ONLY), (node, c.BLOCKER))
+        timeless = builder.add_node(Node(c.PASS, filter=c.TIMELESS_ONLY), (mark, c.RIGHT))
+        builder.plan_pattern(run.until, builder.add_fork([(timed, c.LEFT), (timeless, c.LEFT)]), longest_gap(run))
+        solutions = add_marks(builder, [mark], elements, solutions)
+    builder.plan_pattern(pattern.pattern, solutions)
+    reads = sort_by_name(set(builder.fragment.columns))
+    visible = sort_by_name({v for v in elements.possible if restore_name(v) is not None})
+    shape = RunShape(pattern.keys, pattern.aggregates, run, broken, certain=keys <= elements.certain)
+    builder.fragment.collectors[node] = RunCollector(shape, reads, visible, builder.options.query)
+
+
+def longest_gap(run: a.RunWindow) -> int:
+    """Return how long an open run waits at most for what lies between its last element and the next one."""
+    return min((part for part in (run.gap, run.within) if part is not None), default=c.FOREVER)
 
 
 def _place_of(node: object, graph: Variable) -> a.Place:
@@ -80,5 +115,7 @@ def has_window(pattern: a.Pattern) -> bool:
             return has_window(left)
         case a.Group(_, _, _, window):
             return window is not None
+        case a.SubSelect(inner) if merges_reports(pattern):
+            return has_window(inner)
         case _:
             return False

@@ -1,6 +1,6 @@
 """This module derives reports of a group: what its aggregates are over, worked out by the set functions that running queries have."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from engine.aggregation.set_functions import accumulator
 from engine.aggregation.term_values import TermValues, Value
@@ -8,16 +8,21 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import Micros
 from engine.provenance.model import Members, Proof
+from engine.provenance.runs import RunReports, ValueOf
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 
 SHOWN = 100
 """At most this many members of a group are told one by one."""
-ValueOf = Callable[[a.Expression, Proof], Term | None]
+AbsentOf = Callable[[Mapping[Variable, Term]], Sequence[Proof]]
+"""The function gives the solutions of a run's UNTIL that agree with a group's key."""
 
 
-def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: Micros, asked: Micros) -> Iterator[Proof]:
-    """Yield the reports of each group up to the instant `asked`, the latest first; `solutions` are those of its pattern up to there."""
+def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: Micros, asked: Micros, absent: AbsentOf) -> Iterator[Proof]:
+    """Yield the reports of each group up to the instant `asked`, the latest first.
+
+    `solutions` are those of its pattern up to there; `absent` gives those of a run's UNTIL that agree with a key.
+    """
     members: dict[tuple[Term | None, ...], dict[object, Proof]] = {} if group.keys else {(): {}}
     for x in solutions:
         key = tuple(x.bindings.get(v) for v in group.keys)
@@ -25,13 +30,22 @@ def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: M
     for key, found in members.items():
         bound = {v: term for v, term in zip(group.keys, key, strict=True) if term is not None}
         ordered = sorted(found.values(), key=lambda x: _order_key(x, t0))
+        if isinstance(group.window, a.RunWindow):
+            runs = RunReports(group.window, absent(bound), value_of, t0, asked)
+            for inside, instant in sorted(runs.list_reports(ordered), key=lambda report: -report[1]):
+                yield _reported(group, bound, inside, min(t0 if x.start is None else x.start for x in inside), instant, value_of)
+            continue
         for instant in sorted(_instants(group, [_end_of(x, t0) for x in ordered], asked), reverse=True):
             inside = _within(group, ordered, t0, instant)
             if inside or not group.keys:
                 start = min((t0 if x.start is None else x.start for x in inside), default=instant)
                 if isinstance(group.window, a.RangeWindow) and group.window.step is not None:
                     start = instant - group.window.length
-                yield Proof(bound | _totals(group, inside, value_of), start, instant, (Members(len(inside), tuple(inside[:SHOWN])),))
+                yield _reported(group, bound, inside, start, instant, value_of)
+
+
+def _reported(group: a.Group, bound: Mapping[Variable, Term], inside: Sequence[Proof], start: Micros, end: Micros, value_of: ValueOf) -> Proof:
+    return Proof({**bound, **_totals(group, inside, value_of)}, start, end, (Members(len(inside), tuple(inside[:SHOWN])),))
 
 
 def _end_of(x: Proof, t0: Micros) -> Micros:
@@ -59,6 +73,8 @@ def _within(group: a.Group, ordered: Sequence[Proof], t0: Micros, instant: Micro
             return inside[-count:]
         case None:
             return inside
+        case a.RunWindow():
+            raise AssertionError("a run reports by itself")
 
 
 def _totals(group: a.Group, inside: Sequence[Proof], value_of: ValueOf) -> dict[Variable, Term]:

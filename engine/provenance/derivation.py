@@ -192,7 +192,14 @@ class Derivation:
     def _derive_group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
         keys = {key: wanted[key] for key in group.keys if key in wanted}
         found = self.proofs(group.pattern, keys, TimeBounds(hi=self.report))
-        yield from (x for x in reports(group, found, self._evaluate_for, self.t0, self.report) if _agree(x.bindings, wanted))
+        until = group.window.until if isinstance(group.window, a.RunWindow) else None
+
+        def list_absent(key: Bindings) -> list[Proof]:
+            return [] if until is None else [z for z in self.proofs(until, key, TimeBounds(hi=self.report)) if _agree(z.bindings, key)]
+
+        for x in reports(group, found, self._evaluate_for, self.t0, self.report, list_absent):
+            if _agree(x.bindings, wanted):
+                yield x if until is None else self._derive_without(x, "UNTIL", until)
 
     # ------------------------------------------------------------ expressions
     def _extended(self, pattern: a.Extend, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:

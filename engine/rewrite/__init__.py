@@ -10,6 +10,7 @@ from engine.rewrite.mark_found import mark_found
 from engine.rewrite.prune_binds import prune_binds
 from engine.rewrite.rename_hidden import rename_hidden
 from engine.rewrite.resolve_datasets import resolve_datasets
+from engine.rewrite.separate_runs import separate_runs
 from engine.rewrite.unify_variables import unify_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
@@ -27,7 +28,7 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
     Variables of sub-SELECTs are apart; GRAPH, FROM and WINDOW have become places of triple patterns.
     """
     with deep_stack():
-        query = rename_hidden(query)
+        query = rename_hidden(separate_runs(query))
         for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
             if name not in without and (policy == UNRESTRICTED or name not in _UNRESTRICTED_ONLY):
                 query = step(query)

@@ -41,6 +41,8 @@ class _Placing:
                 return self.place_pattern(content, a.Place(None, self.default, name))
             case a.Group() if place.graph is not None:
                 below = self._below(pattern, place)
+                if isinstance(below.window, a.RunWindow) and below.window.until is not None:
+                    below = replace(below, window=replace(below.window, until=join_graph_names(below.window.until, place)))
                 return replace(below, pattern=join_graph_names(below.pattern, place), keys=(place.graph, *pattern.keys))
             case a.SubSelect() if place.graph is not None:
                 inner = self._below(pattern, place)

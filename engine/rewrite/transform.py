@@ -22,6 +22,6 @@ def _changed(value: Any, change: OnPattern) -> Any:
         return change(value)
     if isinstance(value, tuple):
         return tuple(_changed(part, change) for part in value)
-    if isinstance(value, a.Expression | a.Aggregate | a.OrderKey | a.Modifiers):
+    if isinstance(value, a.Expression | a.Aggregate | a.OrderKey | a.Modifiers | a.RunWindow):
         return replace_patterns(value, change)
     return value

@@ -14,6 +14,7 @@ from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_con
 from engine.physical_plan.operator_names import RELATIONS
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
+from engine.planner.groups_and_modifiers import longest_gap
 from engine.planner.operators import policies
 from engine.planner.operators.exists import alternatives, essential
 from engine.planner.operators.joins import relation_of
@@ -264,6 +265,8 @@ class _Reader:
         arguments = (aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None)
         self.expressions(arguments, self.scope(group.pattern), under)
         self.read_pattern(group.pattern, replace(under, span=c.FOREVER))
+        if isinstance(group.window, a.RunWindow) and group.window.until is not None:
+            self.read_pattern(group.window.until, replace(under, span=longest_gap(group.window)))
 
     def _read_select(self, select: a.SubSelect, under: Under) -> None:
         self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)

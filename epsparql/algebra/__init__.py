@@ -34,6 +34,7 @@ from epsparql.algebra.patterns import (
     Filter,
     Graph,
     Group,
+    GroupWindow,
     InWindow,
     Join,
     JoinWithout,
@@ -49,6 +50,8 @@ from epsparql.algebra.patterns import (
     Relation,
     RelationJoin,
     RowsWindow,
+    RunReport,
+    RunWindow,
     SeqJoin,
     SeqRightJoin,
     SeqWithout,
@@ -65,8 +68,8 @@ from epsparql.terms import Iri, Literal, Term, Variable
 __all__ = [
     "ANYWHERE", "DEFAULT_STREAM", "PLAIN", "WHOLE", "Aggregate", "AggregateFunction", "Alternative", "And", "Arithmetic", "Ask", "Bgp", "Bound", "Call", "Coalesce",
     "Compare", "Comparison", "Constant", "Construct", "Dataset", "Describe", "EqJoin", "EqLeftJoin", "Exists", "Expression", "Extend", "Filter",
-    "Graph", "Group", "If", "In", "InWindow", "Inverse", "Iri", "Join", "JoinWithout", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
+    "Graph", "Group", "GroupWindow", "If", "In", "InWindow", "Inverse", "Iri", "Join", "JoinWithout", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
     "Negate", "Negated", "Not", "OneOrMore", "Operator", "Or", "OrderKey", "Path", "Pattern", "Place", "PropertyPath", "Query", "RangeWindow", "Relation",
-    "RelationJoin", "Report", "RowsWindow", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Sequence", "Sources", "SubSelect", "Term", "Time",
+    "RelationJoin", "Report", "RowsWindow", "RunReport", "RunWindow", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Sequence", "Sources", "SubSelect", "Term", "Time",
     "TimeFunction", "TriplePattern", "Union", "Values", "Var", "Variable", "Within", "WithoutFor", "ZeroOrMore", "ZeroOrOne",
 ]  # fmt: skip

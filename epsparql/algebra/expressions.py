@@ -138,6 +138,8 @@ class AggregateFunction(Enum):
     AVG = "AVG"
     SAMPLE = "SAMPLE"
     GROUP_CONCAT = "GROUP_CONCAT"
+    FIRST = "FIRST"
+    LAST = "LAST"
 
 
 @dataclass(frozen=True, slots=True)

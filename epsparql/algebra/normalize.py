@@ -28,8 +28,8 @@ def _names(query: a.Query) -> dict[Variable, Variable]:
                 if numbered and node not in found:
                     found[node] = Variable(f"{kind}#{counts.get(kind, 0)}")
                     counts[kind] = counts.get(kind, 0) + 1
-            case a.Group(pattern, keys, aggregates, _):
-                pending += (pattern, aggregates, keys)
+            case a.Group(pattern, keys, aggregates, window):
+                pending += (pattern, window, aggregates, keys)
             case a.Filter(condition, pattern):
                 pending += (condition, pattern)
             case tuple():

@@ -234,6 +234,33 @@ class RowsWindow:
     count: int
 
 
+class RunReport(Enum):
+    """Says when a run is reported: at each instant at which it gains an element, or once when it is over."""
+
+    EACH = "EACH"
+    CLOSED = "CLOSED"
+
+
+@dataclass(frozen=True, slots=True)
+class RunWindow:
+    """Represents `WINDOW [RUN ...]`: an element continues the run of the one before it if all parts that are given hold (section 13).
+
+    `condition` is that of WHILE. In it, the variables of `previous` stand for PREV, and those of `aggregates` for aggregates over the run with the
+    element. `gap` and `within` are in µs.
+    """
+
+    condition: Expression | None = None
+    previous: tuple[tuple[Variable, Expression], ...] = ()
+    aggregates: tuple[tuple[Variable, Aggregate], ...] = ()
+    gap: Micros | None = None
+    until: "Pattern | None" = None
+    within: Micros | None = None
+    report: RunReport = RunReport.EACH
+
+
+GroupWindow = RangeWindow | RowsWindow | RunWindow
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Groups solutions of `pattern` by `keys`, a row per report with the keys and the aggregates (semantics.md section 7).
@@ -244,7 +271,7 @@ class Group:
     pattern: "Pattern"
     keys: tuple[Variable, ...]
     aggregates: tuple[tuple[Variable, Aggregate], ...]
-    window: RangeWindow | RowsWindow | None = None
+    window: GroupWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)

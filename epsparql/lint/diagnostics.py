@@ -1,11 +1,13 @@
 """This module explains why a condition is never true: the smallest part of it that is to blame, and what was probably meant."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from epsparql.errors import Span
-from epsparql.lint.scopes import operands
-from epsparql.lint.type_inference import ANY, ERROR, FLAG, Kind, Kinds, truth
+from epsparql.lint.scopes import operands, parts
+from epsparql.lint.type_inference import ANY, COMPARED, ERROR, FLAG, Kind, Kinds, truth
 from epsparql.literals import DURATION_FORM, INSTANT_FORM, duration_text, likely_datetime, likely_duration
 from epsparql.parser import ast as s
 
@@ -20,6 +22,7 @@ _NAMES = {
     Kind.DURATION: "an xsd:duration",
     Kind.OTHER: "a literal of another datatype",
 }
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _ARITHMETIC = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided"}
 
 
@@ -39,6 +42,24 @@ def why_never_true(kinds: Kinds, condition: s.Expression) -> Reason | None:
 def why_error(kinds: Kinds, expression: s.Expression) -> Reason | None:
     """Return why an expression is always an error; None where it may have a value, as far as kinds tell."""
     return None if kinds.infer_kind(expression) else _why_error(kinds, expression)
+
+
+def find_quoted_numbers(kinds: Kinds, condition: s.Expression) -> Iterator[Reason]:
+    """Yield the comparisons of what may be a number with a number in quotes, which is a string: only strings have an order with it."""
+    for part in parts((condition,)):
+        match part:
+            case s.Binary(operator, left, right, span) if operator in COMPARED:
+                for quoted, other in ((right, left), (left, right)):
+                    number = _read_quoted_number(quoted)
+                    if number is not None and Kind.NUMBER in kinds.infer_kind(other):
+                        yield Reason(f'"{number}" is a string, which never compares with a number; write {number}', span)
+
+
+def _read_quoted_number(node: s.Expression) -> str | None:
+    match node:
+        case s.StringLiteral(lexical, None, None, _) if _NUMBER.fullmatch(lexical):
+            return lexical
+    return None
 
 
 def _why_not(kinds: Kinds, node: s.Expression, wanted: Kind) -> Reason:

@@ -84,6 +84,8 @@ def operands(node: s.Expression) -> tuple[s.Expression, ...]:
             return (operand,)
         case s.BuiltInCall(_, members, _) | s.FunctionCall(_, members, _) | s.ExpressionList(members, _):
             return members
+        case s.PreviousCall(argument, _):
+            return (argument,)
         case s.AggregateCall(_, _, argument, _, _):
             return () if argument is None else (argument,)
         case _:

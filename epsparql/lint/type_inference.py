@@ -78,7 +78,7 @@ _CALLS: dict[str, tuple[Kind, Kind]] = {
 """The pairs hold the kinds that every argument must match, and the kinds of the result."""
 _AGGREGATES = {"COUNT": Kind.NUMBER, "SUM": Kind.NUMBER, "AVG": Kind.NUMBER, "GROUP_CONCAT": STRING}
 _TESTS = {"ISIRI": Kind.IRI, "ISURI": Kind.IRI, "ISBLANK": Kind.BLANK, "ISLITERAL": LITERAL, "ISNUMERIC": Kind.NUMBER | Kind.OTHER}
-_COMPARED = {operator for operator in s.BinaryOperator if operator.symbol in ("<", "<=", ">", ">=")}
+COMPARED = {operator for operator in s.BinaryOperator if operator.symbol in ("<", "<=", ">", ">=")}
 
 
 def truth(kind: Kind) -> Kind:
@@ -129,6 +129,8 @@ class Kinds:
                 return self._built_in(node)
             case s.AggregateCall(name, _, argument, _, _):
                 return _AGGREGATES.get(name) or (ANY if argument is None else self.infer_kind(argument) or ANY)
+            case s.PreviousCall(argument, _):
+                return self.infer_kind(argument)
             case s.FunctionCall(function, arguments, _):
                 failed = any(self.infer_kind(argument) == ERROR for argument in arguments)
                 return ERROR if failed else _DATATYPES.get(self.names.iri(function), ANY)
@@ -173,7 +175,7 @@ class Kinds:
             return _both(truth(left), truth(right))
         if ERROR in (left, right) and not (left and right):
             return ERROR
-        if operator in _COMPARED:
+        if operator in COMPARED:
             return FLAG if any(left & kind and right & kind for kind in ORDERED) else ERROR
         if operator is s.BinaryOperator.EQUAL:
             return FLAG if left & right else Kind.FALSE

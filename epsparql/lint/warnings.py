@@ -8,7 +8,7 @@ from collections.abc import Set
 
 from epsparql.errors import Span, Warning_
 from epsparql.iris import Names
-from epsparql.lint.diagnostics import why_error, why_never_true
+from epsparql.lint.diagnostics import find_quoted_numbers, why_error, why_never_true
 from epsparql.lint.scopes import Scopes, needed, parts
 from epsparql.lint.type_inference import Kind, Kinds
 from epsparql.parser import ast as s
@@ -63,6 +63,8 @@ class _Reader:
             elif not isinstance(key.expression, s.VariableName):
                 self._used(key.expression, scope)
         scope |= self._scopes.body(body)
+        if isinstance(body.modifier.window, s.RunClause):
+            self._read_run(body.modifier.window, scope, kinds)
         for item in items:
             if item.expression is not None:
                 self._assigned(item.expression, item.variable, scope, kinds)
@@ -77,6 +79,12 @@ class _Reader:
         if not self._windowed:
             self._modifiers(body.modifier, items, owner)
 
+    def _read_run(self, run: s.RunClause, scope: Set[str], kinds: Kinds) -> None:
+        if run.condition is not None:
+            self._condition(run.condition, scope, kinds, "WHILE condition")
+        if run.until is not None:
+            self._read_group(run.until, _NONE)
+
     # ------------------------------------------------ modifiers over time
     def _modifiers(self, modifier: s.SolutionModifier, items: tuple[s.SelectItem, ...], owner: str) -> None:
         asked = [item.expression for item in items if item.expression is not None] + [*modifier.having, *(key.expression for key in modifier.order)]
@@ -84,6 +92,8 @@ class _Reader:
         if aggregate is not None and modifier.window is None:
             message = "without a WINDOW an aggregate is over everything since the query began: WINDOW [RANGE ...] or WINDOW [ROWS ...] after GROUP BY bounds it"
             self._warn("unbounded-aggregate", message, aggregate.span)
+        if isinstance(modifier.window, s.RunClause):
+            self._run_state(modifier.window)
         if modifier.window is not None:
             self._ranks(modifier, modifier.window)
             return
@@ -95,15 +105,27 @@ class _Reader:
             count = f"{modifier.limit.text} solution{'' if modifier.limit.text == '1' else 's'}"
             self._warn("limit-ends", f"without a WINDOW, LIMIT ends {owner} after {count}, {first}", modifier.limit.span)
 
+    def _run_state(self, run: s.RunClause) -> None:
+        """Warn of a run that time alone never ends."""
+        if run.gap is None and run.within is None:
+            message = "without GAP and WITHIN time alone ends no run, so each group keeps its last one for ever"
+            if run.closed and run.until is None:
+                message = f"{message}, and CLOSED reports it only when another begins or the streams are finished"
+            self._warn("unbounded-run", f"{message}: GAP or WITHIN bounds that", run.span)
+
     def _order(self, span: Span, owner: str) -> None:
         if owner == "the query":
             self._warn("order-per-instant", "solutions come as time passes: ORDER BY orders only those that end at one instant", span)
         else:
             self._warn("order-unused", f"ORDER BY has no effect here: {_UNORDERED[owner]}", span)
 
-    def _ranks(self, modifier: s.SolutionModifier, window: s.WindowClause) -> None:
+    def _ranks(self, modifier: s.SolutionModifier, window: s.WindowClause | s.RunClause) -> None:
         ranked = modifier.limit or modifier.offset or (modifier.order[0] if modifier.order else None)
-        if ranked is not None and modifier.keys and window.step is None:
+        if isinstance(window, s.RunClause):
+            if ranked is not None:
+                message = "each instant ranks only the runs that report at it: WINDOW [RANGE ... STEP ...] ranks all groups together"
+                self._warn("ranks-changed", message, ranked.span)
+        elif ranked is not None and modifier.keys and window.step is None:
             message = "without STEP each report has only the groups that gained a solution at its instant, and only these are ranked"
             self._warn("ranks-changed", f"{message}: WINDOW [RANGE ... STEP ...] ranks them all", ranked.span)
 
@@ -166,6 +188,9 @@ class _Reader:
         reason = why_never_true(kinds, condition)
         if reason is not None:
             self._warn("never-true", f"this {what} is never true: {reason.message}", reason.span)
+            return
+        for quoted in find_quoted_numbers(kinds, condition):
+            self._warn("quoted-number", quoted.message, quoted.span)
 
     def _assigned(self, expression: s.Expression, variable: s.VariableName, scope: Set[str], kinds: Kinds, later: Set[str] = _NONE) -> None:
         self._used(expression, scope, later)

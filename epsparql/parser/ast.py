@@ -229,6 +229,14 @@ class AggregateCall:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviousCall:
+    """Represents `PREV(argument)`, in the WHILE of a run alone."""
+
+    argument: "Expression"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """Represents a call of a cast or an extension function."""
 
@@ -246,7 +254,7 @@ class ExistsCall:
 
 Expression = (
     IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Binary | Unary | ExpressionList | BuiltInCall
-    | AggregateCall | FunctionCall | ExistsCall
+    | AggregateCall | PreviousCall | FunctionCall | ExistsCall
 )  # fmt: skip
 
 
@@ -447,6 +455,18 @@ class WindowClause:
 
 
 @dataclass(frozen=True, slots=True)
+class RunClause:
+    """Represents `WINDOW [RUN ...]` or `WINDOW [SESSION gap]`; `closed` where each run is reported once, when it is over."""
+
+    condition: Expression | None
+    gap: DurationText | None
+    until: GroupGraphPattern | None
+    within: DurationText | None
+    closed: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class OrderCondition:
     expression: Expression
     descending: bool
@@ -459,7 +479,7 @@ class SolutionModifier:
 
     keys: tuple[GroupKey, ...]
     having: tuple[Expression, ...]
-    window: WindowClause | None
+    window: WindowClause | RunClause | None
     order: tuple[OrderCondition, ...]
     limit: NumericLiteral | None
     offset: NumericLiteral | None

@@ -60,7 +60,7 @@ _KEYWORDS = (
     "BASE", "PREFIX", "SELECT", "DISTINCT", "REDUCED", "AS", "CONSTRUCT", "FROM", "STREAM", "INTO", "WHERE", "FILTER", "BIND", "OPTIONAL", "MINUS",
     "UNION", "AND", "SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR", "WITHIN",
     "WITHOUT", "FOR", "EXISTS", "NOT", "IN", "ASK", "DESCRIBE", "NAMED", "GRAPH", "SERVICE", "SILENT", "VALUES", "UNDEF", "WINDOW", "RANGE", "STEP",
-    "ROWS", "REGISTER", "RSTREAM", "ISTREAM", "DSTREAM", "ON", "GROUP", "BY", "HAVING", "ORDER", "ASC", "DESC", "LIMIT", "OFFSET", "SEPARATOR",
+    "ROWS", "SESSION", "RUN", "WHILE", "GAP", "UNTIL", "EACH", "CLOSED", "REGISTER", "RSTREAM", "ISTREAM", "DSTREAM", "ON", "GROUP", "BY", "HAVING", "ORDER", "ASC", "DESC", "LIMIT", "OFFSET", "SEPARATOR",
 )  # fmt: skip
 _BUILT_INS = (
     "STR", "LANG", "LANGMATCHES", "DATATYPE", "BOUND", "IRI", "URI", "BNODE", "RAND", "ABS", "CEIL", "FLOOR", "ROUND", "CONCAT", "STRLEN", "UCASE",
@@ -69,7 +69,8 @@ _BUILT_INS = (
     "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "REGEX", "SUBSTR", "REPLACE", "GETDURATION", "GETSTARTTIME", "GETENDTIME",
 )  # fmt: skip
 _MODIFIERS = ("GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
-_AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
+_AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT", "FIRST", "LAST")
+_PREVIOUS = "PREV"
 
 
 # ---------------------------------------------------------------- the text and its furthest fault
@@ -448,8 +449,12 @@ def _aggregate(source: QueryText, found: list[Any]) -> ast.AggregateCall:
     return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Sign) else argument, separator, extent(found))
 
 
+def _previous(source: QueryText, found: list[Any]) -> ast.PreviousCall:
+    return ast.PreviousCall(found[2], extent(found))
+
+
 def _unknown_function(source: QueryText, value: str, span: Span) -> NoReturn:
-    near = difflib.get_close_matches(value.upper(), [*_BUILT_INS, *_AGGREGATES], 1)
+    near = difflib.get_close_matches(value.upper(), [*_BUILT_INS, *_AGGREGATES, _PREVIOUS], 1)
     hint = f"{_as_written(near[0])}(...)" if near else "a function of SPARQL, or one named by its IRI"
     raise Halt(source, SyntaxFault(f"there is no function {value}", span, source.text, hint))
 
@@ -484,6 +489,7 @@ exists = Production(  # [125], [126]
     all_of(one_of(all_of(word("NOT", expected=None), word("EXISTS")), word("EXISTS", expected=None)), Labelled(group, "a group in braces")), _exists
 )
 opt_distinct = Opt(word("DISTINCT", expected=None))
+no_distinct = Opt(refused(f"(?i:DISTINCT){_WORD_END}", lambda value: "DISTINCT has no meaning in FIRST and LAST, which are the value of one element"))
 aggregate = Ahead(  # [127]
     f"(?i:{'|'.join(_AGGREGATES)}){_WORD_END}",
     Production(
@@ -493,7 +499,11 @@ aggregate = Ahead(  # [127]
                 word("GROUP_CONCAT", expected=None),
                 Nested(all_of(open_paren, opt_distinct, expression, Opt(all_of(sign(";"), word("SEPARATOR"), sign("="), string)), close_paren)),
             ),
-            all_of(words(set(_AGGREGATES) - {"COUNT", "GROUP_CONCAT"}, None), Nested(all_of(open_paren, opt_distinct, expression, close_paren))),
+            all_of(words(("FIRST", "LAST"), None), Nested(all_of(open_paren, no_distinct, expression, close_paren))),
+            all_of(
+                words(set(_AGGREGATES) - {"COUNT", "GROUP_CONCAT", "FIRST", "LAST"}, None),
+                Nested(all_of(open_paren, opt_distinct, expression, close_paren)),
+            ),
         ),
         _aggregate,
     ),
@@ -503,8 +513,9 @@ built_in = one_of(  # [121]
     Production(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
     exists,
     aggregate,
+    Production(all_of(word(_PREVIOUS, expected=None), Nested(all_of(open_paren, expression, close_paren))), _previous),
     Token(
-        f"(?!(?i:{'|'.join((*_KEYWORDS, *_BUILT_INS, *_AGGREGATES))}){_WORD_END})[A-Za-z][A-Za-z0-9_]*{_WORD_END}(?={_SKIP.pattern}\\()",
+        f"(?!(?i:{'|'.join((*_KEYWORDS, *_BUILT_INS, *_AGGREGATES, _PREVIOUS))}){_WORD_END})[A-Za-z][A-Za-z0-9_]*{_WORD_END}(?={_SKIP.pattern}\\()",
         _unknown_function,
         None,
     ),
@@ -815,11 +826,27 @@ def _group_key(source: QueryText, found: list[Any]) -> ast.GroupKey:
     return ast.GroupKey(expression, variable[0] if variable else None, extent(found))
 
 
-def _window_clause(source: QueryText, found: list[Any]) -> ast.WindowClause:
+def _window_clause(source: QueryText, found: list[Any]) -> ast.WindowClause | ast.RunClause:
+    if found[2].value in ("SESSION", "RUN"):
+        return _run_clause(source, found)
     if found[2].value == "ROWS":
         return ast.WindowClause(None, None, found[3], extent(found))
     length, *width = keep_nodes(found)
     return ast.WindowClause(length, width[0] if width else None, None, extent(found))
+
+
+def _run_clause(source: QueryText, found: list[Any]) -> ast.RunClause:
+    parts: dict[str, Any] = {}
+    for part in found[3:]:
+        if isinstance(part, Clause):
+            if part.name in parts:
+                message = f"{part.name} stands twice in one RUN"
+                raise Halt(source, SyntaxFault(message, part.span, source.text, "each of WHILE, GAP, UNTIL and WITHIN at most once"))
+            parts[part.name] = part.parts[0]
+        elif isinstance(part, ast.DurationText):
+            parts["GAP"] = part
+    closed = isinstance(found[-2], Sign) and found[-2].value == "CLOSED"
+    return ast.RunClause(parts.get("WHILE"), parts.get("GAP"), parts.get("UNTIL"), parts.get("WITHIN"), closed, extent(found))
 
 
 def _order_condition(source: QueryText, found: list[Any]) -> ast.OrderCondition:
@@ -927,14 +954,22 @@ group_clause = Production(  # [19]
 having_clause = Production(  # [21], [22]
     all_of(word("HAVING", expected=None), Labelled(constraint, "a condition in brackets or a function call"), ZeroOrMore(constraint)), _clause
 )
+run_part = one_of(  # RunPart
+    Production(all_of(word("WHILE"), Labelled(bracketed, "a condition in brackets")), _clause),
+    Production(all_of(word("GAP"), window_length), _clause),
+    Production(all_of(word("UNTIL"), braces), _clause),
+    Production(all_of(counting("WITHIN"), duration), _clause),
+)
+run_report = Opt(words(("EACH", "CLOSED"), "EACH or CLOSED"))  # Report
+window_body = one_of(  # WindowBody
+    all_of(word("RANGE"), window_length, Opt(all_of(word("STEP"), window_length))),
+    all_of(counting("ROWS"), integer),
+    all_of(word("SESSION"), window_length, run_report),
+    all_of(word("RUN"), run_part, ZeroOrMore(run_part), run_report),
+)
 window_clause = Production(  # WindowClause
     Production(
-        all_of(
-            word("WINDOW", expected=None),
-            open_bracket,
-            one_of(all_of(word("RANGE"), window_length, Opt(all_of(word("STEP"), window_length))), all_of(counting("ROWS"), integer)),
-            close_bracket,
-        ),
+        all_of(word("WINDOW", expected=None), open_bracket, window_body, close_bracket),
         _window_clause,
     ),
     lambda source, found: Clause("WINDOW", (found[0],), found[0].span),
@@ -1015,11 +1050,13 @@ _MISPLACED = {
 """These keywords are known by what was expected in their place."""
 
 
-def _fault(source: QueryText) -> SyntaxFault:
+def _fault(source: QueryText) -> QueryError:
     """Return the fault at the furthest place: the lexeme found there, and what was expected instead."""
     at = source.furthest
     found = re.compile(_LEXEME, re.S).match(source, at)
     lexeme = found[0] if found else ""
+    if lexeme.upper() == "SEQOPTIONAL":  # also without the braces that an operator needs, as the paper prints it
+        return Unsupported(_SEQOPTIONAL, source.span(at, at + len(lexeme)), source.text)
     slip = likely_slip(Stop(source, at, lexeme, source.expected, (*_BUILT_INS, *_AGGREGATES), (*_AFTER_GROUPS, *_APPLIED)))
     if slip is not None:
         return SyntaxFault(slip.message, source.span(slip.start, slip.end), source.text, slip.expected)
@@ -1060,7 +1097,9 @@ def _misplaced(source: QueryText, word: str) -> str | None:
 def _near_keyword(lexeme: str) -> str | None:
     if not _WORD.fullmatch(lexeme) or lexeme.upper() in _KEYWORDS:
         return None
-    near = difflib.get_close_matches(lexeme.upper(), _KEYWORDS, 1, 0.7)
+    near = difflib.get_close_matches(lexeme.upper(), _KEYWORDS, 1, 0.7) or difflib.get_close_matches(
+        lexeme.upper(), [keyword for keyword in _KEYWORDS if len(keyword) == len(lexeme)], 1, 0.66
+    )  # two letters of three, as in SEK
     return near[0] if near else None
 
 

@@ -3,7 +3,7 @@
 Each operand gets the braces that it needs and no more, so that a text nested as deep as the limit allows comes back within it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -140,13 +140,29 @@ class _Writer:
             return str(key)
         return self._expressions.constraint(condition) if key.hidden else f"({self._expressions.write_expression(condition)} AS {key})"
 
-    def _window(self, window: a.RangeWindow | a.RowsWindow) -> str:
+    def _window(self, window: a.GroupWindow) -> str:
         match window:
             case a.RangeWindow(length, step):
                 return f"WINDOW [RANGE {self._duration(length)}{'' if step is None else f' STEP {self._duration(step)}'}]"
             case a.RowsWindow(count):
                 return f"WINDOW [ROWS {count}]"
+            case a.RunWindow():
+                return f"WINDOW [RUN {' '.join(self._run_parts(window))}]"
         assert_never(window)
+
+    def _run_parts(self, run: a.RunWindow) -> Iterator[str]:
+        if run.condition is not None:
+            hidden = {variable: f"PREV({self._expressions.write_expression(value)})" for variable, value in run.previous}
+            hidden |= {variable: self._expressions.aggregate(aggregate) for variable, aggregate in run.aggregates}
+            yield f"WHILE ({_Writer(self._terms, hidden)._expressions.write_expression(run.condition)})"
+        if run.gap is not None:
+            yield f"GAP {self._duration(run.gap)}"
+        if run.until is not None:
+            yield f"UNTIL {self._write_group(run.until)}"
+        if run.within is not None:
+            yield f"WITHIN {self._duration(run.within)}"
+        if run.report is not a.RunReport.EACH:
+            yield run.report.value
 
     # ------------------------------------------------ patterns
     def _write_group(self, pattern: a.Pattern) -> str:

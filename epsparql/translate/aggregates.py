@@ -1,9 +1,10 @@
-"""This module translates the aggregates of one SELECT, and rules what may stand beside them (SPARQL 1.1, 18.2.4.1 and 19.8, note 12)."""
+"""This module translates the aggregates of one SELECT and of WHILE, and rules what may stand beside them (SPARQL 1.1, 18.2.4.1 and 19.8, note 12)."""
 
 from collections.abc import Container, Iterator
+from typing import NoReturn
 
 from epsparql import algebra as a
-from epsparql.errors import ScopeFault
+from epsparql.errors import ScopeFault, SyntaxFault
 from epsparql.literals import MAX_TREE_DEPTH
 from epsparql.parser import ast as s
 from epsparql.terms import XSD, Literal, Variable
@@ -39,6 +40,9 @@ class Aggregates:
     def bound(self, name: s.VariableName) -> a.Expression:
         return self._outside.bound(name)
 
+    def previous(self, call: s.PreviousCall) -> a.Expression:
+        return self._outside.previous(call)
+
     def aggregate(self, call: s.AggregateCall) -> a.Var:
         argument = None if call.argument is None else expression(self._outside, call.argument)
         if tree_depth(argument) > MAX_TREE_DEPTH:
@@ -63,6 +67,7 @@ class Sampling:
         self._aggregates = aggregates
         self._known, self._inside, self._later = known, inside, later
         self.translate_group = aggregates.translate_group
+        self.previous = aggregates.previous
         self.aggregate = aggregates.aggregate
 
     @property
@@ -93,6 +98,46 @@ class Sampling:
         elif variable in self._later:
             message = f"{variable} gets its value in SELECT, which comes after HAVING, so here it has none: write the expression itself"
             self.context.warn("out-of-scope", message, name.span)
+
+
+_GROWING = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
+"""These aggregates may stand in WHILE, since a run holds them without its elements."""
+
+
+class Elements:
+    """This is the `NameScope` of what PREV and aggregates in WHILE are of: one element of a run."""
+
+    def __init__(self, solutions: NameScope) -> None:
+        self.context = solutions.context
+        self.translate_variable, self.bound = solutions.translate_variable, solutions.bound
+        self.aggregate, self.previous = solutions.aggregate, solutions.previous
+
+    def translate_group(self, group: s.GroupGraphPattern) -> NoReturn:
+        message = "EXISTS stands in WHILE, which compares an element with the run before it"
+        self.context.fail(SyntaxFault, message, group.span, "UNTIL { ... } for what may not lie between two elements")
+
+
+class Links:
+    """This is the `NameScope` of WHILE: PREV and aggregates become hidden variables, equal ones the same."""
+
+    def __init__(self, solutions: NameScope) -> None:
+        self._elements = elements = Elements(solutions)
+        self.context: Context = elements.context
+        self.translate_variable, self.bound, self.translate_group = elements.translate_variable, elements.bound, elements.translate_group
+        self.previous_values: dict[a.Expression, Variable] = {}
+        self.aggregates: dict[a.Aggregate, Variable] = {}
+
+    def previous(self, call: s.PreviousCall) -> a.Var:
+        value = expression(self._elements, call.argument)
+        return a.Var(self.previous_values.setdefault(value, self.context.numbered("prev")))
+
+    def aggregate(self, call: s.AggregateCall) -> a.Var:
+        if call.name not in _GROWING or call.distinct:
+            name = f"{call.name}(DISTINCT ...)" if call.distinct else call.name
+            message = f"{name} stands in WHILE, and a run would have to keep all its elements for it"
+            self.context.fail(SyntaxFault, message, call.span, "COUNT, SUM, AVG, MIN, MAX, FIRST or LAST, without DISTINCT")
+        argument = None if call.argument is None else expression(self._elements, call.argument)
+        return a.Var(self.aggregates.setdefault(a.Aggregate(_FUNCTIONS[call.name], argument), self.context.numbered("run")))
 
 
 def check_grouped(context: Context, node: s.Expression, known: Container[Variable]) -> None:

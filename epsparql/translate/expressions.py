@@ -42,6 +42,8 @@ class NameScope(Protocol):
 
     def aggregate(self, call: s.AggregateCall) -> a.Expression: ...
 
+    def previous(self, call: s.PreviousCall) -> a.Expression: ...
+
 
 def expression(scope: NameScope, node: s.Expression) -> a.Expression:
     """Translate an expression. Raises QueryError."""
@@ -66,6 +68,8 @@ def expression(scope: NameScope, node: s.Expression) -> a.Expression:
             return _built_in(scope, node)
         case s.AggregateCall():
             return scope.aggregate(node)
+        case s.PreviousCall():
+            return scope.previous(node)
         case s.ExpressionList():
             raise AssertionError("a list stands only after IN")
     assert_never(node)

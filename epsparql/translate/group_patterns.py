@@ -66,6 +66,10 @@ class Groups:
         message = f"the aggregate {call.name} stands where solutions are not grouped yet: in a pattern, in GROUP BY or in another aggregate"
         self.context.fail(SyntaxFault, message, call.span, "an aggregate in SELECT, HAVING or ORDER BY alone; a pattern can have one in a sub-SELECT")
 
+    def previous(self, call: s.PreviousCall) -> NoReturn:
+        message = "PREV is a value of the element before, which only the WHILE of a RUN has"
+        self.context.fail(SyntaxFault, message, call.span, "PREV(...) in WINDOW [RUN WHILE (...)], and not in another PREV or an aggregate")
+
     def _split_filters(self, group: s.GroupGraphPattern) -> tuple[a.Pattern, a.Expression | None]:
         """Translate a group without its own FILTERs; return its pattern and their conjunction."""
         outer = self.triples.enter_group()

@@ -13,6 +13,7 @@ from epsparql.terms import Variable
 from epsparql.translate.aggregates import Aggregates, Sampling, check_grouped
 from epsparql.translate.durations import count_of, micros_of
 from epsparql.translate.expressions import NameScope, expression
+from epsparql.translate.runs import translate_run
 from epsparql.translate.triple_patterns import join_patterns
 
 Items = tuple[tuple[s.SelectItem, a.Expression | None], ...]
@@ -97,13 +98,15 @@ class SelectTranslator:
             check_grouped(self._context, item.variable if item.expression is None else item.expression, known)
             known.add(Variable(item.variable.name))
 
-    def _window(self, window: s.WindowClause, grouped: bool) -> a.RangeWindow | a.RowsWindow:
+    def _window(self, window: s.WindowClause | s.RunClause, grouped: bool) -> a.GroupWindow:
         if not grouped:
             message = "WINDOW says what an aggregate sees, and the query has neither an aggregate nor GROUP BY"
             self._context.fail(SyntaxFault, message, window.span, "an aggregate, or WITHIN to bound the length of solutions")
         if self._context.windows:
             message = "a query over named windows (FROM NAMED WINDOW) aggregates what they hold, so it has no WINDOW clause of its own"
             self._context.fail(Unsupported, message, window.span, "the query without this clause")
+        if isinstance(window, s.RunClause):
+            return translate_run(self._scope, window)
         if window.rows is not None:
             rows = count_of(self._context, window.rows)
             if rows == 0:

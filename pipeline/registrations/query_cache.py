@@ -9,7 +9,7 @@ from typing import assert_never
 import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from engine.physical_plan.plan import Read
-from epsparql.algebra import Ask, Construct, Describe, Group, NamedWindow, Query, RangeWindow, Select, WithoutFor
+from epsparql.algebra import Ask, Construct, Describe, Group, GroupWindow, NamedWindow, Query, RangeWindow, RunReport, RunWindow, Select, WithoutFor
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
@@ -134,7 +134,16 @@ def _form_of(query: Query) -> Form:
 def _waits_at(parsed: ParsedQuery) -> Span | None:
     """Return the place of the first timer, or window that reports at instants of its own; None where there is neither."""
     for node in walk_nodes(parsed.query):
-        timer = isinstance(node, WithoutFor | NamedWindow)
-        if timer or (isinstance(node, Group) and isinstance(node.window, RangeWindow) and node.window.step is not None):
+        if isinstance(node, WithoutFor | NamedWindow) or (isinstance(node, Group) and _reports_by_time(node.window)):
             return parsed.places.find_span(node) or Span(0, min(1, len(parsed.text)))
     return None
+
+
+def _reports_by_time(window: GroupWindow | None) -> bool:
+    match window:
+        case RangeWindow(_, step):
+            return step is not None
+        case RunWindow(report=RunReport.CLOSED):
+            return window.gap is not None or window.within is not None
+        case _:
+            return False

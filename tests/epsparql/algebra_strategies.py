@@ -1,6 +1,7 @@
 """Hypothesis strategies: algebra of every kind that parse can give, up to the names of hidden variables."""
 
 from dataclasses import fields, is_dataclass, replace
+from functools import reduce
 from itertools import count
 from typing import Any
 
@@ -116,8 +117,26 @@ def aggregates(draw: st.DrawFn) -> a.Aggregate:
     distinct = draw(st.booleans())
     if function is a.AggregateFunction.COUNT and draw(st.booleans()):
         return a.Aggregate(function, None, distinct)
+    if function in (a.AggregateFunction.FIRST, a.AggregateFunction.LAST):
+        return a.Aggregate(function, draw(arguments))
     separator = draw(text) if function is a.AggregateFunction.GROUP_CONCAT else " "
     return a.Aggregate(function, draw(arguments), distinct, separator)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> a.RunWindow:
+    """A run whose WHILE compares each PREV and each aggregate with something."""
+    previous = draw(st.lists(arguments, max_size=2, unique=True))
+    functions = st.sampled_from([a.AggregateFunction[name] for name in ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")])
+    growing = draw(st.lists(st.builds(a.Aggregate, functions, arguments), max_size=2, unique=True))
+    before = tuple((Variable(f"_:prev#{draw(fresh)}"), value) for value in previous)
+    totals = tuple((Variable(f"_:run#{draw(fresh)}"), aggregate) for aggregate in growing)
+    compared: list[a.Expression] = [
+        a.Compare(draw(st.sampled_from(a.Comparison)), a.Var(variable), draw(arguments)) for variable, _ in (*before, *totals)
+    ]
+    condition = reduce(a.And, compared) if compared else draw(st.one_of(st.none(), arguments))
+    gap, within, until = draw(st.one_of(st.none(), micros)), draw(st.one_of(st.just(0), micros)), draw(st.one_of(st.none(), blocks()))
+    return a.RunWindow(condition, before, totals, gap, until, within, draw(st.sampled_from(a.RunReport)))
 
 
 # ---------------------------------------------------------------- patterns
@@ -184,7 +203,8 @@ def _groups(draw: st.DrawFn, pattern: a.Pattern) -> tuple[a.Pattern, list[Variab
         pattern = a.Extend(pattern, keys[-1], draw(arguments.filter(lambda key: not isinstance(key, a.Var))))
     found = draw(st.lists(aggregates(), min_size=1, max_size=2, unique=True))
     named = tuple((Variable(f"_:agg#{draw(fresh)}"), aggregate) for aggregate in found)
-    window = draw(st.one_of(st.none(), st.builds(a.RangeWindow, micros, st.one_of(st.none(), micros)), st.builds(a.RowsWindow, st.integers(1, 100))))
+    range_ = st.builds(a.RangeWindow, micros, st.one_of(st.none(), micros))
+    window = draw(st.one_of(st.none(), range_, st.builds(a.RowsWindow, st.integers(1, 100)), runs()))
     scope = [key for key in keys if not key.hidden]
     leaves = st.one_of(_plain, st.sampled_from([*scope, *(name for name, _ in named)]).map(a.Var))
     terms = st.recursive(leaves, _calls, max_leaves=3)

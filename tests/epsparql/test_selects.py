@@ -18,6 +18,7 @@ from epsparql.algebra import (
     Filter,
     Graph,
     Group,
+    GroupWindow,
     Join,
     LeftJoin,
     Minus,
@@ -26,6 +27,8 @@ from epsparql.algebra import (
     Pattern,
     RangeWindow,
     RowsWindow,
+    RunReport,
+    RunWindow,
     Select,
     SubSelect,
     Union,
@@ -38,6 +41,7 @@ from tests.epsparql.builders import NAMESPACE, PROLOGUE, bgp, constant, integer
 S, X, Y, Z, N, M, G = (Variable(name) for name in "sxyznmg")
 A, B = bgp("?s a ?x"), bgp("?s b ?y")
 AGG0, AGG1, KEY0, KEY1 = (Variable(name) for name in ("_:agg#0", "_:agg#1", "_:key#0", "_:key#1"))
+PREV0, RUN0 = Variable("_:prev#0"), Variable("_:run#0")
 ALL = Aggregate(AggregateFunction.COUNT, None)
 SUM = Aggregate(AggregateFunction.SUM, Var(X))
 STR = a.Call("STR", (Var(X),))
@@ -49,7 +53,7 @@ def query_of(text: str) -> a.Query:
     return parse(PROLOGUE + text).query
 
 
-def counted(keys: tuple[Variable, ...] = (), pattern: Pattern = A, window: RangeWindow | RowsWindow | None = None) -> Pattern:
+def counted(keys: tuple[Variable, ...] = (), pattern: Pattern = A, window: GroupWindow | None = None) -> Pattern:
     """COUNT(*) AS ?n over `pattern`."""
     return Extend(Group(pattern, keys, ((AGG0, ALL),), window), N, Var(AGG0))
 
@@ -112,6 +116,18 @@ GROUPS = [
         id="range and step",
     ),
     pytest.param("SELECT (COUNT(*) AS ?n) { ?s :a ?x } WINDOW [ROWS 100]", counted(window=RowsWindow(100)), (N,), id="rows"),
+    pytest.param("SELECT (COUNT(*) AS ?n) { ?s :a ?x } WINDOW [SESSION PT1M]", counted(window=RunWindow(gap=MINUTE)), (N,), id="session"),
+    pytest.param(
+        "SELECT (COUNT(*) AS ?n) { ?s :a ?x } WINDOW [RUN WITHIN 60 UNTIL {?s :a ?x} WHILE (?x > PREV(?x) && SUM(?x) > PREV(?x)) GAP PT1M closed]",
+        counted(
+            window=RunWindow(
+                a.And(Compare(Comparison.GREATER, Var(X), Var(PREV0)), Compare(Comparison.GREATER, Var(RUN0), Var(PREV0))),
+                ((PREV0, Var(X)),), ((RUN0, SUM),), MINUTE, A, MINUTE, RunReport.CLOSED,
+            )
+        ),
+        (N,),
+        id="run",
+    ),
     pytest.param("SELECT ?s { ?s :a ?x } GROUP BY ?s WINDOW [ROWS 1]", Group(A, (S,), (), RowsWindow(1)), (S,), id="a window of keys alone"),
     pytest.param(
         "SELECT (COUNT(*) AS ?n) (?n + 1 AS ?m) { ?s :a ?x }",

@@ -1,22 +1,29 @@
-"""GROUP BY, aggregates and their windows in the reference evaluator (semantics.md section 7)."""
+"""GROUP BY, aggregates and their windows in the reference evaluator (semantics.md sections 7 and 13)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite
 from typing import assert_never
 
-from epsparql.algebra import Aggregate, AggregateFunction, Group, RangeWindow, RowsWindow
+from epsparql.algebra import Aggregate, AggregateFunction, Expression, Group, RangeWindow, RowsWindow, RunReport, RunWindow
 from epsparql.terms import Literal, Term, Variable
-from tests.reference.expressions import DECIMAL, DOUBLE, FLOAT, INTEGER, Failure, calculate, decimal, double, integer, numeric, string
-from tests.reference.model import Interval, Micros, Solution, visible
+from tests.reference.expressions import DECIMAL, DOUBLE, FLOAT, INTEGER, Failure, calculate, decimal, double, integer, numeric, string, truth
+from tests.reference.model import Interval, Micros, Solution, Solutions, compatible, projected, visible
 from tests.reference.ordering import Value, by_terms, rank
 
 ZERO = Literal("0", INTEGER)
 Key = tuple[Term | None, ...]
+NONE: Solutions = frozenset()
 
 
-def reports(group: Group, found: Iterable[Solution], first: Micros | None, horizon: Micros, value: Value) -> Iterator[Solution]:
-    """Yield what each group reports at each of its instants. `first` is where timeless solutions stand and the one implicit group comes to be."""
+def reports(
+    group: Group, found: Iterable[Solution], first: Micros | None, horizon: Micros, value: Value, absent: Solutions = NONE
+) -> Iterator[Solution]:
+    """Yield what each group reports at each of its instants.
+
+    `first` is where timeless solutions stand and the one implicit group comes to be; `absent` are the solutions of a run's UNTIL.
+    """
     members: dict[Key, dict[Solution, Solution]] = {} if group.keys or first is None else {(): {}}
     for x in sorted(found, key=lambda x: x.timeless):  # so a timed one is kept of two that are the same
         stands = x
@@ -28,6 +35,14 @@ def reports(group: Group, found: Iterable[Solution], first: Micros | None, horiz
     everyone = [stands for content in members.values() for stands in content]
     for key, content in members.items():
         ordered = _in_order(content)
+        if isinstance(group.window, RunWindow):
+            named = Solution(frozenset((variable, term) for variable, term in zip(group.keys, key, strict=True) if term is not None))
+            between = frozenset(z for z in absent if compatible(Solution(projected(z, group.keys)), named))
+            runs = RunReports(group.window, between, horizon, value)
+            for elements, instant in runs.reports([Element(x, content[x]) for x in ordered]):
+                least = min(x.start for x in elements)
+                yield Solution(frozenset(_row(group, key, [x.given for x in elements], value)), least, instant)
+            continue
         for instant in _instants(group, ordered, everyone, first, horizon):
             seen = _window(group, ordered, instant)
             if not seen and (isinstance(group.window, RangeWindow) and group.window.step):
@@ -67,6 +82,8 @@ def _window(group: Group, ordered: list[Solution], instant: Micros) -> list[Solu
             return [x for x in seen if x.end is not None and x.end > instant - length]
         case RowsWindow(count):
             return seen[-count:]
+        case RunWindow():
+            raise AssertionError("a run reports by itself")
     assert_never(group.window)
 
 
@@ -89,6 +106,93 @@ def _row(group: Group, key: Key, seen: list[Solution], value: Value) -> Iterator
             yield variable, result
 
 
+# ---------------------------------------------------------------- runs (section 13)
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A solution of a group as it `stands`; expressions see it as it was `given`, which may be timeless."""
+
+    stands: Solution
+    given: Solution
+
+    @property
+    def start(self) -> Micros:
+        assert self.stands.start is not None
+        return self.stands.start
+
+    @property
+    def end(self) -> Micros:
+        assert self.stands.end is not None
+        return self.stands.end
+
+
+@dataclass(frozen=True, slots=True)
+class RunReports:
+    """The runs of one group; `absent` are the solutions of UNTIL that agree with its key, `last` is the last instant of the finished streams."""
+
+    window: RunWindow
+    absent: Solutions
+    last: Micros
+    value: Value
+
+    @property
+    def lasting(self) -> bool:
+        """Return whether its runs have no deadline."""
+        return self.window.gap is None and self.window.within is None
+
+    def runs(self, elements: Sequence[Element]) -> list[list[Element]]:
+        found: list[list[Element]] = []
+        for y in elements:
+            if found and self.links(found[-1], y):
+                found[-1].append(y)
+            else:
+                found.append([y])
+        return found
+
+    def links(self, run: list[Element], y: Element) -> bool:
+        x, window = run[-1], self.window
+        if window.condition is not None and not self.holds(window.condition, run, y):
+            return False
+        if window.gap is not None and y.end - x.end > window.gap:
+            return False
+        if window.within is not None and y.end - min(each.start for each in (*run, y)) > window.within:
+            return False
+        if window.report is RunReport.CLOSED and self.lasting and x.end <= self.last < y.end:
+            return False
+        return not any(z.start is None or z.end is None or (x.end < z.start and z.end < y.end) for z in self.absent)
+
+    def holds(self, condition: Expression, run: list[Element], y: Element) -> bool:
+        known: dict[Variable, Term | None] = {variable: self.value(each, run[-1].given) for variable, each in self.window.previous}
+        for variable, aggregate in self.window.aggregates:
+            try:
+                known[variable] = aggregated(aggregate, [each.given for each in (*run, y)], self.value)
+            except Failure:
+                known[variable] = None
+        found = truth(condition, lambda v: known[v] if v in known else y.given.lookup(v), y.given.start, y.given.end, {})
+        return found is True
+
+    def reports(self, elements: Sequence[Element]) -> Iterator[tuple[list[Element], Micros]]:
+        """The elements of each report, with its instant."""
+        runs = self.runs(elements)
+        for k, run in enumerate(runs):
+            if self.window.report is RunReport.EACH:
+                for instant in {x.end for x in run}:
+                    yield [x for x in run if x.end <= instant], instant
+            else:
+                over = [*self.ends(run), *(following[0].end for following in runs[k + 1 : k + 2])]
+                if over:
+                    yield run, min(over)
+
+    def ends(self, run: list[Element]) -> Iterator[Micros]:
+        """The instants (b), (c) and (d)."""
+        end, window = run[-1].end, self.window
+        deadlines = [] if window.gap is None else [end + window.gap]
+        if window.within is not None:
+            deadlines.append(max(end, min(x.start for x in run) + window.within))
+        if end <= self.last:
+            yield min(deadlines) if deadlines else self.last
+        yield from (z.end for z in self.absent if z.start is not None and z.end is not None and end < z.start)
+
+
 # ---------------------------------------------------------------- set functions (SPARQL 1.1, 18.5.1)
 def aggregated(aggregate: Aggregate, seen: list[Solution], value: Value) -> Term | None:
     """None where there is nothing to choose from. Raises: Failure."""
@@ -102,8 +206,10 @@ def aggregated(aggregate: Aggregate, seen: list[Solution], value: Value) -> Term
     match aggregate.function:
         case AggregateFunction.COUNT:
             return _count(present)
-        case AggregateFunction.SAMPLE:
+        case AggregateFunction.SAMPLE | AggregateFunction.FIRST:
             return next(iter(present), None)
+        case AggregateFunction.LAST:
+            return next(iter(reversed(present)), None)
         case AggregateFunction.MIN:
             return min(present, key=rank, default=None)
         case AggregateFunction.MAX:

@@ -8,6 +8,7 @@ from typing import assert_never
 from epsparql import algebra
 from epsparql.algebra import Dataset, Pattern, TriplePattern
 from epsparql.terms import Literal, Term, Variable
+from epsparql.trees import walk_nodes
 from tests.reference import groups, paths, policies
 from tests.reference.expressions import Failure, evaluate, exists_in, truth
 from tests.reference.model import (
@@ -160,7 +161,9 @@ class Evaluation:
             case algebra.InWindow(name, inner):
                 return self.inside(self.graph, name).evaluate(inner)
             case algebra.Group():
-                return groups.reports(pattern, self.decided.evaluate(pattern.pattern), self.first, self.world.horizon, self.decided.value)
+                until = pattern.window.until if isinstance(pattern.window, algebra.RunWindow) else None
+                absent = groups.NONE if until is None else self.decided.evaluate(until)
+                return groups.reports(pattern, self.decided.evaluate(pattern.pattern), self.first, self.world.horizon, self.decided.value, absent)
             case algebra.SubSelect():
                 return self._sub_select(pattern)
         assert_never(pattern)
@@ -290,10 +293,12 @@ class Evaluation:
                 self.first,
                 side.value,
             )
+        keys = run_keys(pattern.pattern)
         for x in found:
             bindings = projected(x, pattern.projection)
             if (marker := row_marker(pattern)) is not None:
-                bindings |= {(marker, Literal(repr(sorted(map(str, x.bindings)))))}
+                told_apart = x.bindings if keys is None else projected(x, (*keys, *pattern.projection, *ordered_by(pattern.modifiers)))
+                bindings |= {(marker, Literal(repr(sorted(map(str, told_apart)))))}
             yield Solution(bindings, x.start, x.end)
 
     # ------------------------------------------------------------ expressions of a solution
@@ -316,6 +321,20 @@ class Evaluation:
 
 def _share(x: Solution, y: Solution) -> bool:
     return any(not variable.hidden for variable in {variable for variable, _ in x.bindings} & {variable for variable, _ in y.bindings})
+
+
+def run_keys(pattern: Pattern) -> tuple[Variable, ...] | None:
+    """Return the keys of the select's own group if it has runs: they and SELECT's values tell its reports apart."""
+    match pattern:
+        case algebra.Extend(inner) | algebra.Filter(_, inner) | algebra.Join(inner, algebra.Values()):
+            return run_keys(inner)
+        case algebra.Group(_, keys, _, algebra.RunWindow()):
+            return keys
+    return None
+
+
+def ordered_by(modifiers: algebra.Modifiers) -> set[Variable]:
+    return {node for node in walk_nodes(modifiers.order) if isinstance(node, Variable)}
 
 
 def windowed(pattern: Pattern) -> bool:

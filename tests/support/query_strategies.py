@@ -210,7 +210,7 @@ def shaped(shape: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]
 # ---------------------------------------------------------------- SELECT: groups, windows, modifiers
 AGGREGATES = (
     "COUNT(*)", "COUNT(*)", "COUNT(DISTINCT *)", "COUNT(?v)", "COUNT(DISTINCT ?v)", "SUM(?v)", "SUM(?v + 1)", "SUM(DISTINCT ?v)", "AVG(?v)", "MIN(?v)", "MAX(?v)", "MAX(?w)",
-    "SAMPLE(?v)", "GROUP_CONCAT(?v)", "GROUP_CONCAT(DISTINCT ?v; SEPARATOR=',')", "SUM(IF(BOUND(?w), 1, 0.5))",
+    "SAMPLE(?v)", "FIRST(?v)", "LAST(?w)", "LAST(?v + 1)", "FIRST(getENDTIME())", "GROUP_CONCAT(?v)", "GROUP_CONCAT(DISTINCT ?v; SEPARATOR=',')", "SUM(IF(BOUND(?w), 1, 0.5))",
 )  # fmt: skip
 WINDOWS = (
     '[RANGE "PT1S"]',
@@ -223,6 +223,29 @@ WINDOWS = (
 )
 
 
+LINKS = (
+    "?v > PREV(?v)", "?v >= PREV(?v)", "?v != PREV(?v)", "?v <= FIRST(?v)", "SUM(?v) <= 4", "COUNT(*) <= 2", "COUNT(?w) < 2 || ?v < 2", "MAX(?v) - MIN(?v) <= 1",
+    "AVG(?v) < 2", "LAST(?v) = 2", "COALESCE(PREV(?w), 1) = 1", "getSTARTTIME() > PREV(getSTARTTIME())", "getDURATION() <= PREV(getDURATION())",
+)  # fmt: skip
+
+
+@st.composite
+def run_windows(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
+    """Runs and sessions, with gaps that many neighbours have exactly."""
+    length = st.sampled_from(("PT1S", "PT2S", "PT3S"))
+    report = draw(st.sampled_from(("", " EACH", " CLOSED", " CLOSED")))
+    if draw(st.integers(0, 3)) == 0:
+        return f"[SESSION {draw(length)}{report}]"
+    parts = {
+        "WHILE": st.sampled_from(LINKS).map("({})".format),
+        "GAP": length,
+        "UNTIL": groups,
+        "WITHIN": st.one_of(length, st.sampled_from(("0", "4"))),
+    }
+    chosen = draw(st.lists(st.sampled_from(("WHILE", "WHILE", "GAP", "GAP", "UNTIL", "WITHIN")), min_size=1, max_size=3, unique=True))
+    return f"[RUN {' '.join(f'{name} {draw(parts[name])}' for name in chosen)}{report}]"
+
+
 @st.composite
 def aggregations(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     """A SELECT of groups, from SELECT to LIMIT."""
@@ -233,7 +256,7 @@ def aggregations(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     made = draw(st.sampled_from((f"({first} AS ?n{new})", f"({first} AS ?n{new}) ({second} AS ?m{new})")))
     head, grouping = (made, "") if keys is None else (f"{keys[0]} {made}", f" GROUP BY {keys[1]}")
     having = draw(st.sampled_from(("", "", "", f" HAVING ({second} > 1)", " HAVING (getDURATION() < 'PT2S'^^xsd:duration)")))
-    window = draw(st.one_of(st.just(""), st.sampled_from(WINDOWS).map(" WINDOW {}".format)))
+    window = draw(st.one_of(st.just(""), st.sampled_from(WINDOWS).map(" WINDOW {}".format), run_windows(shared()).map(" WINDOW {}".format)))
     order = draw(
         st.sampled_from(("", "", f" ORDER BY DESC({first})", f" ORDER BY {second} LIMIT 1", " LIMIT 2", f" ORDER BY DESC({second}) LIMIT 1 OFFSET 1"))
     )
@@ -290,6 +313,28 @@ def groupings() -> st.SearchStrategy[str]:
         ),
     )
     return aggregations(bodies).map(lambda text: PROLOGUE + _numbered(text))
+
+
+@st.composite
+def run_queries(draw: st.DrawFn) -> str:
+    """Runs and sessions by themselves, and as operands of a chain."""
+    first, second = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(AGGREGATES))
+    keys = draw(st.sampled_from(("", "?s", "?s", "?v")))
+    having = draw(st.sampled_from(("", "", f" HAVING ({second} > 1)")))
+    body = draw(
+        st.one_of(
+            shared(),
+            st.sampled_from(("G SEQ G", "G OPTIONAL G", "G UNION G", "V", "GRAPH N G", "G WITHOUT G FOR T")).flatmap(lambda s: shaped(s, shared())),
+        )
+    )
+    select = f"SELECT {keys} ({first} AS ?n9) WHERE {body}{f' GROUP BY {keys}' if keys else ''}{having} WINDOW {draw(run_windows(shared()))}"
+    chain = draw(
+        st.sampled_from(
+            ("{}", "{}", "SELECT * WHERE {{ {{ {} }} SEQ {} }}", "SELECT * WHERE {{ {} MEETS {{ {} }} }}", "SELECT * WHERE {{ GRAPH ?g9 {{ {} }} }}")
+        )
+    )
+    operands = (draw(shared()), select) if "MEETS" in chain else (select, draw(shared()))
+    return PROLOGUE + _numbered(chain.format(*operands))
 
 
 @st.composite

@@ -15,8 +15,12 @@ from server.cli import commands
 from tests.reference import evaluator
 from tests.reference.evaluator import Occurrence, SelectRow
 from tests.support.ntriples import parse_statements, parse_term
+from tests.support.run_both import Runner, run_engine, run_oracle
 
-CASES = sorted((Path(__file__).resolve().parents[4] / "shared/conformance/random").glob("case*"))
+SUITES = Path(__file__).resolve().parents[4] / "shared/conformance"
+CASES = sorted((SUITES / "random").glob("case*"))
+RUNS = sorted((SUITES / "runs").glob("case*"))
+"""These cases are of section 13. They give solutions as a set, since equal ones of two groups are two."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,6 +54,7 @@ def read(directory: Path) -> Case:
 
 def test_the_suite_is_there() -> None:
     assert len(CASES) == 200
+    assert len(RUNS) == 150
 
 
 @pytest.mark.parametrize("directory", CASES, ids=lambda path: path.name)
@@ -60,6 +65,13 @@ def test_oracle(directory: Path) -> None:
     assert isinstance(found, Counter)
     assert set(found) == case.expected
     assert set(found.values()) <= {1}
+
+
+@pytest.mark.parametrize("solve", [run_engine, run_oracle])
+@pytest.mark.parametrize("directory", RUNS, ids=lambda path: path.name)
+def test_runs(directory: Path, solve: Runner) -> None:
+    case = read(directory)
+    assert set(solve({"query": case.text}, {DEFAULT_STREAM: case.stream}, case.background)["query"]) == case.expected
 
 
 @pytest.mark.parametrize("directory", CASES, ids=lambda path: path.name)

@@ -92,6 +92,13 @@ def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
 
 
 @RANDOM
+@given(query=query_strategies.run_queries(), fed=streams(), background=query_strategies.facts(), data=st.data())
+def test_runs(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
+    """Runs and sessions, shuffled within the delay, cut and restored in the middle of a run."""
+    agree_however_it_arrives(query, fed, background, data.draw(query_strategies.arrivals(fed)))
+
+
+@RANDOM
 @given(condition=query_strategies.calculations(), fed=query_strategies.numeric_feeds())
 def test_numbers_of_every_type(condition: str, fed: list[Occurrence]) -> None:
     """The kernel's float64 decides only what the exact arithmetic of the host would."""

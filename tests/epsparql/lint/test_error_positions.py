@@ -48,7 +48,20 @@ SYNTAX = [
     ("DESCRIBE |{}", "unexpected {", "variables, IRIs or '*' after DESCRIBE"),
     ("SELECT ?s { GRAPH |{} }", "unexpected {", "a variable or an IRI after GRAPH"),
     ("SELECT ?s { VALUES ?s { |?x } }", "unexpected ?x", "UNDEF"),
-    ("SELECT (COUNT(*) AS ?n) {} WINDOW [|LAST 5]", "unexpected LAST", "RANGE or ROWS"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [|LAST 5]", "unexpected LAST", "RANGE, ROWS, SESSION or RUN"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |]", "unexpected ]", "WHILE, GAP, UNTIL or WITHIN"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |CLOSED]", "unexpected CLOSED", "WHILE, GAP, UNTIL or WITHIN"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN GAP PT1S WHILE (true) |GAP PT2S]", "GAP stands twice in one RUN", "at most once"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [SESSION PT1S |GAP PT1S]", "unexpected GAP", "EACH or CLOSED"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN GAP |5]", "unexpected 5", "a duration"),
+    ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (EXISTS |{?s :q ?o})]", "EXISTS stands in WHILE", "UNTIL"),
+    ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (|SAMPLE(?o) > 1)]", "SAMPLE stands in WHILE", "COUNT, SUM"),
+    ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (|SUM(DISTINCT ?o) > 1)]", "SUM(DISTINCT ...) stands in WHILE", "COUNT, SUM"),
+    ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (PREV(|PREV(?o)) > 1)]", "PREV is a value of the element before", "another PREV"),
+    ("SELECT ?s {?s :p ?o FILTER(|PREV(?o) > 1)}", "PREV is a value of the element before", "WHILE"),
+    ("SELECT ?s {?s :p ?o} GROUP BY ?s HAVING (|PREV(?o) > 1)", "PREV is a value of the element before", "WHILE"),
+    ("SELECT ?s {?s :p ?o} |WINDOW [SESSION PT1S]", "neither an aggregate nor GROUP BY", "an aggregate"),
+    ("SELECT * { {?s :p ?o} |SEK {?s :p ?o} }", "unexpected SEK; was SEQ meant?", "an operator such as SEQ"),
     ("SELECT (COUNT(*) AS ?n) {} GROUP |?s", "unexpected ?s", "BY after GROUP"),
     ("SELECT ?s {} LIMIT |-1", "unexpected -1", "an integer without a sign after LIMIT"),
     ("REGISTER |STREAM <o> AS SELECT * {}", "unexpected STREAM", "RSTREAM, ISTREAM or DSTREAM after REGISTER"),
@@ -130,6 +143,8 @@ LITERALS = [
     ("{} WITHIN |-5", "the duration is not positive", "longer than zero"),
     ('{} WITHIN |"-PT5S"', "the duration is not positive", "longer than zero"),
     ("{} WITHOUT {} FOR |0", "the duration is not positive", "longer than zero"),
+    ("{SELECT (COUNT(*) AS ?n) {} WINDOW [SESSION |PT0S]}", "the duration is not positive", "longer than zero"),
+    ("{SELECT (COUNT(*) AS ?n) {} WINDOW [RUN WITHIN 0 GAP |PT0S]}", "the duration is not positive", "longer than zero"),
     ("{} WITHIN |0.0000001", "finer than a microsecond", "six digits"),
     ("{} WITHIN |1e-99999999999999999999", "out of range", "a number of seconds"),
     ("{} WITHIN |1e99", "too long", "days"),
@@ -144,7 +159,11 @@ LITERALS = [
 ]
 UNSUPPORTED = [
     ("SELECT ?s { {?s :p ?o} |SEQOPTIONAL {?s :q ?o} }", "SEQOPTIONAL is refused"),
+    ("SELECT ?s { ?s :p ?o |SEQOPTIONAL { ?s :q ?o } }", "SEQOPTIONAL is refused"),
+    ("SELECT ?s { ?s :p ?o . |SEQOPTIONAL ?s :q ?o }", "SEQOPTIONAL is refused"),
+    ("SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON <s> [RANGE PT1S STEP PT1S] { WINDOW :w {?s :p ?o} } |WINDOW [SESSION PT1S]", "named windows"),
     ("|INSERT DATA { :a :b :c }", "INSERT is SPARQL Update"),
+    ("SELECT (FIRST(|DISTINCT ?s) AS ?n) { ?s :p ?o }", "DISTINCT has no meaning in FIRST and LAST"),
     ("SELECT ?s { |SERVICE <x> { ?s :p ?o } }", "SERVICE is refused"),
     ("SELECT ?s { OPTIONAL { |SERVICE SILENT ?x { ?s :p ?o } } }", "SERVICE is refused"),
     ("SELECT ?s { |<< ?s :p ?o >> :q ?r }", "RDF-star"),
@@ -262,6 +281,38 @@ WARNINGS = [
     pytest.param("SELECT ?s { ?s :p ?x } ORDER BY |?x", "order-per-instant", "one instant", id="ORDER BY"),
     pytest.param("SELECT ?s { ?s :p ?x } LIMIT |2", "limit-ends", "after 2 solutions", id="LIMIT"),
     pytest.param("SELECT ?s { { SELECT ?s { ?s :p ?x } ORDER BY |?x } }", "order-unused", "sub-SELECT", id="ORDER BY in a sub-SELECT"),
+    pytest.param(
+        "SELECT ?s (MAX(?x) AS ?n) { ?s :p ?x } GROUP BY ?s WINDOW [SESSION PT1S] ORDER BY ?n LIMIT |2",
+        "ranks-changed",
+        "each instant",
+        id="ranks of runs",
+    ),
+    pytest.param(
+        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN WHILE (?x > 1)]",
+        "unbounded-run",
+        "keeps its last one for ever: GAP",
+        id="a run without end",
+    ),
+    pytest.param(
+        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN WHILE (?x > 1) CLOSED]",
+        "unbounded-run",
+        "only when another begins",
+        id="a last run that waits",
+    ),
+    pytest.param(
+        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN UNTIL {?s :q ?x} CLOSED]", "unbounded-run", "keeps its last one for ever: GAP", id="until"
+    ),
+    pytest.param(
+        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } WINDOW [RUN GAP PT1S WHILE (|?z > 1)]", "out-of-scope", "?z is used where", id="WHILE without a value"
+    ),
+    pytest.param(
+        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } WINDOW [RUN GAP PT1S WHILE (|PREV(getENDTIME()) > 1)]",
+        "never-true",
+        "WHILE",
+        id="WHILE that is never true",
+    ),
+    pytest.param("SELECT * { ?s :p ?x FILTER(|?x > '20') }", "quoted-number", "write 20", id="a number in quotes"),
+    pytest.param("SELECT * { ?s :p ?x FILTER(?s = :a && |'-1.5' <= ?x) }", "quoted-number", "write -1.5", id="a number in quotes on the left"),
     pytest.param(
         "SELECT ?s (MAX(?x) AS ?n) { ?s :p ?x } GROUP BY ?s WINDOW [ROWS 9] ORDER BY ?n LIMIT |2", "ranks-changed", "STEP", id="ranks of what changed"
     ),
