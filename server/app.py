@@ -33,6 +33,7 @@ from server.routes import (
     queries,
     solutions,
     sparql,
+    stream_contents,
     streams,
     validate,
     webhooks,
@@ -64,7 +65,7 @@ _TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id"
 
 
 _PARTS = (
-    streams, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql, webhooks, websockets, connectors, health, metrics, console,
+    streams, stream_contents, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 
 

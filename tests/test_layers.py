@@ -138,7 +138,7 @@ ARROWS = {
     "server/registrations": "server/http",
     "server/routes": "server/background server/connectors server/dependencies.py server/http server/inspection server/query_output server/registrations server/service.py server/settings.py server/subscriptions server/webhook_delivery",
     "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/process.py server/query_output server/registrations server/settings.py",
-    "server/subscriptions": "server/http server/query_output server/service.py",
+    "server/subscriptions": "server/http server/inspection server/query_output server/service.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
 }
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""

@@ -175,6 +175,8 @@ export const api = {
   finish: (name: string) => request("POST", `${stream(name)}/finish`),
   dropStream: (name: string) => request("DELETE", stream(name)),
   late: async (name: string) => (await request("GET", `${stream(name)}/late?limit=200`)).text(),
+  tail: (name: string, last: number, after: string | null, signal: AbortSignal) =>
+    request("GET", `${stream(name)}/events?last=${last}${after ? `&after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
   send: async (name: string, body: string, mediaType: string, key?: string) => {
     const headers = { "Content-Type": mediaType, ...(key ? { "Idempotency-Key": key } : {}) };
     return (await request("POST", `${stream(name)}/events`, { body, headers })).json() as Promise<{ accepted: number; late: number }>;

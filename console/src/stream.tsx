@@ -11,6 +11,7 @@ import { Spark } from "./spark";
 import { admin, attempt, queries, rateOf, rates, say, streams, view } from "./state";
 import { Sure } from "./sure";
 import { showQuery } from "./tabs";
+import { LastEvents } from "./tail";
 import { streamsOf, writtenBy } from "./watermark";
 
 const SHOWN = 100;
@@ -44,6 +45,7 @@ export function Stream({ name }: { name: string }) {
         <Used by={name} />
       </header>
       <Figures stream={stream} />
+      <LastEvents name={name} known={stream.accepted > 0} />
       <Send key={name} stream={stream} />
       <LateEvents stream={stream} />
       {admin.value && <StreamSettings key={name} stream={stream} />}

@@ -1,8 +1,8 @@
-"""Serves streams: their settings, their events, and late occurrences."""
+"""Serves streams: their settings, their sources, and what is sent to them."""
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
@@ -12,12 +12,9 @@ from pydantic import BaseModel
 
 from engine.messages import DropStream, Finish, Micros, SetStream
 from pipeline.formats.batches.timestamps import iso
-from pipeline.formats.body_parser import MEDIA_TYPES, N_QUADS, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
+from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
-from pipeline.inspection.backward_reader import Look, RecentRows
-from pipeline.inspection.stream_profile import SeenName, StreamProfile
-from pipeline.log import LateRow, RejectedRow
 from pipeline.log.catalog import Stream
 from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
 from pipeline.mapping.json_reader import check_fields
@@ -39,8 +36,7 @@ from server.http.body_parsing import (
     read_names_member,
     read_text_member,
 )
-from server.http.content_negotiation import choose_media_type
-from server.http.path_names import Name, encode_name
+from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.service import Service
 
@@ -48,9 +44,6 @@ router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
-MOST_EVENTS, MOST_NAMES = 1000, 1000
-MOST_SHOWN, LONGEST_SHOWN = 16_000_000, 1000
-"""An answer with events has at most this many characters, and a name or example in a profile at most this many."""
 _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
 
 
@@ -137,45 +130,6 @@ class Accepted(BaseModel):
     rejected: int | None = None
     duplicate: bool | None = None
     warning: str | None = None
-
-
-class SeenDocument(BaseModel):
-    """Counts the events that carried a predicate, class or datatype.
-
-    `first` and `last` are the least start and the greatest end of them. `rate` is how many came a second, lately. `example` is the triple of one.
-    """
-
-    name: str
-    count: int
-    first: str
-    last: str
-    rate: float
-    example: str
-
-
-class SeenList(BaseModel):
-    """Lists names by their counts. `others` is the number of rarer names, which are left out."""
-
-    names: list[SeenDocument]
-    others: int
-
-
-class ProfileDocument(BaseModel):
-    """Describes what the last events of a stream carry, counted when it is asked for.
-
-    `events` were read, `late` ones among them, from the log position `since` on. `complete` says whether these are all events of the stream.
-
-    `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is shorter.
-    """
-
-    events: int
-    late: int
-    since: int
-    complete: bool
-    rate: float
-    predicates: SeenList
-    classes: SeenList
-    datatypes: SeenList
 
 
 def _document(stream: Stream) -> StreamDocument:
@@ -482,154 +436,3 @@ def undeclared_source_warning(service: Service, name: str, source: Source | None
 def _behind_problem(how: str) -> Problem:
     detail = f"the runner is {how}; send the body again later"
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
-
-
-FEED_RESPONSES = describe_responses(
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.GONE,
-    success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
-)
-After = Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")]
-MostLines = Annotated[int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")]
-
-
-@router.get(
-    "/streams/{name}/late",
-    dependencies=[INGEST],
-    summary="Show late events, which are not evaluated",
-    responses=FEED_RESPONSES,
-    response_class=Response,
-)
-async def get_late(
-    name: Name,
-    service: Shared,
-    after: After = 0,
-    limit: MostLines = 1000,
-) -> Response:
-    service.catalog.get_stream(name)
-    rows = await service.catalog.late_feed.read_rows(name, after, limit)
-    return Response("".join(_format_late_row(row) + "\n" for row in rows), media_type=NDJSON)
-
-
-def _format_late_row(row: LateRow) -> str:
-    times = {"start": row.start, "end": row.end, "watermark": row.watermark, "arrived": row.arrived}
-    terms = {"s": row.s, "p": row.p, "o": row.o, "g": row.g}
-    return json.dumps(terms | {name: iso(at) for name, at in times.items()} | {"offset": row.offset, "reason": row.reason}, ensure_ascii=False)
-
-
-@router.get(
-    "/streams/{name}/rejected",
-    dependencies=[INGEST],
-    summary="Show rows that did not map: the stream's dead-letter feed",
-    responses=FEED_RESPONSES,
-    response_class=Response,
-)
-async def get_rejected(
-    name: Name,
-    service: Shared,
-    after: After = 0,
-    limit: MostLines = 1000,
-) -> Response:
-    service.catalog.get_stream(name)
-    rows = await service.catalog.late_feed.read_rejected(name, after, limit)
-    return Response("".join(_format_rejected_row(row) + "\n" for row in rows), media_type=NDJSON)
-
-
-def _format_rejected_row(row: RejectedRow) -> str:
-    found = {"row": row.rejected.row, "field": row.rejected.field or None, "reason": row.rejected.reason, "text": row.rejected.text}
-    return json.dumps(found | {"arrived": iso(row.arrived), "offset": row.offset}, ensure_ascii=False)
-
-
-# ---------------------------------------------------------------- a look into a stream
-@router.get(
-    "/streams/{name}/events",
-    dependencies=[INGEST],
-    summary="Show the last events of a stream, the newest first",
-    responses=describe_responses(
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        success={
-            200: {
-                "description": "Each line is an event. The header Epsparql-Read-From is the log position back to which the server read.",
-                "content": {media: {"schema": {"type": "string"}} for media in (NDJSON, N_QUADS)},
-            }
-        },
-    ),
-    response_class=Response,
-)
-async def get_last_events(
-    name: Name,
-    request: Request,
-    service: Shared,
-    last: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="This is the number of events.")] = 20,
-    before: Annotated[int | None, Query(ge=0, description="Only bodies before this log position are looked at.")] = None,
-) -> Response:
-    media_type = choose_media_type(request.headers.get("accept"), (NDJSON, N_QUADS))
-    stream = service.catalog.get_stream(name)
-    look = await service.inspector.read_last(stream, last, before) if stream.accepted else Look((), service.log.head(), is_cut=False)
-    headers = {"Epsparql-Read-From": str(look.read_from)}
-    if look.is_cut:
-        left = last - sum(piece.rows.num_rows for piece in look.pieces)
-        headers["Link"] = f'</streams/{encode_name(name)}/events?last={left}&before={look.read_from}>; rel="next"'
-    text = await asyncio.to_thread(_format_events, look, _format_quad if media_type == N_QUADS else _format_event)
-    return Response(text, media_type=media_type, headers=headers)
-
-
-def _format_events(look: Look, form: Callable[[RecentRows, dict[str, Any]], str]) -> str:
-    """Return the events as lines, the newest first. Raises: Fault 413."""
-    lines: list[str] = []
-    size = 0
-    for piece in look.pieces:
-        for row in reversed(range(piece.rows.num_rows)):
-            lines.append(form(piece, {column: piece.rows.column(column)[row] for column in piece.rows.schema.names}))
-            size += len(lines[-1])
-            if size > MOST_SHOWN and len(lines) > 1:
-                detail = f"the last {len(lines)} events have more than {MOST_SHOWN:,} characters; ask for fewer, as in ?last={len(lines) - 1}"
-                raise Fault(Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "answer-too-large", detail))
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _format_event(piece: RecentRows, row: dict[str, Any]) -> str:
-    terms = {name: row[name].as_py() for name in "spog"}
-    times = {name: iso(row[name].value) for name in ("start", "end")} | {"arrived": iso(piece.arrived)}
-    return json.dumps(terms | times | {"late": row["late"].as_py(), "offset": piece.offset + 1}, ensure_ascii=False)
-
-
-def _format_quad(_piece: RecentRows, row: dict[str, Any]) -> str:
-    return " ".join(term for name in "spog" if (term := row[name].as_py()) is not None) + " ."
-
-
-@router.get(
-    "/streams/{name}/profile",
-    dependencies=[INGEST],
-    summary="Show the predicates, classes and datatypes that the last events of a stream carry",
-    responses=_NO_STREAM,
-)
-async def get_profile(name: Name, service: Shared) -> ProfileDocument:
-    stream = service.catalog.get_stream(name)
-    found = await service.inspector.profile(stream) if stream.accepted else StreamProfile(0, 0, service.log.head(), is_complete=True, rate=0.0)
-    return ProfileDocument(
-        events=found.events,
-        late=found.late,
-        since=found.since,
-        complete=found.is_complete,
-        rate=found.rate,
-        predicates=_list_seen(found.predicates),
-        classes=_list_seen(found.classes),
-        datatypes=_list_seen(found.datatypes),
-    )
-
-
-def _list_seen(seen: Sequence[SeenName]) -> SeenList:
-    names = [
-        SeenDocument(
-            name=_shorten(each.name), count=each.count, first=iso(each.first), last=iso(each.last), rate=each.rate, example=_shorten(each.example)
-        )
-        for each in seen[:MOST_NAMES]
-    ]
-    return SeenList(names=names, others=len(seen) - len(names))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
