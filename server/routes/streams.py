@@ -20,6 +20,7 @@ from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
 from pipeline.mapping.json_reader import check_fields
 from pipeline.mapping.mapper import CSV, JSON
 from pipeline.mapping.mapping import check_base, compile_mapping
+from pipeline.mapping.proposal import propose_mapping
 from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.registrations.query_cache import get_shape
@@ -42,6 +43,7 @@ from server.service import Service
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
+_BASE = "http://example.org/"  # names of a proposed mapping are relative to this IRI where nothing else is said
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
 _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
@@ -248,6 +250,37 @@ def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
     if mapping:
         check_fields(compile_mapping(mapping, base))
     return base, mapping, on_error
+
+
+class MappingProposal(BaseModel):
+    """Proposes a mapping for a stream, with what was found in the rows and what is doubtful."""
+
+    mapping: dict[str, Any]
+    comments: list[str]
+
+
+@router.post(
+    "/streams/{name}/mapping",
+    dependencies=[INGEST],
+    summary="Propose a mapping from the first rows of a body; nothing is set or sent",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    openapi_extra={
+        "requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}, "example": _EXAMPLES[media]} for media in (CSV, JSON)}}
+    },
+)
+async def propose_stream_mapping(
+    name: Name,
+    request: Request,
+    service: Shared,
+    base: Annotated[str | None, Query(description="Names are relative to this IRI, if the stream has no base.")] = None,
+) -> MappingProposal:
+    media_type = read_media_type(request)
+    if media_type not in (CSV, JSON):
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "a mapping is for rows of CSV or JSON", expected=f"{CSV}, {JSON}"))
+    body = await read_body(request, service.settings.max_body)
+    wanted = get_stream_settings(service, name).base or check_base(base or _BASE)
+    found = await asyncio.to_thread(propose_mapping, body, media_type, wanted)
+    return MappingProposal(mapping=found.document, comments=list(found.comments))
 
 
 @router.get("/streams", summary="List the streams that the token may send events to")
