@@ -15,7 +15,6 @@ from connectors.options import COMMON, IN, OUT, SYSTEMS, Option, System
 
 _SHOWN = 100  # a message shows this many characters of a value
 _LONGEST_NAME = 200
-_URL_PARAMETERS = ("sslmode", "sslrootcert", "target_session_attrs")
 _HEAD = ("server", "token_env", "token_file", "connectors")
 
 
@@ -53,8 +52,12 @@ def read_connector_file(path: Path) -> ConnectorFile:
     """Read a TOML file of connectors. Raises: WrongOption, which names the file."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise WrongOption(f"{path}: {error}") from None
+    except OSError as error:
+        raise WrongOption(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise WrongOption(f"{path} is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise WrongOption(f"{path} is no TOML: {error}") from None
     try:
         for name in found:
             if name not in _HEAD:
@@ -180,9 +183,10 @@ def _check_url(url: str, system: System) -> None:
         raise WrongOption(
             "url holds a credential; give user here, and the place of the rest with " + ", ".join(f"{each}_env" for each in system.credentials)
         )
+    allowed = system.url_parameters
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
-        if name not in _URL_PARAMETERS:
-            raise WrongOption(f"url has the parameter {_quote_value(name)}; it may have {', '.join(_URL_PARAMETERS)}")
+        if allowed is not None and name not in allowed:
+            raise WrongOption(f"url has the parameter {_quote_value(name)}; it may have {', '.join(allowed)}")
 
 
 def _quote_value(value: object) -> str:

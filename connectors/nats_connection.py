@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from connectors.errors import SystemFault
 
 _PATIENCE_S = 10.0
+_ONCE = {"allow_reconnect": False, "connect_timeout": 5, "max_reconnect_attempts": 1, "reconnect_time_wait": 0.1}
+"""A broker that is away is told at once: whoever connects tries again by itself."""
 Found = TypeVar("Found")
 
 
@@ -31,7 +33,7 @@ class NatsConnection:
         self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="nats", daemon=True)
         self._thread.start()
         with faults():
-            connecting = nats.connect(self._url, allow_reconnect=False, connect_timeout=5, error_cb=_ignore, **self._login)
+            connecting = nats.connect(self._url, **_ONCE, error_cb=_ignore, **self._login)
             self._client = self.run(connecting)
 
     @property

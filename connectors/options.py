@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 IN, OUT = "in", "out"
-NATS, POSTGRESQL = "nats", "postgresql"
+NATS, MQTT, POSTGRESQL, POSTGRESQL_POLLING = "nats", "mqtt", "postgresql", "postgresql-polling"
+FILES, LDES, DELTA = "files", "ldes", "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,12 @@ class System:
     library: str
     module: str
     extra: str
-    schemes: tuple[str, ...]
-    credentials: tuple[str, ...]
     options: Mapping[str, Mapping[str, Option]]
+    schemes: tuple[str, ...] = ()
+    credentials: tuple[str, ...] = ()
     user_in_url: bool = True
+    url_parameters: tuple[str, ...] | None = ("sslmode", "sslrootcert", "target_session_attrs")
+    """A URL may have these parameters; None allows all."""
 
 
 COMMON: Mapping[str, Mapping[str, Option]] = {
@@ -52,6 +55,13 @@ _NATS = {
     "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
     "user": Option(str, "The connector logs in as this user."),
 }
+_MQTT = {
+    "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883, or mqtts:// for TLS.", needed=True),
+    "user": Option(str, "The connector logs in as this user."),
+    "version": Option(str, "This is the version of the protocol.", "5", allowed=("5", "3.1.1")),
+    "client_id": Option(str, "The broker knows the connector by this id. The default is epsparql- and the connector's name."),
+    "ca_file": Option(str, "With mqtts://, certificates are checked against this file. The default is what the system trusts."),
+}
 _POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
 SYSTEMS: Mapping[str, System] = {
     NATS: System(
@@ -68,6 +78,33 @@ SYSTEMS: Mapping[str, System] = {
                 "subject": Option(str, "Only messages of subjects that match this are read, such as sensors.>."),
             },
             OUT: _NATS | {"subject": Option(str, "Solutions are published to this subject, which a JetStream stream must store.", needed=True)},
+        },
+    ),
+    MQTT: System(
+        library="paho-mqtt",
+        module="paho",
+        extra="mqtt",
+        schemes=("mqtt", "mqtts"),
+        credentials=("password",),
+        user_in_url=False,
+        url_parameters=(),
+        options={
+            IN: _MQTT
+            | {
+                "topic": Option(str, "Messages of topics that match this filter are read, such as sensors/+/temperature.", needed=True),
+                "envelope": Option(bool, "Each message becomes an object of JSON with the members topic and payload.", False),
+                "session_s": Option(
+                    int, "With version 5, the broker keeps messages this long while the connector is away, in seconds.", 86_400, least=1
+                ),
+            },
+            OUT: _MQTT
+            | {
+                "topic": Option(str, "Solutions are published to this topic.", needed=True),
+                "retain": Option(bool, "The broker stores the last solution, and sends it to each new subscriber.", False),
+                "cursor_topic": Option(
+                    str, "The cursor is a stored message of this topic. The default is epsparql/cursors/ and the connector's name."
+                ),
+            },
         },
     ),
     POSTGRESQL: System(
@@ -89,6 +126,65 @@ SYSTEMS: Mapping[str, System] = {
             | {
                 "table": Option(str, "Solutions are rows of this table, which is created if there is none.", needed=True),
                 "columns": Option(dict, "This says what each column holds."),
+            },
+        },
+    ),
+    POSTGRESQL_POLLING: System(
+        library="psycopg",
+        module="psycopg",
+        extra="postgresql",
+        schemes=("postgresql", "postgres"),
+        credentials=("password",),
+        options={
+            IN: _POSTGRESQL
+            | {
+                "format": Option(str, "This is the media type of the rows.", default="application/json"),
+                "select": Option(str, "The connector reads the rows of this query of SQL.", needed=True),
+                "cursor": Option(str, "Rows are read in order of this column, and a row that comes later has no lesser value in it.", needed=True),
+                "poll_s": Option(float, "The connector looks for new rows this often, in seconds.", default=1.0, least=0.01),
+            },
+        },
+    ),
+    FILES: System(
+        library="pyarrow",
+        module="pyarrow",
+        extra="engine",
+        options={
+            IN: {
+                "path": Option(str, "The connector reads this file, or the files of this directory in order of name.", needed=True),
+                "pattern": Option(str, "Only files of the directory that match this are read, such as *.csv or **/*.parquet.", default="*"),
+                "format": Option(str, "This is the media type of the files. The default is that of each file's suffix."),
+                "tail": Option(bool, "The last file may grow, so a row counts once its line break is there.", default=True),
+            },
+        },
+    ),
+    LDES: System(
+        library="httpx and pyoxigraph",
+        module="httpx",
+        extra="server",
+        schemes=("http", "https"),
+        credentials=("token",),
+        user_in_url=False,
+        url_parameters=None,
+        options={
+            IN: {
+                "url": Option(str, "This is the address of an event stream's root, such as http://127.0.0.1:8080/queries/hot/ldes.", needed=True),
+                "format": Option(
+                    str, "This is the media type in which members are sent.", default="application/n-quads", allowed=("application/n-quads",)
+                ),
+                "poll_s": Option(float, "The connector looks for new members this often, in seconds.", default=5.0, least=0.01),
+            },
+        },
+    ),
+    DELTA: System(
+        library="deltalake",
+        module="deltalake",
+        extra="delta",
+        options={
+            OUT: {
+                "path": Option(str, "Solutions are appended to the Delta table in this directory, which is created if there is none.", needed=True),
+                "columns": Option(dict, "This says what each column holds."),
+                "every_s": Option(float, "The connector waits this long between two commits, in seconds.", default=10.0),
             },
         },
     ),

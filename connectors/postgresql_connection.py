@@ -69,3 +69,8 @@ def faults() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise SystemFault(f"PostgreSQL: {str(error).strip() or type(error).__name__}") from None
+
+
+def quote(name: str) -> str:
+    """Return a name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

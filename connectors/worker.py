@@ -16,7 +16,7 @@ from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.inbound.source import Source
-from connectors.options import IN, NATS, POSTGRESQL
+from connectors.options import DELTA, FILES, IN, LDES, MQTT, NATS, POSTGRESQL, POSTGRESQL_POLLING
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.outbound.sink import Sink
 from connectors.server_access import ServerAccess
@@ -54,10 +54,26 @@ def create_source(connector: Connector, credentials: Mapping[str, str]) -> Sourc
             from connectors.inbound.nats import JetStreamSource
 
             return JetStreamSource(connector.options, credentials)
+        case _ if connector.system == MQTT:
+            from connectors.inbound.mqtt import MqttSource
+
+            return MqttSource(connector.name, connector.options, credentials)
         case _ if connector.system == POSTGRESQL:
             from connectors.inbound.postgresql_changes import PostgresqlChangeSource
 
             return PostgresqlChangeSource(connector.name, connector.options, credentials)
+        case _ if connector.system == POSTGRESQL_POLLING:
+            from connectors.inbound.postgresql_polling import PostgresqlPollingSource
+
+            return PostgresqlPollingSource(connector.options, credentials)
+        case _ if connector.system == FILES:
+            from connectors.inbound.files import FileSource
+
+            return FileSource(connector.options)
+        case _ if connector.system == LDES:
+            from connectors.inbound.ldes import LdesSource
+
+            return LdesSource(connector.options, credentials)
     raise AssertionError(connector.system)
 
 
@@ -69,10 +85,18 @@ def create_sink(connector: Connector, credentials: Mapping[str, str]) -> Sink:
             from connectors.outbound.nats import JetStreamSink
 
             return JetStreamSink(connector.options, credentials)
+        case _ if connector.system == MQTT:
+            from connectors.outbound.mqtt import MqttSink
+
+            return MqttSink(connector.name, connector.options, credentials)
         case _ if connector.system == POSTGRESQL:
             from connectors.outbound.postgresql import PostgresqlSink
 
             return PostgresqlSink(connector.name, connector.options, credentials)
+        case _ if connector.system == DELTA:
+            from connectors.outbound.delta import DeltaSink
+
+            return DeltaSink(connector.name, connector.options)
     raise AssertionError(connector.system)
 
 

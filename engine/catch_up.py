@@ -183,7 +183,7 @@ def pause(engine: EngineState, entry: Pause) -> None:
         engine.behind[entry.registered] = Behind(entry.registered, own, fork(engine, entry.offset, own), paused=True)
 
 
-def register(engine: EngineState, entry: Register) -> bool:
+def register_query(engine: EngineState, entry: Register) -> bool:
     """Take in a query that is behind from the first; return False for any other."""
     if entry.waits_for is not None and entry.waits_for in engine.behind:
         engine.behind[entry.waits_for].own.add(entry.offset)
@@ -278,7 +278,7 @@ def of_own(outcome: Outcome, own: set[int], entry: int) -> Outcome:
     return Outcome(found, changes)
 
 
-def in_order(solutions: pa.RecordBatch, caught: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def merge_caught_up(solutions: pa.RecordBatch, caught: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Merge solutions with those that were caught up with, in order of entry."""
     parts = [part for part in (solutions, *caught) if part.num_rows]
     if len(parts) < 2:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
-from engine.catch_up import EngineState, Past, copied, in_order, is_history, join, of_own, pause, register
+from engine.catch_up import EngineState, Past, copied, is_history, join, merge_caught_up, of_own, pause, register_query
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
@@ -104,7 +104,7 @@ class Engine(EngineState):
             self._feed(part, found, changes)
         solutions, caught = sort_by_emission(found, tied=not self.share.whole), self._caught
         self._caught = []
-        return Outcome(in_order(solutions, caught) if caught else solutions, tuple(changes))
+        return Outcome(merge_caught_up(solutions, caught) if caught else solutions, tuple(changes))
 
     def _apply_one(self, layout: Layout, entry: Events, rows: pa.RecordBatch) -> Outcome:
         """Apply one entry that brings occurrences to networks that stand as they did; most entries of a live stream come alone."""
@@ -296,7 +296,7 @@ class Engine(EngineState):
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
         try:
-            if register(self, entry):
+            if register_query(self, entry):
                 return
         except Exception as fault:  # noqa: BLE001  # as below
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))

@@ -113,9 +113,8 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
     part = None if meta.get("part") is None else Part(meta["part"])
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    network = Network(
-        engine.terms, known=earlier[0] if earlier else engine.known, owns=engine.make_owner_test(part), without=frozenset(meta.get("without", ()))
-    )
+    left_out, known = engine.without | frozenset(meta.get("without", ())), earlier[0] if earlier else engine.known
+    network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
 
     def add(registered: int, rates: Rates, shape: Shape | None) -> None:
         engine.restore_query(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))

@@ -1,11 +1,13 @@
-"""This module finds what a pattern binds, certainly or possibly, and whether a solution of it may be timeless."""
+"""This module finds what a pattern binds, certainly or possibly, how long its solutions last, and whether one may be timeless."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import assert_never
 
+from engine.expressions.temporal import duration_micros
+from engine.kernel.state.layout import FOREVER
 from epsparql import algebra as a
-from epsparql.terms import TermOrVariable, Variable
+from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 Variables = frozenset[Variable]
 Matches = Callable[[a.TriplePattern, a.Place], bool]
@@ -19,18 +21,32 @@ ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 class Scope:
     """Describes a pattern's solutions: `certain` variables are bound in every solution, `possible` ones in some or in none.
 
-    A solution may be `timeless` or `timed`.
+    A solution may be `timeless` or `timed`; timed ones last at most `longest` µs, whatever the background has.
     """
 
     certain: Variables
     possible: Variables
     timeless: bool
     timed: bool = True
+    longest: int = FOREVER
 
     def joined(self, other: "Scope") -> "Scope":
         """Return the scope of joins with solutions of another."""
         timed = self.timed or other.timed
         return Scope(self.certain | other.certain, self.possible | other.possible, self.timeless and other.timeless, timed)
+
+    def limited(self, longest: int) -> "Scope":
+        """Return the scope of those solutions that last no longer than this."""
+        return replace(self, longest=min(self.longest, longest))
+
+    def related(self, other: "Scope", relation: a.Relation | None) -> "Scope":
+        """Return the scope of joins with right solutions that stand in a relation to it; None is EQUALS.
+
+        Any operand may become timeless when the background changes, and satisfies every relation then. So a join may last as long as either operand.
+        """
+        if relation in (a.Relation.MEETS, a.Relation.OVERLAPS, a.Relation.PAR):
+            return self.joined(other).limited(self.longest + other.longest)
+        return self.joined(other).limited(max(self.longest, other.longest))
 
 
 EMPTY = Scope(frozenset(), frozenset(), True, timed=False)
@@ -59,17 +75,21 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
             return Scope(x.certain & frozenset(keys), frozenset(keys) | {variable for variable, _ in aggregates}, False)
         case a.SubSelect(inner, projection):
             x = find_scope(inner, matches)
-            return Scope(x.certain & frozenset(projection), frozenset(projection), x.timeless, x.timed)
-        case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right) | a.SeqWithout(left, right, _, _):
-            return find_scope(left, matches).joined(find_scope(right, matches))
+            return Scope(x.certain & frozenset(projection), frozenset(projection), x.timeless, x.timed, x.longest)
+        case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin() | a.SeqWithout() | a.JoinWithout():
+            return _join_scopes(pattern, find_scope(pattern.left, matches), find_scope(pattern.right, matches))
         case a.Union(left, right):
             x, y = find_scope(left, matches), find_scope(right, matches)
-            return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed)
-        case a.Filter(_, inner) | a.Within(inner, _) | a.Minus(inner, _):
+            return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed, max(x.longest, y.longest))
+        case a.Filter(condition, inner):
+            return find_scope(inner, matches).limited(span_of(list_conjuncts(condition)))
+        case a.Within(inner, limit):
+            return find_scope(inner, matches).limited(limit)
+        case a.Minus(inner, _):
             return find_scope(inner, matches)
         case a.Extend(inner, variable, _):
             x = find_scope(inner, matches)
-            return Scope(x.certain, x.possible | {variable}, x.timeless, x.timed)
+            return Scope(x.certain, x.possible | {variable}, x.timeless, x.timed, x.longest)
         case a.LeftJoin(kept, other, _) | a.EqLeftJoin(kept, other, _) | a.SeqRightJoin(other, kept, _):
             x, y = find_scope(kept, matches), find_scope(other, matches)
             return Scope(x.certain, x.possible | y.possible, x.timeless)
@@ -78,6 +98,18 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
             return Scope(x.certain, x.possible, False)
         case _:
             assert_never(pattern)
+
+
+def _join_scopes(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout | a.JoinWithout, x: Scope, y: Scope) -> Scope:
+    match pattern:
+        case a.EqJoin():
+            return x.related(y, None)
+        case a.RelationJoin(relation, _, _):
+            return x.related(y, relation)
+        case a.SeqWithout(_, _, _, int(within)) | a.JoinWithout(_, _, _, int(within)):
+            return x.joined(y).limited(within)
+        case _:
+            return x.joined(y)
 
 
 def find_place_variables(place: a.Place) -> Variables:
@@ -118,6 +150,11 @@ def looks_at_time(expression: a.Expression) -> bool:
     return any(isinstance(e, a.Time) or (isinstance(e, a.Call) and e.function == "NOW") for e in list_subexpressions(expression))
 
 
+def asks_identity(expression: a.Expression) -> bool:
+    """Return whether the expression's value may depend on more than its variables and its solution's interval."""
+    return any(isinstance(e, a.Call) and (e.function == "NOW" or e.function in IDENTIFYING) for e in list_subexpressions(expression))
+
+
 def list_subexpressions(expression: a.Expression) -> list[a.Expression]:
     """Return the expression and all its sub-expressions, patterns of EXISTS not entered."""
     found, pending = [], [expression]
@@ -147,6 +184,35 @@ def list_conjuncts(expression: a.Expression) -> list[a.Expression]:
             return list_conjuncts(left) + list_conjuncts(right)
         case _:
             return [expression]
+
+
+def duration_constant(e: a.Expression) -> int | None:
+    """Return the µs of a constant day-time duration; None for anything else."""
+    match e:
+        case a.Constant(Literal(lexical, datatype)) if datatype in (XSD + "duration", XSD + "dayTimeDuration"):
+            return duration_micros(lexical)
+        case _:
+            return None
+
+
+def duration_limit(condition: a.Expression) -> int | None:
+    """Return the longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
+    match condition:
+        case a.Compare(
+            a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL | a.Comparison.EQUAL as op, a.Time(a.TimeFunction.DURATION), a.Constant() as constant
+        ):
+            micros, strict = duration_constant(constant), op is a.Comparison.LESS
+        case a.Compare(a.Comparison.GREATER | a.Comparison.GREATER_OR_EQUAL | a.Comparison.EQUAL as op, constant, a.Time(a.TimeFunction.DURATION)):
+            micros, strict = duration_constant(constant), op is a.Comparison.GREATER
+        case _:
+            return None
+    return None if micros is None else min(micros - strict, FOREVER)
+
+
+def span_of(conditions: Iterable[a.Expression]) -> int:
+    """Return the longest duration (µs) that all of these conditions admit."""
+    limits = (limit for e in conditions if (limit := duration_limit(e)) is not None)
+    return max(min(limits, default=FOREVER), 0)
 
 
 def has_exists(expression: a.Expression) -> bool:

@@ -17,6 +17,11 @@ class Span:
         return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
 
 
+def explain_unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return in words why a file cannot be read, without the number of the system's error."""
+    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+
+
 class QueryError(Exception):
     """Signals a fault in the query text; `code` is stable, wording is not.
 

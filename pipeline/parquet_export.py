@@ -89,7 +89,7 @@ class Exporter:
         try:
             self._state = self._found()
             self._texts = dict(self._state.texts)
-            self._put(self._state)
+            self._write_note(self._state)
         except BaseException:
             self._close()
             raise
@@ -132,13 +132,13 @@ class Exporter:
             if self._state.until > self._state.position:
                 if solutions.position < self._state.until:
                     return  # the machine fell: the solutions are still being found again
-                self._write(self._files(solutions, self._state.until), self._state.until)
+                self._write_files(self._files(solutions, self._state.until), self._state.until)
             while (head := solutions.position) > self._state.position:
                 until = _piece(solutions, self._state.position, head)
                 files = self._files(solutions, until)
                 if files:
                     self._note(State(self._state.position, until, dict(self._texts)))
-                self._write(files, until)
+                self._write_files(files, until)
         self._stood = stand
         wanted = {number: text for number, text in self._texts.items() if int(number) in stand}
         if len(wanted) < len(self._texts):
@@ -176,7 +176,7 @@ class Exporter:
                 by_folder.setdefault(folder, []).append(table)
         return {f"{folder}/{self._state.position:020d}-{until:020d}.parquet": pa.concat_tables(tables) for folder, tables in by_folder.items()}
 
-    def _write(self, files: dict[str, pa.Table], until: int) -> None:
+    def _write_files(self, files: dict[str, pa.Table], until: int) -> None:
         """Write the files of the noted range, and then the note that they are there."""
         self._still_ours()
         for name, table in files.items():
@@ -268,9 +268,9 @@ class Exporter:
 
     def _note(self, state: State) -> None:
         self._still_ours()
-        self._put(state)
+        self._write_note(state)
 
-    def _put(self, state: State) -> None:
+    def _write_note(self, state: State) -> None:
         marked = msgspec.structs.replace(state, log=self._marks.mark_at(state.reached), writer=self._writer)
         self._place.put(_NOTE, msgspec.json.encode(marked))
         self._state = state

@@ -30,7 +30,7 @@ class Child:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if " on http" not in line:
-            self._end()
+            self._end_process()
             raise ChildFailed(f"the server did not start:\n{self._log.read_text(errors='replace')[-2000:]}")
         self.url = line.rpartition(" on ")[2].strip()
         return self
@@ -45,7 +45,7 @@ class Child:
 
     def stop(self, patience_s: float = _STOP_S) -> int:
         """Stop the server in an orderly way, by force after `patience_s`, and return its exit code."""
-        self._end(patience_s)
+        self._end_process(patience_s)
         return self._process.returncode
 
     def kill(self) -> None:
@@ -53,7 +53,7 @@ class Child:
         self._process.kill()
         self._process.wait()
 
-    def _end(self, patience_s: float = _STOP_S) -> None:
+    def _end_process(self, patience_s: float = _STOP_S) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -65,4 +65,4 @@ class Child:
             self._process.stdout.close()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._end()
+        self._end_process()

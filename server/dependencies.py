@@ -34,7 +34,7 @@ Connected = Annotated[ConnectorRegistry, Depends(_get_connectors)]
 
 def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:
     """Check the request and record its caller. Raises: Fault, like `Gate.check`."""
-    caller = service.admission.gate.check(connection.headers, scope)
+    caller = service.admission.gate.authorize(connection.headers, scope)
     connection.state.who, connection.state.all_names = caller.who, caller.all_names
     return caller
 

@@ -142,5 +142,5 @@ def _runner_of(settings: Settings, log: LogWriter) -> LogRunner:
     from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted
 
     store = settings.store if settings.away else None
-    options = SparkOptions(buckets=settings.partitions, low_latency=settings.low_latency, store=store, conf=tuple(settings.spark_conf))
+    options = SparkOptions(buckets=settings.partitions, store=store, conf=tuple(settings.spark_conf))
     return SparkRunner(settings.data, settings.master, log.heartbeat, options)

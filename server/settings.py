@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from epsparql.errors import explain_unreadable
 from pipeline.partition_count import MOST_PARTITIONS
 from pipeline.spark.spark_conf import chosen_settings
 
@@ -32,6 +33,8 @@ RENAMED = {
     "max_sparql_answer": "max_answer",
 }
 """The former name of a setting, by its present name. Both are taken until the next release, with a warning for the former one."""
+REMOVED = ("low_latency",)
+"""These switches have no effect any more. They are taken until the next release, with a warning."""
 
 
 class SettingsError(Exception):
@@ -110,12 +113,6 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _yes(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError("must be true or false")
-    return text == "true"
-
-
 def _spark_conf(text: str) -> tuple[str, ...]:
     return tuple(f"{key}={value}" for key, value in chosen_settings(text).items())
 
@@ -141,9 +138,6 @@ class Settings:
         "This sets one of Spark's settings, such as spark.executor.memory=2g. It overrides spark-defaults.conf in SPARK_CONF_DIR.",
         form="KEY=VALUE",
         told=False,
-    )
-    low_latency: bool = _setting(
-        False, _yes, "On Spark, one long-running task replaces the micro-batches. Solutions then come a few milliseconds after their events."
     )
     partitions: int | None = _setting(
         None,
@@ -272,6 +266,11 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def without_effect(shown: str) -> str:
+    """Return the warning for a switch that is still taken (REMOVED)."""
+    return f"{shown} has no effect any more, and goes with the next release; leave it out"
+
+
 def variable_of(name: str) -> str:
     return ENVIRONMENT_PREFIX + name.upper()
 
@@ -282,15 +281,15 @@ _Named: TypeAlias = Callable[[str], str]
 def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn: Callable[[str], None] = lambda _: None) -> Settings:
     """Return the settings: flags (None: not given) go before variables, those before the file, and that before defaults.
 
-    `warn` is told of each former name that is used (RENAMED). Raises: SettingsError, also for an address that others can reach without a token file.
+    `warn` is told of each former name (RENAMED) and each switch without effect (REMOVED) that is used. Raises: SettingsError, also for an address that others can reach without a token file.
     """
     file = flags.get(CONFIG) or environment.get(variable_of(CONFIG))
     written = _written(Path(file)) if file else {}
     chosen: dict[str, Any] = {}
     sources: tuple[tuple[Mapping[str, Any], _Named, _Named, Callable[[str, Any, Callable[[str], Any]], Any]], ...] = (
         (flags, str, flag_of, _given),
-        (environment, variable_of, variable_of, _read),
-        (written, str, lambda name: f"{file}: {name}", _read),
+        (environment, variable_of, variable_of, _read_value),
+        (written, str, lambda name: f"{file}: {name}", _read_value),
     )
     for setting in fields(Settings):
         names = [setting.name, *([RENAMED[setting.name]] if setting.name in RENAMED else [])]
@@ -302,13 +301,11 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
                 warn(f"{shown(name)} is deprecated and goes with the next release; use {shown(setting.name)}")
             chosen[setting.name] = reader(shown(name), values[key(name)], setting.metadata["read"])
             break
+    for name in REMOVED:
+        for values, key, shown, _ in sources:
+            if values.get(key(name)) is not None:
+                warn(without_effect(shown(name)))
     settings = Settings(**chosen)
-    if settings.low_latency and settings.runner != "spark":
-        raise SettingsError(f"low_latency is a mode of the runner spark, and the runner is {settings.runner}; leave it out")
-    if settings.low_latency and settings.away:
-        raise SettingsError(
-            "low_latency on a cluster needs storage that all machines share, but with --store they see the store alone; leave out one of them"
-        )
     if not settings.loopback and settings.token_file is None:
         raise SettingsError(
             f"--host {settings.host} can be reached from other machines; give --token-file (lines of '<sha256 of the token> <scopes>'), "
@@ -320,16 +317,16 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
 def _given(flag: str, value: Any, read: Callable[[str], Any]) -> Any:
     match value:
         case str():
-            return _read(flag, value, read)
+            return _read_value(flag, value, read)
         case list() if read is _spark_conf:
-            return _read(flag, shlex.join(value), read)
+            return _read_value(flag, shlex.join(value), read)
         case list():
             return tuple(value)
-        case _:  # a switch
+        case _:  # a caller's own value
             return value
 
 
-def _read(place: str, text: str, read: Callable[[str], Any]) -> Any:
+def _read_value(place: str, text: str, read: Callable[[str], Any]) -> Any:
     try:
         return read(text)
     except ValueError as error:
@@ -340,23 +337,24 @@ def _written(file: Path) -> dict[str, str]:
     """Return the file's settings as text, in the form of the variables. Raises: SettingsError."""
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"--config {file}: {error}") from None
-    known = {setting.name: isinstance(setting.default, bool) for setting in fields(Settings)} | dict.fromkeys(RENAMED.values(), False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--config {file} cannot be read: {explain_unreadable(error)}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"--config {file} is no TOML: {error}") from None
+    present = [setting.name for setting in fields(Settings)]
     for name in found:
-        if name not in known:
-            near = get_close_matches(name, known.keys() - RENAMED.values(), n=1, cutoff=0.0)[0]
+        if name not in {*present, *RENAMED.values(), *REMOVED}:
+            near = get_close_matches(name, present, n=1, cutoff=0.0)[0]
             raise SettingsError(f"{file}: there is no setting {name!r}; the nearest one is {near!r} (docs/configuration.md)")
-    return {name: _as_text(file, name, value, known[name]) for name, value in found.items()}
+    return {name: _as_text(file, name, value) for name, value in found.items()}
 
 
-def _as_text(file: Path, name: str, value: object, switch: bool) -> str:
+def _as_text(file: Path, name: str, value: object) -> str:
     match value:
-        case bool():
-            if switch:
-                return str(value).lower()
+        case bool() if name not in REMOVED:
+            pass
         case str() | int() | float():
             return str(value)
         case list() if all(isinstance(each, str) for each in value):
             return shlex.join(value) if name == "spark_conf" else " ".join(value)
-    raise SettingsError(f"{file}: {name} must be {'true or false' if switch else 'a string, a number or an array of strings'}")
+    raise SettingsError(f"{file}: {name} must be a string, a number or an array of strings")

@@ -28,9 +28,9 @@ def measure(queries: int, n: int) -> Iterator[str]:
     many, one = [], []
     for _ in range(_ROUNDS):
         engine, matches = registered(texts), 0
-        seconds, matches = _fed(engine, many_log)
+        seconds, matches = _feed_log(engine, many_log)
         many.append(n / seconds)
-        one_seconds, one_matches = _fed(registered(texts[:1]), one_log)
+        one_seconds, one_matches = _feed_log(registered(texts[:1]), one_log)
         one.append(n / one_seconds)
     took, parsing = _more(engine, queries)
     yield line(
@@ -63,7 +63,7 @@ def registered(texts: Sequence[str]) -> Engine:
     return engine
 
 
-def _fed(engine: Engine, log: Sequence[Block]) -> tuple[float, int]:
+def _feed_log(engine: Engine, log: Sequence[Block]) -> tuple[float, int]:
     """Feed a log. Return seconds and solutions."""
     began, matches = time.perf_counter(), 0
     for block in log:

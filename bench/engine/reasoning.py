@@ -42,7 +42,7 @@ def measure(n: int, classes: int = CLASSES, many: int = MANY) -> Iterator[str]:
     engine = loaded(classes)
     closed = time.perf_counter() - began
     began = time.perf_counter()
-    register(engine)
+    register_queries(engine)
     registering = time.perf_counter() - began
     events = typed(n, classes)
     kernel = [in_numbers(engine, events, classes) for _ in range(_ROUNDS + 1)][1:]  # compiled code is loaded
@@ -79,7 +79,7 @@ def loaded(classes: int, regime: str = RDFS_ONLY) -> Engine:
     return engine
 
 
-def register(engine: Engine) -> None:
+def register_queries(engine: Engine) -> None:
     changed = engine.feed(Block((Register(engine.position, "q", _QUERY),), _NOTHING)).changes
     assert not changed, changed
 
@@ -119,7 +119,7 @@ def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
     """Return the seconds of the kernel alone, for occurrences in numbers, in an engine of its own."""
     own = Engine()
     own.known = FactIndex.from_quads(engine.facts, own.terms)
-    register(own)
+    register_queries(own)
     network, n = own.members[0].network, len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)
     feed[c.IN_S] = own.terms.intern_all([f"<http://example.org/id/{k}>" for k in range(_SUBJECTS)])[np.arange(n) % _SUBJECTS]
@@ -168,7 +168,7 @@ def _under_owl(classes: int) -> dict[str, float]:
     before, began = rss_mb(), time.perf_counter()
     engine = loaded(classes, OWL_RL)
     closing = time.perf_counter() - began
-    register(engine)
+    register_queries(engine)
     adding, removing = changes(engine, classes, 0)
     began, name = time.perf_counter(), "http://example.org/p"
     owl = f"<{name}> <{OWL}inverseOf> <{name}/of> .\n"
@@ -199,7 +199,7 @@ def _many(classes: int) -> dict[str, float]:
     before, began = rss_mb(), time.perf_counter()
     engine = loaded(classes)
     seconds = time.perf_counter() - began
-    register(engine)
+    register_queries(engine)
     found = engine.feed(block_of(engine.position, np.array([classes]), classes, 0)).solutions.num_rows
     expect("many classes", found, 1)
     return {

@@ -35,7 +35,7 @@ def measure(n: int) -> Iterator[str]:
     """Yield a line: events for each second of CPU time, and goals at the end."""
     one_core()
     log = list(blocks(_drawn(_SEEN + n), names="abcd"))
-    chosen, written, from_end = (_fed(log, shape) for shape in (None, Linear.WRITTEN, Linear.FROM_END))
+    chosen, written, from_end = (_feed_log(log, shape) for shape in (None, Linear.WRITTEN, Linear.FROM_END))
     assert chosen.matches == written.matches == from_end.matches, "the shape changes nothing that is found"
     yield line(
         "shapes",
@@ -57,7 +57,7 @@ def _drawn(n: int) -> Drawn:
     return Drawn(rng.choice(len(_SHARES), n, p=_SHARES), rng.integers(0, _IDS, n), rng.integers(0, _CODES, n).astype(np.float64))
 
 
-def _fed(log: Sequence[Block], shape: Shape | None) -> _Run:
+def _feed_log(log: Sequence[Block], shape: Shape | None) -> _Run:
     """Feed a log. The query comes when rates are known, and is planned by them unless in a shape that is given."""
     engine, seen = Engine(), -(-_SEEN // BATCH)
     for block in (registration(_RATES), *log[:seen]):

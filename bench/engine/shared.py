@@ -19,8 +19,8 @@ def measure(queries: int, n: int) -> Iterator[str]:
     one_core()
     names = ["a", "b", "c"] * queries + [f"p{k}" for k in range(queries)] * 3
     log = list(blocks(drawn(n, _IDS, len(names)), names=names, first_offset=queries))
-    shared, matches = _fed(queries, log, shares=True)
-    alone, same = _fed(queries, log, shares=False)
+    shared, matches = _feed_log(queries, log, shares=True)
+    alone, same = _feed_log(queries, log, shares=False)
     assert matches == same, "sharing changes nothing that is found"
     seconds, goals, shares = shared
     seconds_alone, goals_alone, _ = alone
@@ -38,7 +38,7 @@ def measure(queries: int, n: int) -> Iterator[str]:
     )
 
 
-def _fed(queries: int, log: Sequence[Block], *, shares: bool) -> tuple[tuple[float, int, int], int]:
+def _feed_log(queries: int, log: Sequence[Block], *, shares: bool) -> tuple[tuple[float, int, int], int]:
     """Feed a log. Return seconds of CPU time, goals and shares; and solutions."""
     engine = Engine()
     engine.shares = shares

@@ -87,14 +87,14 @@ def _run(workload: str, log: Sequence[bytes]) -> Run:
         watermark = int(int64s(rows.column("end")).max())
         solutions = plain(engine.feed(Block((Events(engine.position, "default", rows.num_rows, watermark),), rows)).solutions)
         solved = time.perf_counter()
-        text = _text(solutions, form, last)
+        text = _write_lines(solutions, form, last)
         run.writing += time.perf_counter() - solved
         run.parsing, run.engine = run.parsing + parsed - began, run.engine + solved - parsed
         run.matches, run.written = run.matches + solutions.num_rows, run.written + len(text)
     return run
 
 
-def _text(solutions: pa.RecordBatch, form: Bindings, last: dict[int, Key]) -> bytes:
+def _write_lines(solutions: pa.RecordBatch, form: Bindings, last: dict[int, Key]) -> bytes:
     """Return the lines of ndjson, with their ids."""
     ordinals, runs = assign(solutions.column("registered").to_numpy(), int64s(solutions.column("end")), last)
     last |= last_keys(runs)

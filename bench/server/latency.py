@@ -16,11 +16,11 @@ _PAUSE_S = 0.02  # so that each event is on its own
 _ANSWER_S = 60.0
 
 
-def measure(runner: str, n: int, *, low_latency: bool = False) -> Iterator[str]:
+def measure(runner: str, n: int) -> Iterator[str]:
     """Yield a line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
-        Child(Path(directory) / "data", runner, Path(directory) / "log", extra=["--low-latency"] if low_latency else []) as child,
+        Child(Path(directory) / "data", runner, Path(directory) / "log") as child,
     ):
         client = Client(child.url, patience_s=120)
         client.wait_ready()
@@ -45,7 +45,6 @@ def measure(runner: str, n: int, *, low_latency: bool = False) -> Iterator[str]:
     yield line(
         "latency",
         runner=runner,
-        low_latency=low_latency,
         n=n,
         p50_ms=round(percentile(posted, 50), 2),
         p99_ms=round(percentile(posted, 99), 2),

@@ -17,7 +17,7 @@ from pipeline.dataframes.api import solve
 from pipeline.spark.spark_session import session
 
 _WARMING, _ROUNDS, _FILES, _BUCKETS = 4, 3, 8, 2
-_FILES_A_BATCH = 2  # one a core; a micro-batch has as many rows then as the runner's own
+_FILES_A_BATCH = 2  # one a core
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 

@@ -21,13 +21,10 @@ from pyspark.sql.functions import expr
 from bench.measurement import WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
 from engine.messages import Drop, Register
-from pipeline.log import LogWriter
-from pipeline.runners.spill import Spill
-from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
+from pipeline.log import LogReader, LogWriter
+from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.driver import working
-from pipeline.spark.job import start_job
 from pipeline.spark.long_running_task import ResidentJob
-from pipeline.spark.sink import SolutionSink
 from pipeline.spark.spark_session import session
 
 MASTER = "local[2,4]"
@@ -54,33 +51,31 @@ class Commits:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line for each number of buckets, one for Spark's joins, and one for the delay in each mode with each number of buckets.
+    """Yield a line for each number of buckets, one for Spark's joins, and one for the delay with each number of buckets.
 
     A line of buckets is the median of some rounds after some that warm, which take turns. The delay is that of events one by one.
     """
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
-        batch = min(MOST_ROWS, n)
-        query = _write(root / "log", workload, events, k, batch)
-        rounds = [[_solved(spark, root / "log", query, buckets, batch) for buckets in (1, 2)] for _ in range(_WARMING + _ROUNDS)]
+        query = _write(root / "log", workload, events, k, min(MOST_ROWS, n))
+        rounds = [[_solved(spark, root / "log", query, buckets) for buckets in (1, 2)] for _ in range(_WARMING + _ROUNDS)]
         rates = {}
         for buckets, solved in enumerate(zip(*rounds[_WARMING:], strict=True), 1):
             for _, matches in solved:
                 check(workload, n, k, matches)
             rates[buckets], matches = sorted(solved)[_ROUNDS // 2]
             figures = {"events_per_s": round(rates[buckets]), "matches": matches, "ratio": round(rates[buckets] / rates[1], 3)}
-            yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, batch=batch, **figures)
+            yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, **figures)
         if workload == "W1":
             rate, matches = _joined(spark, root / "joins", drawn(JOIN_EVENTS, k))
             check(workload, JOIN_EVENTS, k, matches)
             ratio = round(max(rates.values()) / rate, 1)
             yield line("spark", what="its own joins", n=JOIN_EVENTS, k=k, events_per_s=round(rate), matches=matches, ours_to_it=ratio)
-        for mode, delays_of in (("micro-batches", _delays), ("low latency", _resident_delays)):
-            for buckets in (1, 2):
-                delays = delays_of(spark, root / f"{mode} {buckets}", buckets)
-                figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
-                yield line("spark", what="from durable to readable", mode=mode, n=EVENTS, buckets=buckets, **figures)
+        for buckets in (1, 2):
+            delays = _delays(spark, root / f"delays {buckets}", buckets)
+            figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
+            yield line("spark", what="from durable to readable", n=EVENTS, buckets=buckets, **figures)
 
 
 # ---------------------------------------------------------------- from a backlog
@@ -102,26 +97,31 @@ def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
     return query
 
 
-def _solved(spark: SparkSession, log: Path, query: int, buckets: int, batch: int) -> tuple[float, int]:
+def _solved(spark: SparkSession, log: Path, query: int, buckets: int) -> tuple[float, int]:
     """Return events a second in steady state, and the solutions found. Registrations count as rows."""
     commits = Commits()
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
-        data, spill = Path(place) / "data", Path(place) / "spill"
+        data, scratch = Path(place) / "data", Path(place) / "scratch"
         shutil.copytree(log / "log", data / "log", copy_function=os.link)  # nothing writes to it
-        spill.mkdir()
-        with closing(SolutionWriter(data)) as writer:
-            sink = SolutionSink(writer, Spill(spill), commits)
-            start_job(spark, data, sink, buckets=buckets, max_rows=batch + 3, to_end=True).awaitTermination()
-            sink.close()
-        with closing(SolutionReader(data)) as reader:
-            matches = reader.tally(query).count
+        scratch.mkdir()
+        with closing(LogReader(data)) as reader:
+            head = reader.head()
+        with closing(SolutionReader(data)) as solutions, working(ResidentJob(data, buckets), spark, scratch) as failure:
+            position = 0
+            while position < head:
+                if (fault := failure()) is not None:
+                    raise fault
+                reached = solutions.wait(position, 1)
+                if reached > position:
+                    position = reached
+                    commits(position)
+        with closing(SolutionReader(data)) as solutions:
+            matches = solutions.tally(query).count
         rows = _rows_after(data, commits.at[0][1])
     return commits.rate(rows), matches
 
 
 def _rows_after(data: Path, position: int) -> int:
-    from pipeline.log import LogReader
-
     with closing(LogReader(data)) as log:
         return sum(block.rows.num_rows for block in log.blocks(position, MOST_ROWS))
 
@@ -174,23 +174,8 @@ def _write_parquet(place: Path, events: Drawn) -> None:
         pq.write_table(table, place / f"{number:05d}.parquet")
 
 
-# ---------------------------------------------------------------- small batches
+# ---------------------------------------------------------------- events one by one
 def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
-    """Return the delays of micro-batches."""
-    spill = data / "spill"
-    spill.mkdir(parents=True)
-    with LogWriter(data, lambda: BEGIN) as log, closing(SolutionWriter(data)) as writer:
-        sink = SolutionSink(writer, Spill(spill), Commits())
-        query = start_job(spark, data, sink, buckets=buckets)
-        try:
-            return _from_durable_to_readable(log, data, query.exception)
-        finally:
-            sink.close()
-            query.stop()
-
-
-def _resident_delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
-    """Return the delays of a task that stays."""
     scratch = data / "scratch"
     scratch.mkdir(parents=True)
     with LogWriter(data, lambda: BEGIN) as log, working(ResidentJob(data, buckets), spark, scratch) as failure:
@@ -210,7 +195,7 @@ def _from_durable_to_readable(log: LogWriter, data: Path, failure: Callable[[], 
                 if (fault := failure()) is not None:
                     raise fault
             if reader.tally(0).count != number + 1:
-                raise WrongCount("small batches", reader.tally(0).count, number + 1)
+                raise WrongCount("events one by one", reader.tally(0).count, number + 1)
             found.append((time.perf_counter() - durable) * 1000)
             if number == EVENTS + WARM_EVENTS:
                 break

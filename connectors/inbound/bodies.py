@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from connectors.inbound.source import Message
+from connectors.inbound.source import BY_LINE, CSV, JSON, Message, find_kind
 
-NDJSON, JSON = "application/x-ndjson", "application/json"
 MOST_BYTES = 4 << 20
 """A body of several messages has at most this many bytes."""
-_BY_LINE = (NDJSON, "application/n-triples", "application/n-quads")
 
 
 def join_messages(messages: Sequence[Message], media_type: str) -> Iterator[tuple[Sequence[Message], bytes]]:
-    """Yield bodies with their messages. Formats in which two messages need not make one document have a body for each message."""
-    kind = media_type.partition(";")[0].strip().lower()
+    """Yield bodies with their messages. Formats in which two messages need not make one document have a body for each message.
+
+    `media_type` is that of the messages which do not say another one.
+    """
     gathered: list[Message] = []
     size = 0
     for message in messages:
-        if gathered and not (size + len(message.payload) <= MOST_BYTES and _is_line(gathered[-1], kind) and _is_line(message, kind)):
+        if gathered and not (size + len(message.payload) <= MOST_BYTES and _stand_together(gathered[-1], message, media_type)):
             yield gathered, _body_of(gathered)
             gathered, size = [], 0
         gathered.append(message)
@@ -25,10 +25,20 @@ def join_messages(messages: Sequence[Message], media_type: str) -> Iterator[tupl
         yield gathered, _body_of(gathered)
 
 
+def _stand_together(first: Message, second: Message, media_type: str) -> bool:
+    if (first.media_type, first.head) != (second.media_type, second.head):
+        return False
+    kind = find_kind(first.media_type or media_type)
+    return _is_line(first, kind) and _is_line(second, kind)
+
+
 def _is_line(message: Message, kind: str) -> bool:
     """Return whether the message can stand among others, each in its line."""
-    return kind in _BY_LINE or (kind == JSON and message.payload[:1] == b"{" and b"\n" not in message.payload)
+    if kind == CSV:
+        return bool(message.head)
+    return kind in BY_LINE or (kind == JSON and message.payload[:1] == b"{" and b"\n" not in message.payload)
 
 
 def _body_of(messages: Sequence[Message]) -> bytes:
-    return messages[0].payload if len(messages) == 1 else b"\n".join(message.payload for message in messages)
+    head = [messages[0].head] if messages[0].head else []
+    return b"\n".join([*head, *(message.payload for message in messages)])

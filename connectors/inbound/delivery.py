@@ -67,7 +67,7 @@ class InboundDelivery:
     def _deliver_group(self, group: Sequence[Message], body: bytes) -> None:
         """Send a body. Where it is refused, find the message that is at fault. Raises: RefusedMessage, SystemFault."""
         try:
-            self._send(body, group[-1].position, len(group))
+            self._send(body, group)
         except RefusedMessage as fault:
             if len(group) > 1:
                 for part in (group[: len(group) // 2], group[len(group) // 2 :]):
@@ -82,12 +82,13 @@ class InboundDelivery:
                     "mend the format or the stream's mapping, or leave such messages out with on_error = 'skip'"
                 ) from None
 
-    def _send(self, body: bytes, position: str, messages: int) -> None:
+    def _send(self, body: bytes, group: Sequence[Message]) -> None:
         """Send a body, again while the server is busy."""
+        position, media_type = group[-1].position, group[0].media_type or self._format
         source = client.Source(self._id, self._position, position) if self._source.has_positions else None
         while True:
             try:
-                accepted = self._server.send_body(self._stream, body, self._format, source)
+                accepted = self._server.send_body(self._stream, body, media_type, source)
                 break
             except ServerBusy as fault:
                 if self._stopping.is_set():
@@ -96,4 +97,4 @@ class InboundDelivery:
         if self._source.has_positions:
             self._position = position
             self._board.update(position=position)
-        self._board.count(messages=messages, late=accepted.late)
+        self._board.count(messages=len(group), late=accepted.late)

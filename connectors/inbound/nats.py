@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connectors.errors import SystemFault
-from connectors.inbound.source import Message
+from connectors.inbound.source import Message, Source
 from connectors.nats_connection import NatsConnection, faults
 
 _IDLE_S = 60.0  # the broker removes the consumer of a connector that is gone after this time
 
 
-class JetStreamSource:
+class JetStreamSource(Source):
     """Reads one JetStream stream."""
-
-    has_positions = True
 
     def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
         self._stream, self._subject = options["jetstream"], options["subject"]
@@ -78,9 +76,6 @@ class JetStreamSource:
         before, self._delivered, self._lag = self._delivered, info.delivered.consumer_seq, info.num_pending or 0
         if self._taken < self._delivered == before:
             raise SystemFault("NATS lost a message on the way; the stream is read again from the last position")
-
-    def confirm(self, position: str) -> None:
-        """Do nothing: the broker stores no position."""
 
     def get_lag(self) -> int | None:
         return self._lag

@@ -14,7 +14,7 @@ from typing import Any
 
 from connectors.errors import SystemFault
 from connectors.inbound.pgoutput import Begin, Change, Commit, Decoder, Row, json_of
-from connectors.inbound.source import Message
+from connectors.inbound.source import Message, Source
 from connectors.postgresql_connection import PostgresqlConnection, faults
 
 MOST_INITIAL_BYTES = 64 << 20
@@ -40,10 +40,8 @@ def format_lsn(lsn: int) -> str:
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
-class PostgresqlChangeSource:
+class PostgresqlChangeSource(Source):
     """Reads the changes of one publication."""
-
-    has_positions = True
 
     def __init__(self, name: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
         self._publication, self._metadata, self._initial = options["publication"], options["metadata"], options["initial"]
@@ -208,13 +206,6 @@ class PostgresqlChangeSource:
                 lsn, self._slot, lsn,
             )  # fmt: skip
         self._advanced_s = time.monotonic()
-
-    def get_lag(self) -> int | None:
-        """Return None: PostgreSQL tells bytes of its log, no number of changes."""
-        return None
-
-    def count_missed(self) -> int:
-        return 0
 
     def close(self) -> None:
         self._snapshot.close()

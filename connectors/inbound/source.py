@@ -4,19 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+NDJSON, JSON, CSV = "application/x-ndjson", "application/json", "text/csv"
+BY_LINE = (NDJSON, "application/n-triples", "application/n-quads")
+"""In these formats each line stands for itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Represents a message with the position after it. Whoever resumes there is given the next message first."""
+    """Represents a message with the position after it. Whoever resumes there is given the next message first.
+
+    `media_type` is its own format, where that is not the connector's. A body of messages begins with their `head`, such as the header of CSV.
+    """
 
     payload: bytes
     position: str
+    media_type: str | None = None
+    head: bytes = b""
+
+
+def find_kind(media_type: str) -> str:
+    """Return a media type without its parameters."""
+    return media_type.partition(";")[0].strip().lower()
 
 
 class Source(Protocol):
     """Reads the messages of a system in order. Every method raises SystemFault where the system does not answer."""
 
-    has_positions: bool
+    has_positions: bool = True
     """Says whether `seek` can resume at a position; otherwise the system itself remembers what was confirmed."""
 
     def seek(self, position: str | None) -> None:
@@ -26,13 +40,16 @@ class Source(Protocol):
         """Return up to `most` of the next messages; wait for a first one for about `wait_s`. The log holds those that were returned before."""
 
     def confirm(self, position: str) -> None:
-        """Tell the system that the log holds all messages up to a position."""
+        """Tell the system that the log holds all messages up to a position; nothing, where the system stores no position."""
+        return
 
     def get_lag(self) -> int | None:
         """Return how many messages are there that `read` has not returned, if the system tells."""
+        return None
 
     def count_missed(self) -> int:
         """Return how many messages were gone before they could be read, since `seek`."""
+        return 0
 
     def close(self) -> None:
         """Disconnect. This raises nothing, and may be called twice."""

@@ -24,6 +24,7 @@ class OutboundDelivery:
     def __init__(self, connector: Connector, sink: Sink, server: ServerAccess, board: StatusBoard, stopping: Event) -> None:
         self._sink, self._server, self._board, self._stopping = sink, server, board, stopping
         self._query, self._batch = connector.options["query"], connector.options["batch"]
+        self._every_s: float = connector.options.get("every_s", 0.0)
         self._backoff = Backoff(stopping, board)
 
     def run(self) -> None:
@@ -59,6 +60,8 @@ class OutboundDelivery:
             )
             if ended:
                 self._stopping.wait(_WAIT_S)  # the query may be replaced
+            elif 0 < len(solutions) < self._batch:
+                self._stopping.wait(self._every_s)  # a backlog is written at once
 
 
 def _number_solutions(page: SolutionPage, cursor: Cursor | None) -> list[SolutionMessage]:

@@ -6,14 +6,13 @@ The cursor is a row of the table `epsparql_cursors`, which the transaction locks
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connectors.errors import SystemFault, WrongOption
+from connectors.errors import SystemFault
+from connectors.outbound.columns import DEFAULT_COLUMNS, check_columns, find_value
 from connectors.outbound.sink import Cursor, SolutionMessage, parse_cursor
-from connectors.postgresql_connection import PostgresqlConnection, faults
+from connectors.postgresql_connection import PostgresqlConnection, faults, quote
 
 _CURSORS = "epsparql_cursors"
-_DEFAULT = {"query": "query", "id": "id", "start_time": "start", "end_time": "end", "solution": "solution"}
 _TYPES = {"query": "text", "id": "text", "start": "timestamptz", "end": "timestamptz", "solution": "jsonb"}
-_VARIABLE = "?"
 
 
 class PostgresqlSink:
@@ -21,8 +20,8 @@ class PostgresqlSink:
 
     def __init__(self, name: str, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
         self._name, self._table = name, options["table"]
-        self._columns: Mapping[str, str] = options["columns"] or _DEFAULT
-        _check_columns(self._columns)
+        self._columns: Mapping[str, str] = options["columns"] or DEFAULT_COLUMNS
+        check_columns(self._columns)
         self._connection = PostgresqlConnection(options, credentials)
         self._cursor: Cursor | None = None
 
@@ -35,7 +34,7 @@ class PostgresqlSink:
 
     def write(self, solutions: Sequence[SolutionMessage]) -> None:
         last = solutions[-1].cursor
-        rows = [[_value_of(source, each) for source in self._columns.values()] for each in solutions]
+        rows = [[find_value(source, each) for source in self._columns.values()] for each in solutions]
         with faults(), self._connection.transaction() as session:
             if self._read_cursor("FOR UPDATE") != self._cursor:
                 raise SystemFault(f"another connector named {self._name!r} writes to the table {self._table}; stop one, or name it otherwise")
@@ -80,31 +79,6 @@ class PostgresqlSink:
         self._connection.close()
 
 
-def quote(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def quote_table(name: str) -> str:
     """Return the name of a table, perhaps after that of its schema and a dot."""
     return ".".join(map(quote, name.split(".", 1)))
-
-
-def _check_columns(columns: Mapping[str, str]) -> None:
-    """Check what a table's columns are to hold. Raises: WrongOption."""
-    for column, source in columns.items():
-        if source not in _TYPES and not source.startswith(_VARIABLE):
-            allowed = ", ".join(_TYPES)
-            raise WrongOption(f"columns: {column!r} must hold one of {allowed}, or a variable such as ?station, not {source!r}")
-    if "id" not in columns.values():
-        raise WrongOption("columns: one column must hold 'id', by which a solution is told from others; it needs a unique index")
-
-
-def _value_of(source: str, solution: SolutionMessage) -> str | None:
-    """Return what a column holds of a solution. The database casts it to the column's type."""
-    if source.startswith(_VARIABLE):
-        term = (solution.document.get("binding") or {}).get(source.removeprefix(_VARIABLE))
-        return None if term is None else str(term["value"])
-    if source == "solution":
-        return solution.text.decode()
-    return str(solution.document[source])

@@ -8,9 +8,9 @@ import numpy as np
 from engine.aggregation.row_batch import Ints, RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import ExpressionError, evaluate
-from engine.expressions.nondeterministic import Identity, asks_identity
+from engine.expressions.nondeterministic import Identity
 from engine.kernel.state import layout as c
-from engine.pattern_scope import looks_at_time, variables_of
+from engine.pattern_scope import asks_identity, looks_at_time, variables_of
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 

@@ -81,7 +81,7 @@ class Outliner:
                 return "" if condition is None else self.texts.write_expression(condition)
             case a.RelationJoin(relation, _, _):
                 return relation.value
-            case a.SeqWithout(_, _, _, within):
+            case a.SeqWithout(_, _, _, within) | a.JoinWithout(_, _, _, within):
                 return "" if within is None else f"within {length(within)}"
             case a.WithoutFor(_, _, micros) | a.Within(_, micros):
                 return length(micros)
@@ -125,7 +125,7 @@ def operands(pattern: a.Pattern) -> list[a.Pattern]:
             | a.WithoutFor(left, right, _)
         ):  # fmt: skip
             return [left, right]
-        case a.SeqWithout(left, right, absent, _):
+        case a.SeqWithout(left, right, absent, _) | a.JoinWithout(left, right, absent, _):
             return [left, right, absent]
         case _:
             assert_never(pattern)

@@ -188,7 +188,8 @@ class Reader:
             condition = f"if {' && '.join(self.outliner.texts.write_expression(each) for each in self._conditions(row.condition))}"
         policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row.kind, "")
         absent = self._columns(row.key2)
-        return words(policy, named, condition, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
+        gated = "after the left side of SEQ" if row.kind == c.JOIN and row.gate != c.NONE else ""
+        return words(policy, named, condition, gated, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
 
     def _bound_to(self, ask: int) -> str:
         inquiry = self.fragment.inquiries[ask]
@@ -249,6 +250,8 @@ def operator_of(row: Node) -> str:
     """Return the name that a query has for a node's operator."""
     if row.kind in POLICIES and row.life_blocker != c.NEVER:
         return OPERATORS[c.WITHOUT]
+    if row.kind == c.WITHOUT:
+        return f"{RELATIONS[row.relation]} ... WITHOUT"
     return RELATIONS[row.relation] if row.kind in POLICIES | {c.JOIN} else OPERATORS[row.kind]
 
 
@@ -267,6 +270,8 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
             sides = ("latest of the left side", "right side") if row.kind == c.RECENT else ("unconsumed left side", "unserved right side")
             between = () if absent == c.NEVER else (Kept("absent ones", _life(absent)),)
             return Kept(sides[0], _life(left)), Kept(sides[1], _life(right)), *between
+        case c.WITHOUT if row.relation == c.ANY:
+            return Kept("left side", _life(left)), Kept("right side", _life(right)), Kept("absent ones", _life(absent))
         case c.WITHOUT | c.WITHOUTFOR:
             return Kept("left side", _life(left)), Kept("absent ones", _life(absent))
         case _:
@@ -287,6 +292,6 @@ def window_time(window: a.RangeWindow | a.RowsWindow | None) -> str:
 def _life(life: int) -> str:
     if life == c.NEVER:
         return "not stored"
-    if life == c.FOREVER:
+    if life >= LIFTED:
         return FOR_EVER
     return f"kept {length(life)}" if life else "kept for the instant"

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from engine.explain.algebra_outline import exists_in, operands
-from engine.pattern_scope import list_conjuncts
-from engine.planner.builder.predicate_pushdown import duration_limit
+from engine.pattern_scope import duration_limit, list_conjuncts
 from epsparql import algebra as a
 
 FREE = (a.Bgp, a.Filter, a.Within, a.Union, a.Path, a.Values, a.Graph, a.InWindow, a.Group, a.SubSelect)
@@ -43,7 +42,7 @@ def limits_of(pattern: a.Pattern) -> list[int]:
     match pattern:
         case a.Within(_, limit):
             limits = [limit]
-        case a.SeqWithout(_, _, _, within):
+        case a.SeqWithout(_, _, _, within) | a.JoinWithout(_, _, _, within):
             limits = [within]
         case a.Filter(condition, _):
             conditions = list_conjuncts(condition)

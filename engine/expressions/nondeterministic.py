@@ -11,8 +11,6 @@ from uuid import NAMESPACE_OID, uuid5
 from engine.expressions import temporal
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import ExpressionError, Micros, Number, NumericType, Text
-from engine.pattern_scope import list_subexpressions
-from epsparql import algebra
 from epsparql.terms import BlankNode, Iri, Literal, Term
 
 INDIVIDUAL = frozenset({"BNODE", "RAND", "STRUUID", "UUID"})
@@ -36,11 +34,6 @@ class Identity:
     def inside(self, operand: int) -> "Identity":
         """Return the identity of the operand of that number."""
         return Identity(self.query, self.site, self.solution, self.now, (*self.path, operand))
-
-
-def asks_identity(expression: algebra.Expression) -> bool:
-    """Return whether the expression's value may depend on more than its variables and its solution's interval."""
-    return any(isinstance(part, algebra.Call) and (part.function == "NOW" or part.function in INDIVIDUAL) for part in list_subexpressions(expression))
 
 
 def individual(function: str, arguments: Sequence[Term], identity: Identity | None) -> Term:

@@ -133,6 +133,7 @@ class BackgroundUpdate:
         net = self._slots.arrays.net
         nodes = net.nodes[planned.at.node : planned.after.node]
         windowed = (nodes[:, c.LIFE_BLOCKER] != c.FOREVER) & np.isin(nodes[:, c.KIND], (c.WITHOUT, *POLICIES))
+        windowed |= nodes[:, c.GATE] != c.NONE
         windowed |= (nodes[:, [c.LIFE_LEFT, c.LIFE_RIGHT]] != c.FOREVER).all(axis=1) & np.isin(nodes[:, c.KIND], OPTIONALS)
         return bool(net.queries[planned.number, c.Q_OPEN] and windowed.any())
 
@@ -143,6 +144,8 @@ class BackgroundUpdate:
         passed = max(time, int(net.at[c.NOW])) - int(net.queries[planned.number, c.Q_T0])
         lives = [(one.life_blocker, other.life_blocker) for one, other in zip(was.nodes, now.nodes, strict=True)]
         if any(before < after and before <= passed for before, after in lives):
+            return True
+        if any(one.gate != other.gate for one, other in zip(was.nodes, now.nodes, strict=True) if one.gate != c.NONE):
             return True
         change = compare_plans(was, now)
         return bool(now.forgetful and (change.added or change.more))
@@ -447,7 +450,7 @@ class _Permissive:
 
 
 def _make_permissive(fragment: Fragment, host: KernelHost) -> Fragment:
-    made = _Permissive(fragment)
+    made = _Permissive(replace(fragment, nodes=[replace(row, gate=c.NONE) for row in fragment.nodes]))
     for node, row in enumerate(fragment.nodes):
         _let_pass(made, node, row.kind, host)
     edges = [edge if k in made.direct else made.instead.get(edge, edge) for k, edge in enumerate(made.edges)]

@@ -150,6 +150,8 @@ class _KeyCheck:
                 return self.policy_keyed(left, right)
             case a.SeqWithout(left, right, absent, _):
                 return self.decided(self.policy_keyed(left, right), lambda: self.keyed(absent))
+            case a.JoinWithout(left, right, absent, _):
+                return self.decided(self.keyed(left) | self.keyed(right), lambda: self.keyed(absent))
             case a.Union(left, right):
                 return self.alike(left, right)
             case a.Filter(condition, inner) | a.Extend(inner, _, condition):

@@ -39,6 +39,7 @@ class Subplan:
     nodes: tuple[int, ...]
     columns: tuple[int, ...]
     reach: int  # how long before now an occurrence that a goal rests on may have begun, in µs
+    gates: frozenset[int] = frozenset()  # nodes outside of it without whose goals it keeps nothing: it does not stand alone
 
     @property
     def root(self) -> int:
@@ -52,7 +53,7 @@ def find_subplans(fragment: Fragment) -> dict[int, Subplan]:
         for node in range(len(fragment.nodes) - 1, -1, -1):  # what feeds a node was made after it
             if fragment.nodes[node].kind in SIDES and (subplan := _subplan(fragment, node, feeders, found)) is not None:
                 found[node] = subplan
-    return {node: subplan for node, subplan in found.items() if fragment.nodes[node].kind == c.JOIN}
+    return {node: subplan for node, subplan in found.items() if fragment.nodes[node].kind == c.JOIN and not subplan.gates}
 
 
 def _feeders(fragment: Fragment) -> dict[tuple[int, int], list[Feeder]]:
@@ -70,7 +71,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
     node = fragment.nodes[number]
     if node.timeless or node.edges.n != 1 or fragment.lookups.get(number) is not None:
         return None
-    nodes, columns, reach = [number], list[int](), 0
+    nodes, columns, reach, gates = [number], list[int](), 0, {node.gate} - {c.NONE}
     parts: list[object] = [node.kind, node.relation, node.span, node.life_left, node.life_right]
     for side in SIDES[node.kind]:
         for feeder in feeders.get((number, side), ()):
@@ -78,6 +79,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
                 if (inner := below.get(feeder)) is None:
                     return None
                 nodes += inner.nodes
+                gates |= inner.gates - {number}
                 bound, name, reach = inner.columns, inner.digest.hex(), max(reach, inner.reach)
             else:
                 bound, name = feeder.binds, _name_of(feeder)
@@ -91,7 +93,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
         return None
     kept = max(node.life_left, node.life_right) + node.span if node.kind == c.JOIN else 0
     digest = hashlib.blake2b(repr([*parts, condition]).encode(), digest_size=16).digest()
-    return Subplan(digest, tuple(nodes), tuple(columns), max(reach, kept))
+    return Subplan(digest, tuple(nodes), tuple(columns), max(reach, kept), frozenset(gates))
 
 
 def _name_of(scan: Scan) -> str:
@@ -126,7 +128,9 @@ def copy_subplan(fragment: Fragment, subplan: Subplan, number: Callable[[str], i
 
     for each in subplan.nodes:
         before = fragment.nodes[each]
-        node = replace(before, key=copy_slots(before.key), rest=copy_slots(before.rest), look=RowRange(before.look.first, 0), look_via=c.NONE)
+        gate = places.get(before.gate, c.NONE)
+        look = RowRange(before.look.first, 0)
+        node = replace(before, key=copy_slots(before.key), rest=copy_slots(before.rest), look=look, look_via=c.NONE, gate=gate)
         condition = condition_of(fragment, before.filter, subplan.columns)
         if isinstance(condition, a.Expression):
             node.filter = compile_filter(alone, condition, number)

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.dictionary.float_bounds import approximation, constant_micros
-from engine.expressions import temporal
 from engine.kernel.state import layout as c
-from engine.pattern_scope import list_subexpressions, looks_at_time, variables_of
+from engine.pattern_scope import duration_constant, list_subexpressions, looks_at_time, variables_of
 from engine.physical_plan.plan import Fragment, Inquiry, RowRange
 from epsparql import algebra as a
-from epsparql.terms import XSD, Literal, Variable
+from epsparql.terms import Literal, Variable
 
 _COMPARISONS = {
     a.Comparison.EQUAL: c.EQ,
@@ -182,12 +181,3 @@ class _Compiler:
     def _push_constant(self, constant: tuple[float, float], code: Code) -> None:
         self.fragment.consts.append(constant)
         code.append((c.PUSH_CONST, len(self.fragment.consts) - 1))
-
-
-def duration_constant(e: a.Expression) -> int | None:
-    """Return the µs of a constant day-time duration; None for anything else."""
-    match e:
-        case a.Constant(Literal(lexical, datatype)) if datatype in (XSD + "duration", XSD + "dayTimeDuration"):
-            return temporal.duration_micros(lexical)
-        case _:
-            return None

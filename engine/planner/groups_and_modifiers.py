@@ -53,7 +53,7 @@ def plan_sub_select(builder: PlanBuilder, pattern: a.SubSelect, target: Target, 
     target = builder.enforce(target, span, wanted)
     if pattern.modifiers == a.PLAIN:
         columns = [builder.column(v) for v in pattern.projection]
-        builder.plan_pattern(pattern.pattern, (builder.add_move(target, [(k, k) for k in columns], once=True), c.LEFT))
+        builder.plan_pattern(pattern.pattern, (builder.add_move(target, [(k, k) for k in columns], once=True), c.LEFT), span)
         return
     plan_modifiers(builder, pattern, target)
 

@@ -8,6 +8,7 @@ from typing import assert_never
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
 from engine.messages import POLICIES, UNRESTRICTED
+from engine.pattern_scope import has_exists
 from engine.physical_plan.batched_groups import defer_groups
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.timeless_sets import add_sets
@@ -49,6 +50,22 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
 
 def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
     """Plan a pattern so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
+    with builder.gated_by(builder.gate if _starts_first(pattern) else c.NONE):
+        _plan_operator(builder, pattern, target, span, wanted)
+
+
+def _starts_first(pattern: a.Pattern) -> bool:
+    """Return whether each solution of a pattern starts no later than any solution of its operands on which it rests."""
+    match pattern:
+        case a.Bgp() | a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin() | a.Union() | a.Within():
+            return True
+        case a.Filter(condition, _) | a.Extend(_, _, condition):
+            return not has_exists(condition)
+        case _:
+            return False
+
+
+def _plan_operator(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
     match pattern:
         case a.SeqJoin() | a.RelationJoin() | a.SeqWithout() if builder.options.policy != UNRESTRICTED:
             plan_under_policy(builder, pattern, target, span, wanted)
@@ -68,7 +85,7 @@ def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span:
             plan_minus(builder, pattern, target, span, wanted)
         case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
             plan_optional(builder, pattern, target, span, wanted)
-        case a.SeqWithout():
+        case a.SeqWithout() | a.JoinWithout():
             plan_without(builder, pattern, target, span, wanted)
         case a.WithoutFor():
             plan_without_for(builder, pattern, target, wanted)

@@ -25,7 +25,7 @@ def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: M
     for key, found in members.items():
         bound = {v: term for v, term in zip(group.keys, key, strict=True) if term is not None}
         ordered = sorted(found.values(), key=lambda x: _order_key(x, t0))
-        for instant in sorted(_instants(group, [_end(x, t0) for x in ordered], asked), reverse=True):
+        for instant in sorted(_instants(group, [_end_of(x, t0) for x in ordered], asked), reverse=True):
             inside = _within(group, ordered, t0, instant)
             if inside or not group.keys:
                 start = min((t0 if x.start is None else x.start for x in inside), default=instant)
@@ -34,12 +34,12 @@ def reports(group: a.Group, solutions: Iterator[Proof], value_of: ValueOf, t0: M
                 yield Proof(bound | _totals(group, inside, value_of), start, instant, (Members(len(inside), tuple(inside[:SHOWN])),))
 
 
-def _end(x: Proof, t0: Micros) -> Micros:
+def _end_of(x: Proof, t0: Micros) -> Micros:
     return t0 if x.end is None else x.end
 
 
 def _order_key(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, str]]]:
-    return _end(x, t0), t0 if x.start is None else x.start, sorted((v.name, str(term)) for v, term in x.bindings.items())
+    return _end_of(x, t0), t0 if x.start is None else x.start, sorted((v.name, str(term)) for v, term in x.bindings.items())
 
 
 def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micros]:
@@ -51,10 +51,10 @@ def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micr
 
 
 def _within(group: a.Group, ordered: Sequence[Proof], t0: Micros, instant: Micros) -> list[Proof]:
-    inside = [x for x in ordered if _end(x, t0) <= instant]
+    inside = [x for x in ordered if _end_of(x, t0) <= instant]
     match group.window:
         case a.RangeWindow(length):
-            return [x for x in inside if _end(x, t0) > instant - length]
+            return [x for x in inside if _end_of(x, t0) > instant - length]
         case a.RowsWindow(count):
             return inside[-count:]
         case None:

@@ -62,8 +62,8 @@ class Derivation:
                 yield from self._optional(right, left, condition, wanted, span, "OPTIONALSEQ", lambda x, y: self._counts(x, y) and _before(x, y))
             case a.Minus():
                 yield from self._minus(pattern, wanted, span)
-            case a.SeqWithout():
-                yield from self._seq_without(pattern, wanted, span)
+            case a.SeqWithout() | a.JoinWithout():
+                yield from self._without(pattern, wanted, span)
             case a.WithoutFor():
                 yield from self._without_for(pattern, wanted, span)
             case a.Within(inner, limit):
@@ -91,7 +91,9 @@ class Derivation:
         for edge in self.world.edges(s, p, o, place, span):
             bound = _matched((chosen.subject, chosen.predicate, chosen.object), edge, place)
             if bound is not None and _agree(bound, known):
-                y = _proof(edge, bound, self.world.used(f"{_text(chosen.subject)} {_text(chosen.predicate)} {_text(chosen.object)}", edge))
+                y = _proof(
+                    edge, bound, self.world.used(f"{_show_part(chosen.subject)} {_show_part(chosen.predicate)} {_show_part(chosen.object)}", edge)
+                )
                 yield from self._derive_triples(rest, place, _joined(x, y), wanted, span)
 
     def _derive_path(self, path: a.Path, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
@@ -115,7 +117,7 @@ class Derivation:
             return
         for edge in self.world.nodes.get(node, ()):
             if self.world.visible(edge, path.place, span):
-                yield _joined(x, _proof(edge, NOTHING, self.world.used(_text(path.subject), edge)))
+                yield _joined(x, _proof(edge, NOTHING, self.world.used(_show_part(path.subject), edge)))
 
     # ------------------------------------------------------------ joins
     def _joins(self, left: a.Pattern, right: a.Pattern, wanted: Bindings, span: TimeBounds, relation: Related) -> Iterator[Proof]:
@@ -150,17 +152,18 @@ class Derivation:
             if not any(_share(x, y) and self._counts(y, x) for y in self.proofs(pattern.right, x.bindings, self._past(x))):
                 yield self._derive_without(x, "MINUS", pattern.right)
 
-    def _seq_without(self, pattern: a.SeqWithout, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
+    def _without(self, pattern: a.SeqWithout | a.JoinWithout, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
+        ordered = isinstance(pattern, a.SeqWithout)
         for x in self.proofs(pattern.left, wanted, span):
             for y in self.proofs(pattern.right, {**wanted, **x.bindings}, span):
                 both = _joined(x, y)
-                if not _before(x, y) or (
+                if (ordered and not _before(x, y)) or (
                     pattern.within is not None and both.start is not None and both.end is not None and both.end - both.start > pattern.within
                 ):
                     continue
-                if not any(
-                    _before(x, z) and _before(z, y) and self._counts(z, both) for z in self.proofs(pattern.absent, both.bindings, self._past(both))
-                ):
+                blocks = _is_after if ordered else _is_between
+                absent = self.proofs(pattern.absent, both.bindings, self._past(both))
+                if not any(blocks(x, z, y) and self._counts(z, both) for z in absent):
                     yield self._derive_without(both, "WITHOUT", pattern.absent)
 
     def _without_for(self, pattern: a.WithoutFor, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
@@ -312,6 +315,17 @@ def _before(x: Proof, y: Proof) -> bool:
     return x.end is None or y.start is None or x.end < y.start
 
 
+def _is_after(x: Proof, z: Proof, y: Proof) -> bool:
+    """Return whether z lies after x and before y, strictly on both sides."""
+    return _before(x, z) and _before(z, y)
+
+
+def _is_between(x: Proof, z: Proof, y: Proof) -> bool:
+    """Return whether z lies between x and y, whichever of them comes first. What has no time takes up none."""
+    ends, starts = [p.end for p in (x, y) if p.end is not None], [p.start for p in (x, y) if p.start is not None]
+    return z.start is None or z.end is None or not ends or (min(ends) < z.start and z.end < max(starts))
+
+
 def _same_interval(x: Proof, y: Proof) -> bool:
     return x.end is None or y.end is None or (x.start, x.end) == (y.start, y.end)
 
@@ -336,16 +350,16 @@ def _related(relation: a.Relation, x: Proof, y: Proof) -> bool:
 
 
 # ---------------------------------------------------------------- texts
-def _text(part: TermOrVariable) -> str:
+def _show_part(part: TermOrVariable) -> str:
     return part.name if isinstance(part, Variable) and part.hidden else str(part)
 
 
 def _pattern_text(node: object, bound: Bindings) -> str | None:
     match node:
         case a.TriplePattern(s, p, o):
-            return " ".join(_text(_under(part, bound)) for part in (s, p, o))
+            return " ".join(_show_part(_under(part, bound)) for part in (s, p, o))
         case a.Path(s, path, o):
             links = "|".join(str(each.predicate) for each in walk_nodes(path) if isinstance(each, a.Link))
-            return f"{_text(_under(s, bound))} path({links}) {_text(_under(o, bound))}"
+            return f"{_show_part(_under(s, bound))} path({links}) {_show_part(_under(o, bound))}"
         case _:
             return None

@@ -25,7 +25,7 @@ class Target:
 
 def looks_back(query: a.Query) -> bool:
     """Return whether what lies outside a solution's interval may be needed to say why it is one."""
-    past = a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin | a.Minus | a.SeqWithout | a.WithoutFor | a.Exists | a.Group | a.InWindow
+    past = a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin | a.Minus | a.SeqWithout | a.JoinWithout | a.WithoutFor | a.Exists | a.Group | a.InWindow
     return bool(query.sources.windows) or any(isinstance(node, past) for node in walk_nodes(query))
 
 

@@ -75,7 +75,7 @@ def join_graph_names(pattern: a.Pattern, place: a.Place) -> a.Pattern:
 def join_kept_side(pattern: a.Pattern, place: a.Place) -> a.Pattern:
     """Make the side on which absence is decided say in which graph it is, because absence is decided graph by graph."""
     match pattern:
-        case a.Minus(left, _) | a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqWithout(left, _, _, _):
+        case a.Minus(left, _) | a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqWithout(left, _, _, _) | a.JoinWithout(left, _, _, _):
             return replace(pattern, left=join_graph_names(left, place))
         case a.SeqRightJoin(_, right, _):
             return replace(pattern, right=join_graph_names(right, place))

@@ -13,6 +13,7 @@ from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
 from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
+from engine.planner.builder.plan_builder import IN_PARTITIONS
 from engine.rewrite import rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
@@ -42,7 +43,7 @@ class Registry:
         self.members: list[ScheduledNetwork] = []
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
-        self.without: frozenset[str] = frozenset()
+        self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
         """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
         self._layout: Layout | None = None
 

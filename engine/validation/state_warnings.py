@@ -10,11 +10,10 @@ from typing import assert_never
 
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
-from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions
+from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions, span_of
 from engine.physical_plan.operator_names import RELATIONS
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
-from engine.planner.builder.predicate_pushdown import span_of
 from engine.planner.operators import policies
 from engine.planner.operators.exists import alternatives, essential
 from engine.planner.operators.joins import relation_of
@@ -133,7 +132,7 @@ class _Reader:
                 self._minus(pattern, under)
             case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
                 self._optional(pattern, under)
-            case a.SeqWithout():
+            case a.SeqWithout() | a.JoinWithout():
                 self._read_without(pattern, under)
             case a.WithoutFor(inner, absent, duration):
                 self.read_pattern(inner, replace(under, span=c.FOREVER))
@@ -201,7 +200,7 @@ class _Reader:
         span = under.span
         if isinstance(pattern, a.SeqWithout):
             span = span if pattern.within is None else min(span, pattern.within)
-            self._absent(pattern, x, span, at, under)
+            self._absent(pattern, x, span, at)
         lives = policies.lives_of(self.policy, relation, span, timeless=x.timeless or y.timeless)
         kept = lives[0] == c.FOREVER and x.timed and (self.policy != RECENT or bool(x.possible & y.possible)), lives[1] == c.FOREVER and y.timed
         name = RELATIONS[relation]
@@ -228,7 +227,7 @@ class _Reader:
 
     def _optional(self, join: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, under: Under) -> None:
         x, y, at = self.scope(join.left), self.scope(join.right), self._at(join, under)
-        reach = reach_of(join, under.span)
+        reach = reach_of(join, under.span, y if isinstance(join, a.SeqRightJoin) else x)
         if c.FOREVER in reach.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
             side, group = ("on its left", "the left group") if isinstance(join, a.SeqRightJoin) else ("of its group", "the group")
             self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
@@ -240,20 +239,22 @@ class _Reader:
     def _said(self, code: str, at: Span) -> bool:
         return any(doubt.code == code and doubt.span == at for doubt in self.parsed.warnings)
 
-    def _read_without(self, pattern: a.SeqWithout, under: Under) -> None:
+    def _read_without(self, pattern: a.SeqWithout | a.JoinWithout, under: Under) -> None:
         span = under.span if pattern.within is None else min(under.span, pattern.within)
-        x, at = self.scope(pattern.left), self._at(pattern, under)
-        if x.timed and span == c.FOREVER:
-            self._warn(at, f"SEQ ... WITHOUT keeps the solutions on its left and of what is absent for ever: {_ON_CHAIN}")
+        x, y, at, ordered = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under), isinstance(pattern, a.SeqWithout)
+        sides, kept = ("on its left", x) if ordered else ("on both sides", x.joined(y))
+        if span == c.FOREVER and (x.timed or not ordered):
+            self._warn(at, f"{'SEQ' if ordered else 'AND'} ... WITHOUT keeps the solutions {sides} and of what is absent for ever: {_ON_CHAIN}")
         else:
-            self._absent(pattern, x, span, at, under)
+            self._absent(pattern, kept, span, at)
         for side in (pattern.left, pattern.right):
             self.read_pattern(side, replace(under, span=span))
-        self.read_pattern(pattern.absent, replace(under, span=blocking_life(x, span)))
+        self.read_pattern(pattern.absent, replace(under, span=blocking_life(kept, span)))
 
-    def _absent(self, pattern: a.SeqWithout, x: Scope, span: int, at: Span, under: Under) -> None:
-        if blocking_life(x, span) == c.FOREVER and self.scope(pattern.absent).timed:
-            why = ", and nothing bounds that, for what is on the left of SEQ may be timeless" if span < c.FOREVER else f": {_ON_CHAIN}"
+    def _absent(self, pattern: a.SeqWithout | a.JoinWithout, kept: Scope, span: int, at: Span) -> None:
+        if blocking_life(kept, span) == c.FOREVER and self.scope(pattern.absent).timed:
+            left = "what is on the left of SEQ" if isinstance(pattern, a.SeqWithout) else "what AND joins"
+            why = f", and nothing bounds that, for {left} may be timeless" if span < c.FOREVER else f": {_ON_CHAIN}"
             self._warn(at, f"WITHOUT keeps the solutions of its group for ever{why}")
 
     # ------------------------------------------------ selections
@@ -266,8 +267,7 @@ class _Reader:
 
     def _read_select(self, select: a.SubSelect, under: Under) -> None:
         self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)
-        plain = select.modifiers == a.PLAIN and not select.distinct
-        self.read_pattern(select.pattern, under if plain else replace(under, span=c.FOREVER))
+        self.read_pattern(select.pattern, under if select.modifiers == a.PLAIN else replace(under, span=c.FOREVER))
 
     # ------------------------------------------------ EXISTS
     def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:

@@ -36,6 +36,7 @@ from epsparql.algebra.patterns import (
     Group,
     InWindow,
     Join,
+    JoinWithout,
     LeftJoin,
     Micros,
     Minus,
@@ -64,7 +65,7 @@ from epsparql.terms import Iri, Literal, Term, Variable
 __all__ = [
     "ANYWHERE", "DEFAULT_STREAM", "PLAIN", "WHOLE", "Aggregate", "AggregateFunction", "Alternative", "And", "Arithmetic", "Ask", "Bgp", "Bound", "Call", "Coalesce",
     "Compare", "Comparison", "Constant", "Construct", "Dataset", "Describe", "EqJoin", "EqLeftJoin", "Exists", "Expression", "Extend", "Filter",
-    "Graph", "Group", "If", "In", "InWindow", "Inverse", "Iri", "Join", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
+    "Graph", "Group", "If", "In", "InWindow", "Inverse", "Iri", "Join", "JoinWithout", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
     "Negate", "Negated", "Not", "OneOrMore", "Operator", "Or", "OrderKey", "Path", "Pattern", "Place", "PropertyPath", "Query", "RangeWindow", "Relation",
     "RelationJoin", "Report", "RowsWindow", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Sequence", "Sources", "SubSelect", "Term", "Time",
     "TimeFunction", "TriplePattern", "Union", "Values", "Var", "Variable", "Within", "WithoutFor", "ZeroOrMore", "ZeroOrOne",

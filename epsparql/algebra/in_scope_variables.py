@@ -22,6 +22,7 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
         case (
             a.Join(left, right) | a.Union(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right)
             | a.LeftJoin(left, right, _) | a.SeqRightJoin(left, right, _) | a.EqLeftJoin(left, right, _) | a.SeqWithout(left, right, _, _)
+            | a.JoinWithout(left, right, _, _)
         ):  # fmt: skip
             return _visible(left) | _visible(right)
         case a.Path(subject, _, object_):

@@ -152,6 +152,16 @@ class SeqWithout:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinWithout:
+    """Represents `{left} AND {right} WITHOUT {absent}`, which wants nothing between the operands, whichever of them comes first."""
+
+    left: "Pattern"
+    right: "Pattern"
+    absent: "Pattern"
+    within: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WithoutFor:
     """Represents `{pattern} WITHOUT {absent} FOR duration`: the mapping on [x.start, x.end + duration]."""
 
@@ -269,5 +279,5 @@ class SubSelect:
 
 Pattern = (
     Bgp | Join | Union | Filter | Extend | SeqJoin | EqJoin | RelationJoin | LeftJoin | SeqRightJoin | EqLeftJoin
-    | Minus | SeqWithout | WithoutFor | Within | Path | Values | Graph | InWindow | Group | SubSelect
+    | Minus | SeqWithout | JoinWithout | WithoutFor | Within | Path | Values | Graph | InWindow | Group | SubSelect
 )  # fmt: skip

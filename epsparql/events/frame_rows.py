@@ -1,7 +1,7 @@
 """This module reads frames of pandas and polars row by row, as triples or as documents for a mapping."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, time
 from decimal import Decimal
 from typing import Any
@@ -36,9 +36,13 @@ def documents_of(frame: Any) -> Iterator[str]:
 
     Raises: TypeError for a value that JSON has no form for, with the row, from 1, and the column.
     """
-    names = [str(name) for name in frame.columns]
+    return documents_of_rows([str(name) for name in frame.columns], rows_of(frame, tuple(frame.columns)))
+
+
+def documents_of_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], first: int = 1) -> Iterator[str]:
+    """Yield rows of these columns as `documents_of` does those of a frame; messages count rows from `first` on. Raises: TypeError."""
     heads = [f"{json.dumps(name)}:" for name in names]
-    for number, row in enumerate(rows_of(frame, tuple(frame.columns)), 1):
+    for number, row in enumerate(rows, first):
         members = []
         for name, head, value in zip(names, heads, row, strict=True):
             try:

@@ -219,9 +219,10 @@ class _Writer:
                 return f"{self._chain(inner)} WITHIN {self._duration(limit)}"
             case a.WithoutFor(inner, absent, duration):
                 return f"{self._chain(inner)} WITHOUT {self._write_group(absent)} FOR {self._duration(duration)}"
-            case a.SeqWithout(left, right, absent, within):
+            case a.SeqWithout(left, right, absent, within) | a.JoinWithout(left, right, absent, within):
+                operator = "SEQ" if isinstance(pattern, a.SeqWithout) else "AND"
                 bound = "" if within is None else f" WITHIN {self._duration(within)}"
-                return f"{self._chain(left)} SEQ {self._write_group(right)}{bound} WITHOUT {self._write_group(absent)}"
+                return f"{self._chain(left)} {operator} {self._write_group(right)}{bound} WITHOUT {self._write_group(absent)}"
             case _:
                 return self._write_group(pattern)
 

@@ -1,5 +1,6 @@
 """This module translates groups and chains to patterns (SPARQL 1.1, 18.2.2, with the operators of semantics.md section 3)."""
 
+from dataclasses import replace
 from typing import NoReturn, TypeVar, assert_never
 
 from epsparql import algebra as a
@@ -158,7 +159,7 @@ class Groups:
     def _chain(self, chain: s.Chain) -> a.Pattern:
         self._warn_of_mixture(chain)
         pattern, condition = self._split_filters(chain.first)
-        seq: a.SeqWithout | None = None  # the last SEQ, as it would be with a WITHOUT; only WITHIN may stand between
+        between: a.SeqWithout | a.JoinWithout | None = None  # the last SEQ or AND, as it would be with a WITHOUT; only WITHIN may stand between
         for index, step in enumerate(chain.steps):
             if index >= MAX_TREE_DEPTH:
                 self.context.fail_depth(step.span)
@@ -167,22 +168,22 @@ class Groups:
                 pattern, condition = a.Filter(condition, pattern), None
             match step:
                 case s.Combine(s.ChainOperator.AND, group, span):
-                    pattern = join_patterns(self.context, pattern, self.translate_group(group), span)
+                    between = a.JoinWithout(pattern, self.translate_group(group), EMPTY)
+                    pattern = join_patterns(self.context, pattern, between.right, span)
                 case s.Combine():
                     pattern = self._placed(self._combined(step, pattern, condition), step.span)
                     condition = None
+                    between = a.SeqWithout(pattern.left, pattern.right, EMPTY) if isinstance(pattern, a.SeqJoin) else None
                 case s.WithinStep(duration, _):
                     limit = micros_of(self.context, duration, zero=True)
                     pattern = a.Within(pattern, limit)
-                    if seq is not None:
-                        seq = a.SeqWithout(seq.left, seq.right, EMPTY, limit if seq.within is None else min(seq.within, limit))
+                    if between is not None:
+                        between = replace(between, within=limit if between.within is None else min(between.within, limit))
                 case s.WithoutStep():
-                    pattern = self._placed(self._translate_without(step, pattern, seq), step.span)
-                    seq = None
+                    pattern = self._placed(self._translate_without(step, pattern, between), step.span)
+                    between = None
                 case _:
                     assert_never(step)
-            if isinstance(step, s.Combine):
-                seq = a.SeqWithout(pattern.left, pattern.right, EMPTY) if isinstance(pattern, a.SeqJoin) else None
         return pattern if condition is None else a.Filter(condition, pattern)
 
     def _combined(self, step: s.Combine, left: a.Pattern, condition: a.Expression | None) -> a.Pattern:
@@ -201,15 +202,15 @@ class Groups:
             case _:
                 return a.RelationJoin(_RELATIONS[step.operator.value], left, self.translate_group(step.group))
 
-    def _translate_without(self, step: s.WithoutStep, pattern: a.Pattern, seq: a.SeqWithout | None) -> a.Pattern:
+    def _translate_without(self, step: s.WithoutStep, pattern: a.Pattern, between: a.SeqWithout | a.JoinWithout | None) -> a.Pattern:
         absent = self.translate_group(step.group)
         if step.duration is not None:
             return a.WithoutFor(pattern, absent, micros_of(self.context, step.duration))
-        if seq is None:
-            message = "WITHOUT does not follow a SEQ of its chain"
+        if between is None:
+            message = "WITHOUT does not follow a SEQ or AND of its chain"
             expected = "{...} SEQ {...} WITHOUT {...} with only WITHIN between, or FOR and a duration; several absences are one WITHOUT { {...} UNION {...} }"
             self.context.fail(SyntaxFault, message, step.span, expected)
-        return a.SeqWithout(seq.left, seq.right, absent, seq.within)
+        return replace(between, absent=absent)
 
     def _warn_of_mixture(self, chain: s.Chain) -> None:
         operators = [step for step in chain.steps if isinstance(step, s.Combine)]

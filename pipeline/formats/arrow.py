@@ -28,7 +28,7 @@ _HEADER, _COMPRESSION, _DATA = 2, 3, 1  # fields of Message, RecordBatch and Dic
 def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
     """Return OCCURRENCES of a stream of record batches; `default` is the time of a stream without times. Raises: FormatError."""
     budget = ExpansionBudget(len(body))
-    table = _read(body, budget)
+    table = _read_table(body, budget)
     budget.spend(table.num_rows * ROW_BYTES)
     timed = "start" in table.schema.names
     start, end = _times(table) if timed else (np.full(table.num_rows, at, np.int64) for at in (default.start, default.end))
@@ -38,7 +38,7 @@ def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
 
 
 # ---------------------------------------------------------------- the stream
-def _read(body: bytes, budget: ExpansionBudget) -> pa.Table:
+def _read_table(body: bytes, budget: ExpansionBudget) -> pa.Table:
     try:
         if any(map(_compressed, pa.ipc.MessageReader.open_stream(pa.py_buffer(body)))):
             raise FormatError("arrow", "the stream's batches are compressed", expected="batches without compression")

@@ -173,7 +173,7 @@ class Catalogue:
         entry = record.entry
         match entry:
             case Events():
-                self._fed(entry, record, at)
+                self._note_events(entry, record, at)
             case Tick():
                 if entry.stream is not None:
                     self.streams[entry.stream] = replace(self.stream(entry.stream), watermark=entry.watermark)
@@ -205,7 +205,7 @@ class Catalogue:
             self._note_leads()
         self.position = entry.offset + 1
 
-    def _fed(self, entry: Events, record: Record, at: Micros) -> None:
+    def _note_events(self, entry: Events, record: Record, at: Micros) -> None:
         known = self.stream(entry.stream)
         self.streams[entry.stream] = replace(
             known,

@@ -164,7 +164,7 @@ class IdempotencyKeys:
             first, after = min(first, file.first), max(after, file.after)
         digests, order = np.unique(digests, return_index=True)  # the first of equal ones, which is the newest
         self._directory.mkdir(exist_ok=True)
-        made = _write(self._directory, first, after, newest, digests.tobytes() + rows[order].tobytes())
+        made = _write_file(self._directory, first, after, newest, digests.tobytes() + rows[order].tobytes())
         self._files = [*self._files[: len(self._files) - len(merged)], made]
         self._recent.clear()
         self._counts.clear()
@@ -225,7 +225,7 @@ def _name(first: int, after: int, newest: Micros, crc: int) -> str:
     return f"{first:020d}-{after:020d}-{max(newest, 0):020d}-{crc:08x}.keys"
 
 
-def _write(directory: Path, first: int, after: int, newest: Micros, data: bytes) -> _File:
+def _write_file(directory: Path, first: int, after: int, newest: Micros, data: bytes) -> _File:
     path = directory / _name(first, after, newest, zlib.crc32(data))
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("wb") as file:

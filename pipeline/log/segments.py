@@ -547,10 +547,10 @@ class FrameWriter:
         if tail.position == known[-1]:
             tail = Tail(known[-1], known[-1])  # a link whose frame has torn is written again
         if len(known) > 1 and (not tail.size or read_opening(self.directory, known[-1]).link is None):
-            self._follow(known[-2], tail)
+            self._check_succession(known[-2], tail)
         return tail
 
-    def _follow(self, before: int, tail: Tail) -> None:
+    def _check_succession(self, before: int, tail: Tail) -> None:
         """See that a segment without a link begins where the one before ends. Raises: Corrupt."""
         with closing(SegmentFile(self.directory, before)) as file:
             found, size = sound(file), file.size()

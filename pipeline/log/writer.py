@@ -97,7 +97,8 @@ class LogWriter:
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, Overloaded or LogFailed.
 
         `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
-        as it takes), then raises Overloaded. A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
+        as it takes), then raises Overloaded. A queued body cannot be cancelled: it keeps its place.
+        A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
         size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
@@ -203,6 +204,7 @@ class LogWriter:
                 raise LogFailed("the log is closed")
             if self.damage:
                 raise LogFailed(self.damage)
+            request.done.set_running_or_notify_cancel()  # not to be cancelled: without it, later bodies of its sender would make its repeat late
             self._queue.append(request)
             self._queued_rows += request.rows.num_rows
             self._queued_bytes += request.size
@@ -226,15 +228,14 @@ class LogWriter:
     def _waiting(self) -> list[_Request]:
         """Take all requests that are queued."""
         with self._changed:
-            taken = [request for request in self._queue if request.done.set_running_or_notify_cancel()]
+            taken = [*self._queue]
             self._queue.clear()
             self._queued_rows = self._queued_bytes = 0
             self._changed.notify_all()
             return taken
 
     def _run(self) -> None:
-        while taken := self._take():
-            requests = [request for request in taken if request.done.set_running_or_notify_cancel()]
+        while requests := self._take():
             try:
                 if self._broken:
                     self._recover()
@@ -273,12 +274,12 @@ class LogWriter:
                 self.catalogue.apply(record, at)
                 self._keys.remember(request.stream, request.key, at, ack)
         if records:
-            self._write(at, first, records, rows)
+            self._write_frame(at, first, records, rows)
         for request, reason in refusals:  # only now, since one may tell the position that another body of this frame stores
             request.done.set_exception(reason)
         return answers
 
-    def _write(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
+    def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
         flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)

@@ -86,9 +86,9 @@ def read_mapping(document: Any, base: str = "") -> Mapping:
     subject = _synonym(found, "subject", "aboutUrl", "")
     mapping = Mapping(
         format=_one_of(found, "format", FORMATS),
-        items=parse_items(_text(found, "items")) if "items" in found else (),
-        time=_text(found, "time") if "time" in found else None,
-        time_format=check_time_format(_text(found, "time_format")) if "time_format" in found else NAMED_FORMATS[0],
+        items=parse_items(_read_text(found, "items")) if "items" in found else (),
+        time=_read_text(found, "time") if "time" in found else None,
+        time_format=check_time_format(_read_text(found, "time_format")) if "time_format" in found else NAMED_FORMATS[0],
         key=_words(found["key"], "key") if "key" in found else (),
         names=names,
         subject=parse_template(found[subject], subject, names) if subject else _subject_of(context, names),
@@ -200,7 +200,7 @@ def _datatype(name: Any, member: str, names: Namespaces) -> str:
 
 
 def _delimiter(found: dict[str, Any]) -> str:
-    delimiter = _text(found, "delimiter") if "delimiter" in found else ","
+    delimiter = _read_text(found, "delimiter") if "delimiter" in found else ","
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
         raise InvalidMapping("delimiter", f"is {delimiter!r}", 'one character such as ";"')
     return delimiter
@@ -216,7 +216,7 @@ def _object(value: Any, member: str, allowed: tuple[str, ...] = ()) -> dict[str,
     return value
 
 
-def _text(found: dict[str, Any], name: str) -> str:
+def _read_text(found: dict[str, Any], name: str) -> str:
     value = found[name]
     if not isinstance(value, str) or not value:
         raise InvalidMapping(name, "is no text", "a string that is not empty")

@@ -61,7 +61,6 @@ class Replay:
     default_graph: str = "all"
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
     entailment: str = RDFS
-    low_latency: bool = False
     mappings: Sequence[NamedFile] = ()  # by stream; one without a name is for all streams that have none of their own
 
 
@@ -248,9 +247,9 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Rep
 def _runner(log: LogWriter, directory: Path, replay: Replay) -> LogRunner:
     if replay.runner == "inprocess":
         return InProcessRunner(directory, log.reader())
-    from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted
+    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(directory, replay.master, options=SparkOptions(low_latency=replay.low_latency))
+    return SparkRunner(directory, replay.master)
 
 
 def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:

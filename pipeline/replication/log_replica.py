@@ -67,7 +67,7 @@ class LogReplica:
                 end = size if first == segment else segment_path(self._directory, first).stat().st_size
                 begin = self.bound[1] if first == self.bound[0] else 0
                 for at in range(begin, end, PIECE_BYTES):
-                    extent = write(first, at, self._read(first, at, min(at + PIECE_BYTES, end)))
+                    extent = write(first, at, self._read_segment(first, at, min(at + PIECE_BYTES, end)))
                     with self.lock:
                         self.extents.append(extent)
                     self.bound = first, extent.end
@@ -97,7 +97,7 @@ class LogReplica:
     def _replace(self, run: list[Extent]) -> None:
         segment, begin, end = run[0].segment, run[0].begin, run[-1].end
         try:
-            whole = self.write_object(segment, begin, self._read(segment, begin, end))
+            whole = self.write_object(segment, begin, self._read_segment(segment, begin, end))
         except FileNotFoundError:  # retention has removed the segment
             return
         with self.lock:
@@ -118,12 +118,12 @@ class LogReplica:
         end = min(extent.end, size)
         if end <= extent.begin:
             return extent.begin
-        here, there = self._read(extent.segment, extent.begin, end), extent.read(self._store)
+        here, there = self._read_segment(extent.segment, extent.begin, end), extent.read(self._store)
         count = min(len(here), len(there))
         same = np.frombuffer(here, np.uint8, count) == np.frombuffer(there, np.uint8, count)
         return extent.begin + (count if same.all() else int(same.argmin()))
 
-    def _read(self, segment: int, begin: int, end: int) -> bytes:
+    def _read_segment(self, segment: int, begin: int, end: int) -> bytes:
         with segment_path(self._directory, segment).open("rb") as file:
             data = os.pread(file.fileno(), end - begin, begin)
         assert len(data) == end - begin, (segment, begin, end, len(data))

@@ -124,7 +124,7 @@ class ManifestChain:
     def commit(self, manifest: Manifest) -> None:
         """Write the next manifest, unless nothing has changed; see in any case that no later server has come. Raises: StoreTaken, StoreFailed."""
         if manifest == self.newest and not self._unsure:
-            self.check()
+            self.check_newest()
             return
         before = self.number
         self._create(manifest)
@@ -133,7 +133,7 @@ class ManifestChain:
         elif before:
             self._store.remove(manifest_name(before))
 
-    def check(self) -> None:
+    def check_newest(self) -> None:
         """Check that no later server has come. Raises: StoreTaken if one has; StoreFailed."""
         found = self._store.read(manifest_name(self.number + 1))
         if found is not None and _decoded(manifest_name(self.number + 1), found).start != self.start:

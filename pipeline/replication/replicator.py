@@ -192,7 +192,7 @@ class Replicator:
 
     def mend(self) -> None:
         """Restore in the store the objects that are taken to be there, and remove those that nobody counts on. Raises: OSError, PipelineError."""
-        self._chain.check()
+        self._chain.check_newest()
         there = {*list_tree(self._store, SNAPSHOTS)}
         self._snapshots = {name: signature for name, signature in self._snapshots.items() if name in there}
         with self._committing:

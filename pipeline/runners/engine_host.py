@@ -21,7 +21,6 @@ from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
 from pipeline.runners.engine_report import Reporter
 from pipeline.runners.host_messages import Advance
 from pipeline.runners.snapshots import Snapshots
-from pipeline.runners.spill import Spill
 
 MAX_ROWS = 50_000
 
@@ -43,10 +42,10 @@ class EngineHost:
         self.unswept = True
         """This is true where there may be snapshots that `sweep` would drop."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
         """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order.
 
-        `then` and `spill` change nothing. Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
+        Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """
         engine = self._at(lo, max_rows)
         try:
@@ -68,7 +67,7 @@ class EngineHost:
     def save(self) -> None:
         """Snapshot the kept engine, if it has read anything since the last one."""
         if self._engine is not None and self._weight:
-            self._write(self._engine)
+            self._write_snapshot(self._engine)
 
     def sweep(self, committed: int) -> None:
         """Drop the snapshots before the newest one at or below `committed`, the position whose solutions are durable."""
@@ -94,15 +93,15 @@ class EngineHost:
         """Yield what each block brings, with the engine that has read it: that may be another engine."""
         for block in self._reader.blocks(engine.position, max_rows, until):
             before = engine.caught_up
-            engine, outcome = self._fed(engine, block, max_rows)
+            engine, outcome = self._feed_block(engine, block, max_rows)
             self._weight += block.rows.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
             yield engine, Advance(block.first, block.after, outcome)
             if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
-                self._write(engine)
+                self._write_snapshot(engine)
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
 
-    def _fed(self, engine: Engine, block: Block, max_rows: int) -> tuple[Engine, Outcome]:
+    def _feed_block(self, engine: Engine, block: Block, max_rows: int) -> tuple[Engine, Outcome]:
         """Feed a block.
 
         Where queries move to another bucket, an engine that reads the log from its beginning, with them in that bucket, has their state.
@@ -130,6 +129,6 @@ class EngineHost:
         with closing(Marks(Path(self._data))) as marks:
             return not mark or marks.mark_before(position) in (0, mark)
 
-    def _write(self, engine: Engine) -> None:
+    def _write_snapshot(self, engine: Engine) -> None:
         self._snapshots.write(engine, self._marks.mark_before(engine.position))
         self._weight, self.unswept = 0, True

@@ -85,12 +85,12 @@ def report_of(engine: Engine) -> EngineReport:
 
 def read_report(data_dir: Path | str) -> EngineReport | None:
     """Return the last report of all buckets together; None before each has reported, and after another version."""
-    reports = [_read(data_dir, name_of(bucket, buckets)) for buckets in [recorded(data_dir) or 1] for bucket in range(buckets)]
+    reports = [_read_report(data_dir, name_of(bucket, buckets)) for buckets in [recorded(data_dir) or 1] for bucket in range(buckets)]
     told = [report for report in reports if report is not None]
     return _together(told) if len(told) == len(reports) else None
 
 
-def _read(data_dir: Path | str, name: str) -> EngineReport | None:
+def _read_report(data_dir: Path | str, name: str) -> EngineReport | None:
     note = read_note(note_path(data_dir, name))
     with suppress(msgspec.DecodeError):
         return None if note is None else msgspec.json.decode(note, type=EngineReport)

@@ -8,12 +8,11 @@ from engine.messages import Outcome, StateChange
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advance:
-    """Holds what the entries [lo, hi) brought. Many solutions may lie in a file instead; then its name is here, and no solutions."""
+    """Holds what the entries [lo, hi) brought."""
 
     lo: int
     hi: int
     outcome: Outcome
-    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

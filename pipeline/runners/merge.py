@@ -30,7 +30,7 @@ class Merger:
                 first.setdefault(change.registered, change)
         found = {change.registered: change.entry for change in first.values()}
         self._ended |= found
-        solutions = in_order([outcome.solutions for outcome in outcomes])
+        solutions = merge_emitted([outcome.solutions for outcome in outcomes])
         return Outcome(_until(solutions, ended | found), tuple(first.values()))
 
 
@@ -45,7 +45,7 @@ def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:
     return solutions if good.all() else solutions.filter(pa.array(good))
 
 
-def in_order(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def merge_emitted(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return TIED solutions of several buckets, each in order of emission, as SOLUTIONS in order of emission."""
     filled = [part for part in parts if part.num_rows]
     if not filled:

@@ -3,11 +3,9 @@
 That pays since the kernel holds no lock of the interpreter's. Another thread puts the solutions in order, also ahead of the reader who takes them.
 """
 
-import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from threading import Lock
 from typing import Protocol
 
 from engine.messages import StateChange
@@ -15,29 +13,22 @@ from engine.partitioning import PartitionShare
 from pipeline.log import LogReader, SharedReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS, EngineHost
-from pipeline.runners.host_messages import Advance, Elsewhere
+from pipeline.runners.host_messages import Advance
 from pipeline.runners.merge import Merger
 from pipeline.runners.prefetch import Prefetch
-from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionReader
 
 PIECES = 6
-"""This many pieces may wait to be taken. A micro-batch has fewer, so engines go on while one is committed and the next one planned."""
+"""This many pieces may wait to be taken, so engines go on while one is committed."""
 _UNMERGED = 4
 """This many pieces of each engine may wait for the others'."""
-_TURN_S = 0.0005
-"""After this time a thread of Python gives way to another: an engine's thread to that of the task, which Spark waits for."""
 
 
 class Host(Protocol):
     """A host keeps the engines of a data directory between calls. One thread at a time."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
-        """Yield what each piece of [lo, hi) brings, in order.
-
-        `then`, if known, is where the next range ends that is asked for. `spill` is where long solutions may lie, of those found before they are
-        taken.
-        """
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
+        """Yield what each piece of [lo, hi) brings, in order."""
 
     def tell(self) -> None: ...
     def save(self) -> None: ...
@@ -61,47 +52,33 @@ class Buckets:
         ]
         self._courses = [Prefetch(host, _UNMERGED) for host in self._hosts]
         self._merging = Prefetch(Merging(self._courses, Merger(ended)), PIECES)
-        self._sent: tuple[int, int, int, Spill | None] | None = None
-        """The engines were sent through this range unasked, by pieces of this many rows."""
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
         """Yield what each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
 
-        The engines are ahead of what is taken, within the range, and beyond it up to `then`. A caller that stops early or asks for another range
-        leaves them there. No engine can go back, so the next run then begins with snapshots.
+        The engines are ahead of what is taken, within the range. A caller that stops early leaves them there. No engine can go back, so the next run
+        then begins with snapshots.
         """
-        if self._sent != (lo, hi, max_rows, spill):
-            self._halt()
-            self._send(lo, hi, max_rows, spill)
-        self._sent, position = None, lo
+        courses, position = (*self._courses, self._merging), lo
+        for course in courses:
+            course.go(lo, hi, max_rows)
         try:
-            if then is not None and then > hi:
-                self._send(hi, then, max_rows, spill)
             while position < hi:
                 piece = self._merging.take_piece()
                 position = piece.hi
                 yield piece
-            if then is not None and then > hi:
-                self._sent = hi, then, max_rows, spill
-            else:
-                for course in (*self._courses, self._merging):
-                    course.finish()
+            for course in courses:
+                course.finish()
         finally:
-            if self._sent is None:
-                self._halt()
-
-    def _send(self, lo: int, hi: int, max_rows: int, spill: Spill | None) -> None:
-        for course in (*self._courses, self._merging):
-            course.go(lo, hi, max_rows, spill)
+            self._halt()
 
     def _halt(self) -> None:
         self._merging.halt()
         for course in (*self._courses, self._merging):  # the last one waits for the others
             course.stop()
-        self._sent = None
 
     def tell(self) -> None:
-        for host in () if self._sent is not None else self._hosts:  # an engine on its way reports by itself
+        for host in self._hosts:
             host.tell()
 
     def save(self) -> None:
@@ -131,12 +108,12 @@ class Merging:
     def __init__(self, courses: Sequence[Prefetch], merger: Merger) -> None:
         self._courses, self._merger = courses, merger
 
-    def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
+    def run(self, lo: int, hi: int, max_rows: int) -> Generator[Advance, None, None]:
         position = lo
         while position < hi:
             merged = self._merged([course.take_piece() for course in self._courses])
             position = merged.hi
-            yield merged if spill is None else spill.spill_solutions(merged)
+            yield merged
 
     def _merged(self, pieces: Sequence[Advance]) -> Advance:
         lo, hi = pieces[0].lo, pieces[0].hi
@@ -156,35 +133,3 @@ def host_for(
     if buckets == 1:
         return EngineHost(data_dir, reader=reader, snapshot_weight=snapshot_weight)
     return Buckets(data_dir, buckets, snapshot_weight, ended)
-
-
-_hosts: dict[tuple[Path | str, int, int], Host] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
-_hosts_lock = Lock()
-
-
-def host_of(data_dir: Path | str | Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Host:
-    """Return the process's host of a data directory: for runners whose tasks come and go."""
-    if buckets > 1:
-        sys.setswitchinterval(_TURN_S)
-    key = (data_dir.store if isinstance(data_dir, Elsewhere) else Path(data_dir).resolve(), buckets, snapshot_weight)
-    with _hosts_lock:
-        if key not in _hosts:
-            _forget()
-            _hosts[key] = (
-                _remote(data_dir, buckets, snapshot_weight)
-                if isinstance(data_dir, Elsewhere)
-                else host_for(data_dir, buckets, snapshot_weight=snapshot_weight)
-            )
-        return _hosts[key]
-
-
-def _forget() -> None:
-    """Close the hosts of data directories that are no more."""
-    for key in [key for key in _hosts if isinstance(key[0], Path) and not key[0].exists()]:
-        _hosts.pop(key).close()
-
-
-def _remote(data: Elsewhere, buckets: int, snapshot_weight: int) -> Host:
-    from pipeline.runners.remote_engines import Remote  # only in tasks
-
-    return Remote(data, buckets, snapshot_weight)

@@ -8,7 +8,6 @@ from threading import Condition
 from typing import Protocol
 
 from pipeline.runners.host_messages import Advance
-from pipeline.runners.spill import Spill
 
 PIECE_BYTES = 32 << 20
 """Beyond this many bytes of solutions no further piece waits."""
@@ -17,7 +16,7 @@ PIECE_BYTES = 32 << 20
 class RangeReader(Protocol):
     """Goes through a range of the log and brings its pieces."""
 
-    def run(self, lo: int, hi: int, max_rows: int, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]: ...
+    def run(self, lo: int, hi: int, max_rows: int) -> Generator[Advance, None, None]: ...
 
 
 class Halted(Exception):
@@ -37,11 +36,11 @@ class Prefetch:
         self._fault: Exception | None = None
         self._over = False
 
-    def go(self, lo: int, hi: int, max_rows: int, spill: Spill | None = None) -> None:
+    def go(self, lo: int, hi: int, max_rows: int) -> None:
         """Go through [lo, hi), after the ranges that were asked for before."""
         with self._changed:
             self._ranges += 1
-        self._thread.submit(self._bring, lo, hi, max_rows, spill)
+        self._thread.submit(self._bring, lo, hi, max_rows)
 
     def take_piece(self) -> Advance:
         """Return the next piece, as soon as it is there. Raises: whatever the engine raised; Halted."""
@@ -82,10 +81,10 @@ class Prefetch:
         self.stop()
         self._thread.shutdown()
 
-    def _bring(self, lo: int, hi: int, max_rows: int, spill: Spill | None) -> None:
+    def _bring(self, lo: int, hi: int, max_rows: int) -> None:
         try:
             if not self._over and self._fault is None:
-                with closing(self._host.run(lo, hi, max_rows, None, spill)) as pieces:
+                with closing(self._host.run(lo, hi, max_rows)) as pieces:
                     for piece in pieces:
                         if not self._put(piece):
                             break

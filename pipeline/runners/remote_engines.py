@@ -3,11 +3,13 @@
 It serves the tasks of a cluster whose machines share no file system.
 """
 
+import sys
 import tempfile
 import time
 from collections.abc import Generator
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Lock
 
 from pipeline.object_store.backends import connect_store
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
@@ -15,11 +17,12 @@ from pipeline.replication.task_mirror import LogMirror
 from pipeline.runners.engine_host import MAX_ROWS
 from pipeline.runners.host_messages import Advance, Elsewhere
 from pipeline.runners.partitions import host_for
-from pipeline.runners.spill import Spill
 from pipeline.status_files import NOTES, note_path, read_note
 
 _TOLD_S = 2.0
 """The store is told this often what engines keep."""
+_TURN_S = 0.0005
+"""After this time a thread of Python gives way to another: an engine's thread to that of the task, which Spark waits for."""
 
 
 class Remote:
@@ -35,9 +38,9 @@ class Remote:
         self._host = host_for(directory, buckets, snapshot_weight=snapshot_weight, ended=data.ended)
         self._told_s, self._told = 0.0, dict[str, bytes]()
 
-    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS, then: int | None = None, spill: Spill | None = None) -> Generator[Advance, None, None]:
-        self._mirror.follow(max(hi, then or hi))
-        with closing(self._host.run(lo, hi, max_rows, then, spill)) as pieces:
+    def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
+        self._mirror.follow(hi)
+        with closing(self._host.run(lo, hi, max_rows)) as pieces:
             yield from pieces
         self._mirror.put_snapshots()
         self.tell()
@@ -70,3 +73,18 @@ class Remote:
         self._mirror.close()
         with suppress(OSError):
             self._store.close()
+
+
+_hosts: dict[tuple[str, int, int], Remote] = {}  # the one mutable module state: Spark's tasks come and go, and their worker process stays
+_hosts_lock = Lock()
+
+
+def host_of(data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Remote:
+    """Return the process's host of a data directory, for tasks that come and go."""
+    if buckets > 1:
+        sys.setswitchinterval(_TURN_S)
+    key = (data.store, buckets, snapshot_weight)
+    with _hosts_lock:
+        if key not in _hosts:
+            _hosts[key] = Remote(data, buckets, snapshot_weight)
+        return _hosts[key]

@@ -40,7 +40,7 @@ class Snapshots:
     def newest(self, at_most: int, is_ours: Callable[[int, int], bool] = lambda _position, _mark: True) -> Engine | None:
         """Return the engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
         for position in reversed([position for position in self.positions() if position <= at_most]):
-            mark, data = self._read(position)
+            mark, data = self._read_snapshot(position)
             with suppress(EngineError):  # another version wrote it
                 if data and is_ours(position, mark) and (engine := Engine.restore(data, self._piece, self._share)).position == position:
                     return engine
@@ -50,7 +50,7 @@ class Snapshots:
         """Write a snapshot after the pieces that it needs. `mark` is that of the log's frame with the entry before the position."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._lock:
-            data = engine.snapshot(self._put)
+            data = engine.snapshot(self._write_piece)
             marked = _MARKED.pack(_MARK, mark)
             _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
 
@@ -77,12 +77,12 @@ class Snapshots:
         needed = set[str]()
         for position in self.positions():
             with suppress(EngineError):  # another version's snapshot is of no use
-                _, data = self._read(position)
+                _, data = self._read_snapshot(position)
                 needed |= apart(data) if data else set()
         for name in pieces.keys() - needed:
             pieces[name].unlink(missing_ok=True)
 
-    def _read(self, position: int) -> tuple[int, bytes]:
+    def _read_snapshot(self, position: int) -> tuple[int, bytes]:
         """Return a snapshot's mark and the engine's bytes, which are empty where the snapshot is not whole. Those of version 0.1.0 have no mark."""
         with suppress(OSError):
             data = self._path(position).read_bytes()
@@ -93,7 +93,7 @@ class Snapshots:
                 return 0, data[4:]
         return 0, b""
 
-    def _put(self, digest: str, piece: memoryview) -> None:
+    def _write_piece(self, digest: str, piece: memoryview) -> None:
         path = self._pieces / digest
         with suppress(FileNotFoundError):
             if path.stat().st_size == len(piece):

@@ -92,7 +92,7 @@ def csv_constructed(solutions: Iterable[StoredSolution]) -> str:
     writer = csv_module.writer(out)
     writer.writerow(["id", "start", "end", "subject", "predicate", "object"])
     for solution in solutions:
-        for triple in _triples(solution):
+        for triple in triples_of(solution):
             terms = [_plain(str(term)) for term in (triple.subject, triple.predicate, triple.object)]
             writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
     return out.getvalue()
@@ -100,8 +100,8 @@ def csv_constructed(solutions: Iterable[StoredSolution]) -> str:
 
 def turtle(solutions: Iterable[StoredSolution]) -> str:
     """Write only the triples of CONSTRUCT and DESCRIBE solutions, duplicates removed."""
-    triples = dict.fromkeys(triple for solution in solutions for triple in _triples(solution))
-    return _text(triples, ox.RdfFormat.TURTLE)
+    triples = dict.fromkeys(triple for solution in solutions for triple in triples_of(solution))
+    return _serialize(triples, ox.RdfFormat.TURTLE)
 
 
 def n_triples(solutions: Iterable[StoredSolution]) -> str:
@@ -124,11 +124,11 @@ def quads(solutions: Iterable[StoredSolution], fmt: str) -> str:
         graph = ox.NamedNode(f"urn:epsparql:{quote(solution.query, safe='')}:{solution.id}")
         times = ((GENERATED_AT, solution.end),) if solution.start == solution.end else ((STARTS_AT, solution.start), (ENDS_AT, solution.end))
         found += [ox.Quad(graph, ox.NamedNode(name), ox.Literal(iso(at), datatype=_DATE_TIME)) for name, at in times]
-        found += [ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in _triples(solution)]
-    return _text(found, _QUADS[fmt])
+        found += [ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples_of(solution)]
+    return _serialize(found, _QUADS[fmt])
 
 
-def _text(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -> str:
+def _serialize(content: Iterable[ox.Triple] | Iterable[ox.Quad], fmt: ox.RdfFormat) -> str:
     written = ox.serialize(content, format=fmt)
     assert written is not None
     return written.decode()
@@ -142,7 +142,8 @@ def _n_triples(solution: StoredSolution) -> str:
     return "\n".join(_statements(solution))
 
 
-def _triples(solution: StoredSolution) -> list[ox.Triple]:
+def triples_of(solution: StoredSolution) -> list[ox.Triple]:
+    """Return the triples of a CONSTRUCT or DESCRIBE solution."""
     parsed = ox.parse(_n_triples(solution), ox.RdfFormat.N_TRIPLES)
     return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
 
@@ -165,5 +166,5 @@ def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
 
 __all__ = [
     "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
-    "turtle", "write_page",
+    "triples_of", "turtle", "write_page",
 ]  # fmt: skip

@@ -46,9 +46,12 @@ class FrameIndex:
         return (self.ends[-1], self.ordinals[-1]) if self.ends else self.before
 
     def ahead_of(self, rank: int) -> tuple[Key | None, int]:
-        """Return the last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to that key."""
+        """Return the last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to that key.
+
+        Before the first frame that is kept, that is the last key of those that are gone.
+        """
         at = bisect_left(self.counts, rank) - 1
-        return (None, 0) if at < 0 else ((self.ends[at], self.ordinals[at]), self.counts[at])
+        return (self.before, self.gone) if at < 0 else ((self.ends[at], self.ordinals[at]), self.counts[at])
 
     def add(self, run: SolutionRun, segment: int, byte: int) -> None:
         self.counts.append(self.count + run.count)
@@ -111,7 +114,7 @@ class Index:
     _segment: int = -1
     _noted: _Noted = field(default_factory=list)
 
-    def follow(self, frames: FrameReader) -> None:
+    def read_on(self, frames: FrameReader) -> None:
         """Take in what was published since the last call."""
         head = frames.head()
         if not self._recalled:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Micros, StateChange, int64s
-from pipeline.errors import Locked, NotOfOneLog, OutOfOrder
+from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter
 from pipeline.solutions.query_index import FrameIndex, Index, read_base
@@ -58,10 +58,11 @@ class StoredSolution:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts the solutions that a registration has given so far; `last` is its last solution's id."""
+    """Counts the solutions that a registration has given so far; `last` is its last solution's id, and `gone` of them are no longer kept."""
 
     count: int = 0
     last: str | None = None
+    gone: int = 0
 
 
 class SolutionWriter:
@@ -73,7 +74,7 @@ class SolutionWriter:
         try:
             index = Index()
             with closing(FrameReader(directory)) as reader:
-                index.follow(reader)
+                index.read_on(reader)
         except BaseException:
             self._frames.close()
             raise
@@ -163,18 +164,18 @@ class SolutionReader:
     def changes(self) -> tuple[StateChange, ...]:
         """Return all state changes so far, in order."""
         with self._lock:
-            self._index.follow(self._frames)
+            self._index.read_on(self._frames)
             return tuple(self._index.changes)
 
     def tally(self, registered: int) -> Tally:
         with self._lock:
             places = self._places(registered)
-            return Tally(places.count, solution_id(*places.last) if places.last is not None else None)
+            return Tally(places.count, solution_id(*places.last) if places.last is not None else None, places.gone)
 
     def counts(self, registered: Iterable[int]) -> dict[int, int]:
         """Return how many solutions each of these registrations has given."""
         with self._lock:
-            self._index.follow(self._frames)
+            self._index.read_on(self._frames)
             places = self._index.places
             return {each: places[each].count if each in places else 0 for each in registered}
 
@@ -187,18 +188,32 @@ class SolutionReader:
         with self._lock:
             places = self._places(registered)
             count, beyond = places.count, places.after(key, places.count)
-        return count - int(self._read(beyond, registered, KeyRange(key), count).num_rows)
+        return count - int(self._read_rows(beyond, registered, KeyRange(key), count).num_rows)
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
-        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that."""
+        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that.
+
+        Where that solution is no longer kept, it is the last one of those that are not.
+        """
         with self._lock:
             places = self._places(registered)
-            rank = places.count - count
+            rank = max(places.count - count, places.gone)
             previous, passed = places.ahead_of(rank)
         if rank <= 0:
             return None, 0
+        if rank == passed:
+            return None if previous is None else solution_id(*previous), rank
         found = self.read(registered, None if previous is None else solution_id(*previous), rank - passed)
         return listed(found.slice(found.num_rows - 1))[0].id, rank
+
+    def read_rank(self, registered: int, rank: int, limit: int) -> pa.RecordBatch:
+        """Return up to `limit` solutions (STORED) after the first `rank` ones. Raises: Gone where some of them are no longer kept."""
+        with self._lock:
+            places = self._places(registered)
+            if rank < places.gone:
+                raise Gone(f"the first {places.gone} solutions are no longer kept: read on from the first one kept")
+            previous, passed = places.ahead_of(rank + 1)
+        return self.read_range(registered, KeyRange(previous), rank - passed + limit).slice(rank - passed)
 
     def read(self, registered: int, after: str | None, limit: int) -> pa.RecordBatch:
         """Return up to `limit` solutions (STORED) of a registration after an id (None: from the first), in order.
@@ -211,7 +226,7 @@ class SolutionReader:
         """Return the first `limit` solutions (STORED) of a range, in its order: newest first reads the log from its end. Raises: Gone."""
         with self._lock:
             frames = self._places(registered).find_frames(keys, limit)
-        return self._read(frames, registered, keys, limit)
+        return self._read_rows(frames, registered, keys, limit)
 
     def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
         """Read as `read` does, where that takes moments; return None where a thread should read.
@@ -228,9 +243,9 @@ class SolutionReader:
                 return None
         finally:
             self._stored_lock.release()
-        return self._read(frames, registered, KeyRange(key), limit)
+        return self._read_rows(frames, registered, KeyRange(key), limit)
 
-    def _read(self, frames: Iterable[tuple[int, int]], registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
+    def _read_rows(self, frames: Iterable[tuple[int, int]], registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
         found, count = [NONE_STORED], 0
         for segment, byte in frames:
             if count >= limit:
@@ -266,7 +281,7 @@ class SolutionReader:
         Whoever reads on from an earlier id is told that it is gone.
         """
         with self._lock:
-            self._index.follow(self._frames)
+            self._index.read_on(self._frames)
             self._index.drop_segment(self._directory, segment)
 
     def close(self) -> None:
@@ -275,7 +290,7 @@ class SolutionReader:
             self._stored.close()
 
     def _places(self, registered: int) -> FrameIndex:
-        self._index.follow(self._frames)
+        self._index.read_on(self._frames)
         return self._index.places.get(registered) or FrameIndex()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:

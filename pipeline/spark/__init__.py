@@ -10,23 +10,12 @@ from epsparql.extras import check_extra
 
 if TYPE_CHECKING:
     from pipeline.dataframes.api import solve
-    from pipeline.spark.job import cache_jvm_classes, main, run_to_end, start_job
-    from pipeline.spark.sink import SolutionSink
-    from pipeline.spark.source import SolutionSource, solutions_frame
+    from pipeline.spark.job import cache_jvm_classes, main, run_to_end
     from pipeline.spark.spark_session import session
 
-__all__ = ["SolutionSink", "SolutionSource", "cache_jvm_classes", "main", "run_to_end", "session", "solutions_frame", "solve", "start_job"]
+__all__ = ["cache_jvm_classes", "main", "run_to_end", "session", "solve"]
 
-_HOMES = {
-    "SolutionSink": "sink",
-    "SolutionSource": "source",
-    "main": "job",
-    "run_to_end": "job",
-    "session": "spark_session",
-    "solutions_frame": "source",
-    "start_job": "job",
-    "cache_jvm_classes": "job",
-}
+_HOMES = {"cache_jvm_classes": "job", "main": "job", "run_to_end": "job", "session": "spark_session"}
 
 
 def __getattr__(name: str) -> Any:

@@ -210,6 +210,7 @@ def configuration(
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
+        # For the streams of `solve`.
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.pollingDelay": "1ms",

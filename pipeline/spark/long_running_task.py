@@ -1,10 +1,9 @@
-"""This module is the low-latency job: one task of Spark's that stays, follows the log and writes the solutions (docs/decisions/0032-resident.md).
+"""This module is the server's job on Spark: one task that stays, follows the log and writes the solutions (docs/decisions/0032-resident.md).
 
 It is the in-process runner's loop in another home. Spark finds a place for it and tries it again when it dies; the driver tells what it commits.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pipeline.log import LogReader
 from pipeline.log.lock import DirectoryLock, take_when_free
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.solutions.solution_log import SolutionReader
-from pipeline.spark.batch_stats import PROGRESS_S, Batch, tell_batch
+from pipeline.spark.batch_stats import BatchTeller
 from pipeline.spark.spark_session import quietly
 from pipeline.spark.task_lease import Claim, Tenure
 
@@ -67,31 +66,11 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
             raise Superseded(f"attempt {claim.attempt} commits no more: a later one has taken its place")
 
     with closing(LogReader(residence.data)) as log, closing(LogReader(residence.data)) as counted:
-        telling = Telling(residence.data, counted)
+        telling = BatchTeller(residence.data, counted)
         calls = Callbacks(telling.committed, check, telling.tell)
         following = Following(residence.data, log, tenure, calls, buckets=residence.buckets, snapshot_weight=residence.snapshot_weight)
         take_when_free(following.open, tenure)
         following.run()
-
-
-class Telling:
-    """Reports the last piece of the log that was taken up, once a second."""
-
-    def __init__(self, data: Path, log: LogReader) -> None:
-        self._data, self._log = data, log
-        self._last: tuple[int, int, float] | None = None
-        self._number, self._told_at = 0, float("-inf")
-
-    def committed(self, lo: int, hi: int, seconds: float) -> None:
-        self._last, self._number = (lo, hi, seconds), self._number + 1
-        self.tell()
-
-    def tell(self) -> None:
-        now = time.monotonic()
-        if self._last is None or now - self._told_at < PROGRESS_S:
-            return
-        (lo, hi, seconds), self._last, self._told_at = self._last, None, now
-        tell_batch(self._data, Batch(self._number, hi - lo, self._log.rows(lo, hi), seconds, max(self._log.head() - hi, 0)))
 
 
 # ---------------------------------------------------------------- in the driver

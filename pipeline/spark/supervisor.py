@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.spark_conf import SPARK_CONF
 
-HEARTBEAT_S = 20.0  # Spark ends workers that were idle for a minute, and an engine with them
 FRUITLESS_STARTS = 5  # starts without a commit, one after the other, before giving up
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 STOP_PATIENCE_S = 15.0
@@ -32,12 +30,11 @@ class SparkOptions:
     """Says how a Spark job runs.
 
     With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new.
-    `low_latency`: a task that stays in place of micro-batches. `conf` has Spark's settings as KEY=VALUE.
+    `conf` has Spark's settings as KEY=VALUE.
     """
 
     buckets: int | None = None
     snapshot_weight: int = SNAPSHOT_WEIGHT
-    low_latency: bool = False
     store: str | None = None
     conf: tuple[str, ...] = ()
 
@@ -46,7 +43,7 @@ class SparkRunner:
     """Runs the queries of a data directory on Spark. The interface is `InProcessRunner`'s.
 
     `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that `ready` comes after
-    a first commit with everything warm. With micro-batches it is also called whenever nothing was committed for `HEARTBEAT_S`.
+    a first commit with everything warm.
     """
 
     def __init__(
@@ -62,7 +59,7 @@ class SparkRunner:
         self._lock = threading.Lock()  # over the fields below
         self._child: subprocess.Popen[str] | None = None
         self._state, self._ready, self._position = "stopped", False, 0
-        self._progress, self._last_sign = False, time.monotonic()
+        self._progress = False
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -99,10 +96,7 @@ class SparkRunner:
             self._position = solutions.position
         self._state = "starting"
         self._threads = [threading.Thread(target=self._supervise, name="spark-runner", daemon=True)]
-        if self._heartbeat is not None and not self._options.low_latency:
-            self._threads.append(threading.Thread(target=self._keep_warm, name="spark-heartbeat", daemon=True))
-        for thread in self._threads:
-            thread.start()
+        self._threads[0].start()
 
     def stop(self) -> None:
         """End the child, in an orderly way if possible, and wait for it. The next start does what the child has not committed."""
@@ -168,7 +162,6 @@ class SparkRunner:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
         command = [sys.executable, "-m", "pipeline.spark", "--data", str(self._data), "--master", self._master]
         command += ["--snapshot-weight", str(options.snapshot_weight)]
-        command += ["--low-latency"] if options.low_latency else []
         command += [] if options.buckets is None else ["--buckets", str(options.buckets)]
         if options.store is not None:
             command.append("--stored")
@@ -198,15 +191,8 @@ class SparkRunner:
 
     def _committed(self, position: int) -> None:
         self._position, self._progress, self._ready = position, True, True
-        self._last_sign = time.monotonic()
         for callback in self._callbacks:
             callback(position)
-
-    # ------------------------------------------------------------ heartbeat
-    def _keep_warm(self) -> None:
-        while not self._stopping.wait(HEARTBEAT_S / 4):
-            if self._ready and time.monotonic() - self._last_sign >= HEARTBEAT_S * 3 / 4:
-                self._beat()
 
     def _beat(self) -> bool:
         assert self._heartbeat is not None

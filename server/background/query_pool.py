@@ -83,9 +83,9 @@ class QueryPool:
 
     async def close(self) -> None:
         if self._host is not None:
-            await self._end(self._host)
+            await self._end_host(self._host)
 
-    async def _end(self, host: _Host) -> None:
+    async def _end_host(self, host: _Host) -> None:
         host.end()
         await host.process.wait()
         await asyncio.wait([host.ready])
@@ -105,7 +105,7 @@ class QueryPool:
             host = self._host
             said = await host.ready
         if said != "ready":
-            await self._end(host)
+            await self._end_host(host)
             raise _Gone
         return host
 
@@ -143,7 +143,7 @@ class QueryPool:
         try:
             reader, writer = await asyncio.open_unix_connection(host.path)
         except OSError as fault:
-            await self._end(host)
+            await self._end_host(host)
             raise _Gone from fault
         try:
             async with asyncio.timeout(settings.sparql_timeout_s + _GRACE_S):

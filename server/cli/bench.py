@@ -44,7 +44,7 @@ def _goals(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 
 def _latency(bench: Any, given: argparse.Namespace) -> Iterable[str]:
-    lines: Iterable[str] = bench.measure(given.runner, given.n, low_latency=given.low_latency)
+    lines: Iterable[str] = bench.measure(given.runner, given.n)
     return lines
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
 _POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
-_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry")
+_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
@@ -105,16 +105,14 @@ def _fail(message: object) -> int:
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    from server.settings import CONFIG, RENAMED, Settings, flag_of
+    from server.settings import CONFIG, REMOVED, RENAMED, Settings, flag_of
 
     about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file. docs/configuration.md has their defaults."
     parser = _command(commands, "serve", _serve, about)
     parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="This TOML file holds settings. Flags and variables override it.")
     for setting in fields(Settings):
         flag, about, form = flag_of(setting.name), setting.metadata["about"].replace("%", "%%"), setting.metadata["form"]
-        if isinstance(setting.default, bool):
-            parser.add_argument(flag, action="store_true", default=None, help=about)
-        elif setting.name == "spark_conf":
+        if setting.name == "spark_conf":
             parser.add_argument(flag, action="append", metavar=form, help=f"{about} The flag may be repeated.")
         elif setting.name == "background":
             parser.add_argument(flag, action="extend", nargs="+", metavar=form, help=f"{about} The flag may be repeated.")
@@ -122,6 +120,8 @@ def _add_serve(commands: Commands) -> None:
             parser.add_argument(flag, help=about)  # read with the variables and the file, so that faults are told alike
     for former in RENAMED.values():
         parser.add_argument(flag_of(former), help=argparse.SUPPRESS)
+    for removed in REMOVED:
+        parser.add_argument(flag_of(removed), action="store_true", default=None, help=argparse.SUPPRESS)
 
 
 def _add_entailment(parser: argparse.ArgumentParser) -> None:
@@ -223,7 +223,7 @@ def _add_replay(commands: Commands) -> None:
     )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
-    parser.add_argument("--low-latency", action="store_true", help="On Spark, one long-running task replaces the micro-batches.")
+    parser.add_argument("--low-latency", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson", help="Solutions are written in this format. The default is ndjson."
     )
@@ -233,9 +233,12 @@ def _replay(arguments: argparse.Namespace) -> int:
     from pipeline.replay.input_files import SourceFault, named_file, read_query
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
+    from server.settings import without_effect
 
     if arguments.runner == "spark":
         check_extra("server", "--runner spark")
+    if arguments.low_latency:
+        _warn(without_effect("--low-latency"))
     began = time.monotonic()
     try:
         queries = [read_query(path) for path in arguments.query]
@@ -250,7 +253,6 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.default_graph,
             policies,
             arguments.entailment or _ENTAILMENTS[0],
-            arguments.low_latency,
             [named_file(each) for each in arguments.mapping],
         )
         with _progress() as tell:
@@ -488,9 +490,6 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
-    parser.add_argument(
-        "--low-latency", action="store_true", help="In the benchmark latency, one long-running Spark task replaces the micro-batches."
-    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
 
 

@@ -83,7 +83,7 @@ def _run(console: Console, year: Sequence[Instant], runner: str, directory: Path
         console.print(f"Registered: {', '.join(QUERIES)}", highlight=False)
         found = {name: Found(name) for name in WATCHED}
         stop, streaming = Event(), time.monotonic()
-        followers = [Thread(target=_follow, args=(client, each, stop), daemon=True) for each in found.values()]
+        followers = [Thread(target=_follow_query, args=(client, each, stop), daemon=True) for each in found.values()]
         for follower in followers:
             follower.start()
         show = (_Terminal if console.is_terminal else _Lines)(console, readings, found)
@@ -110,7 +110,7 @@ def _stream(client: Client, year: Sequence[Instant], show: "_Lines") -> None:
     client.finish(_STREAM)
 
 
-def _follow(client: Client, found: Found, stop: Event) -> None:
+def _follow_query(client: Client, found: Found, stop: Event) -> None:
     try:
         with client.follow(found.query) as subscription:
             while not stop.is_set():

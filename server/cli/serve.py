@@ -146,7 +146,7 @@ def _kept(settings: Settings) -> Iterator[Replicator | None]:
         keeper = Replicator(settings.data, connect_store(store), away=settings.away)
     except OSError as error:
         raise SettingsError(
-            f"--store {redact_uri(store)} or --data {settings.data} cannot be used: {error}; make them directories that can be written to"
+            f"--store {redact_uri(store)} or --data {settings.data} cannot be used: {_explain(error)}; make them directories that can be written to"
         ) from None
     except StoreFailed as error:
         raise SettingsError(f"--store {redact_uri(store)} cannot be used: {error}; {_SEE}") from None
@@ -155,6 +155,11 @@ def _kept(settings: Settings) -> Iterator[Replicator | None]:
         yield keeper
     finally:
         keeper.stop()
+
+
+def _explain(error: OSError) -> str:
+    """Return in words what went wrong, and where below the named directory."""
+    return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
 
 
 def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
@@ -168,7 +173,7 @@ def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
         return log
     except OSError as error:
         remedy = "make room there" if error.errno == ENOSPC else "make it a directory that can be written to"
-        raise SettingsError(f"--data {settings.data} cannot be used: {error}; {remedy}, or choose another") from None
+        raise SettingsError(f"--data {settings.data} cannot be used: {_explain(error)}; {remedy}, or choose another") from None
     except StoreFailed as error:
         raise SettingsError(f"--store cannot be used: {error}; {_SEE}") from None
 
@@ -192,7 +197,7 @@ def _telling(given: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SettingsError(f"--export {redact_uri(given)} cannot be used: {error}; make it a directory that can be written to") from None
+        raise SettingsError(f"--export {redact_uri(given)} cannot be used: {_explain(error)}; make it a directory that can be written to") from None
     except StoreFailed as error:
         raise SettingsError(f"--export {redact_uri(given)} cannot be used: {error}; {_SEE}") from None
 

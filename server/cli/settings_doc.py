@@ -25,8 +25,6 @@ def _shown(default: Any) -> str:
     match default:
         case None | ():
             return ""
-        case bool():
-            return str(default).lower()
         case int() if default >= 1 << 20 and default % (1 << 20) == 0:
             return f"{default >> 20} MiB"
         case int() if default >= 1 << 10 and default % (1 << 10) == 0:

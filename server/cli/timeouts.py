@@ -27,14 +27,14 @@ class Timely(H11Protocol):
         self._begin()
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
-            self._end()
+            self._cancel_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._end()
+        self._cancel_deadline()
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
@@ -44,7 +44,7 @@ class Timely(H11Protocol):
         if self._deadline is None:
             self._deadline = self.loop.call_later(self.header_s, self._late)
 
-    def _end(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

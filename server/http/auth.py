@@ -12,6 +12,7 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
+from epsparql.errors import explain_unreadable
 from server.http.problem_details import Fault, Problem
 from server.settings import SettingsError, is_loopback
 
@@ -82,7 +83,7 @@ class Gate:
         self._issued[holder] = Grant(hashlib.sha256(token.encode()).digest(), frozenset((scope,)))
         return token
 
-    def check(self, headers: Headers, scope: str) -> Caller:
+    def authorize(self, headers: Headers, scope: str) -> Caller:
         """Return who asks, named by the beginning of the token's digest.
 
         Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a host that is not this machine.
@@ -181,7 +182,7 @@ def load_grants(path: Path) -> tuple[Grant, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"--token-file {path}: {error}") from None
+        raise SettingsError(f"--token-file {path} cannot be read: {explain_unreadable(error)}") from None
     grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := _COMMENT.sub("", line).split())]
     if not grants:
         raise SettingsError(f"--token-file {path} holds no token; a line is '<sha256 of the token in hex> <scopes>'")

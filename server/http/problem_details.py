@@ -23,6 +23,8 @@ MEDIA_TYPE = "application/problem+json"
 _COMPARED = 200  # the number of names compared, and of characters of each
 _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content"}
 """RFC 9110 has these names; Python's depend on its version."""
+_SHOWN_KINDS = {"ontology": "graph of the background", "observer": "webhook of this query"}
+"""What a message calls a kind; codes and paths keep their names."""
 _NAMED = ("/streams/", "/queries/", "/ontologies/", "/connectors/")
 _log = logging.getLogger("epsparql.server")
 
@@ -38,6 +40,20 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.NotFoundAgain: HTTPStatus.CONFLICT,
     pipeline_errors.Gone: HTTPStatus.GONE,
 }
+_EXPECTED_PARAMETERS = {
+    "bool": "true or false",
+    "finite_number": "a finite number",
+    "float": "a number",
+    "greater_than_equal": "a number of at least {ge:.15g}",
+    "int": "a whole number",
+    "less_than_equal": "a number of at most {le:.15g}",
+    "literal_error": "{expected}",
+    "missing": "a value",
+    "string_too_long": "a text of at most {max_length} characters",
+    "string_too_short": "a text of at least {min_length} characters",
+}
+"""What a parameter should be, by the beginning of the name of pydantic's error."""
+_SHOWN_CHARACTERS = 100
 _STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion": HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
 
 
@@ -124,13 +140,13 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
     return Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported", detail, query=query))
 
 
-def unknown_fault(kind: str, name: str, known: Mapping[str, object]) -> Fault:
-    """Return a 404 with the nearest known name; `kind` is `query`, `stream` or `ontology`."""
+def unknown_fault(kind: str, name: str, known: Collection[str], *, query: str | None = None) -> Fault:
+    """Return a 404 with the nearest known name. The `kind` is that of the problem's code; a webhook is looked for in its `query`."""
     near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
-    shown = "graph of the background" if kind == "ontology" else kind
+    shown = _SHOWN_KINDS.get(kind, kind)
     remedy = f"the nearest known name is {near[0]!r}" if near else f"there is no {shown} yet"
     expected = near[0] if near else None
-    query = name if kind == "query" else None
+    query = name if kind == "query" else query
     reserved = f"there is no {shown} named {name!r}"
     return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=expected, query=query, reserved=reserved))
 
@@ -185,9 +201,14 @@ def _describe_http(error: HTTPException, path: str) -> Problem:
 
 
 def _describe_validation(error: RequestValidationError) -> Problem:
+    """Describe the first parameter that cannot be, in words that do not depend on the library that reads it."""
     first = error.errors()[0]
-    place = " ".join(str(step) for step in first["loc"])
-    return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place}: {first['msg']}")
+    kind, place = first["type"], " ".join(str(step) for step in first["loc"])
+    expected = next((text for begin, text in _EXPECTED_PARAMETERS.items() if kind.startswith(begin)), first["msg"]).format(**first.get("ctx", {}))
+    if kind == "missing":
+        return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place} is missing", expected=expected)
+    given = repr(str(first["input"])[:_SHOWN_CHARACTERS])
+    return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place} is {given}; give {expected}", expected=expected)
 
 
 def describe_responses(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:

@@ -81,9 +81,9 @@ class ServerCollector(Collector):
             )
         batch = service.read_batch()
         if batch is not None:
-            yield _gauge("batch_seconds", "Seconds that the last micro-batch on Spark took", batch.seconds)
-            yield _gauge("batch_rows", "Occurrences in the last micro-batch, with late ones", batch.rows)
-            yield _gauge("batch_lag_entries", "Entries that the last micro-batch left for the next one", batch.lag)
+            yield _gauge("batch_seconds", "Seconds that the last batch on Spark took", batch.seconds)
+            yield _gauge("batch_rows", "Occurrences in the last batch, with late ones", batch.rows)
+            yield _gauge("batch_lag_entries", "Entries that the last batch left for the next one", batch.lag)
         report = service.read_report()
         if report is not None:
             yield _gauge("engine_reserved_bytes", "Bytes of the engine's tables", report.own.reserved_bytes)

@@ -16,7 +16,7 @@ from server.connectors.registry import ConnectorRegistry
 from server.dependencies import ADMIN, Connected, Shared
 from server.http.body_parsing import parse_json_object, read_body
 from server.http.path_names import Name, encode_name
-from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unknown_fault
 
 router = APIRouter(tags=["connectors"])
 _CREDENTIALS = {name for system in SYSTEMS.values() for name in system.credentials}
@@ -143,8 +143,7 @@ def _find_connector(connected: ConnectorRegistry, name: str) -> Connector:
     """Return a connector. Raises: Fault 404."""
     found = connected.find_connector(name)
     if found is None:
-        known = ", ".join(repr(connector.name) for connector, _ in list(connected)[:5]) or "none"
-        raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-connector", f"there is no connector {name!r}; there are: {known}"))
+        raise unknown_fault("connector", name, [connector.name for connector, _ in connected])
     return found
 
 

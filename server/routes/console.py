@@ -44,13 +44,13 @@ async def _answer(request: Request, file: str, kept: str) -> Response:
     path = DIST / file if file == "index.html" else DIST / "console" / file
     if not _FILE.fullmatch(file) or path.suffix not in _TYPES or not path.is_file():
         raise Fault(Problem(HTTPStatus.NOT_FOUND, "not-found", f"the console has no file {file!r}; it starts at /"))
-    body, tag = await asyncio.to_thread(_read, path)
+    body, tag = await asyncio.to_thread(_read_asset, path)
     headers = {"Cache-Control": kept, "ETag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(body, media_type=_TYPES[path.suffix], headers=headers)
 
 
-def _read(path: Path) -> tuple[bytes, str]:
+def _read_asset(path: Path) -> tuple[bytes, str]:
     body = path.read_bytes()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'

@@ -177,7 +177,7 @@ def _find_graph(service: Service, name: str) -> BackgroundGraph:
     """Return the graph of this name. Raises: Fault 404."""
     graphs = service.log.catalogue.graphs
     if _graph(name) not in graphs:
-        raise unknown_fault("ontology", name, {graph or _UNNAMED: None for graph in graphs})
+        raise unknown_fault("ontology", name, [graph or _UNNAMED for graph in graphs])
     return graphs[_graph(name)]
 
 

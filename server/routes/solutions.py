@@ -1,7 +1,7 @@
-"""Serves solutions page by page, or as Server-Sent Events."""
+"""Serves solutions page by page, as Server-Sent Events, or as a Linked Data Event Stream."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -11,9 +11,11 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from engine.messages import Micros
+from pipeline.errors import Gone
 from pipeline.formats.batches.timestamps import instant
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
+from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStreamAddresses, write_event_page, write_root
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, write_page
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
@@ -22,7 +24,7 @@ from server.http import connection_limits
 from server.http.content_negotiation import choose_media_type
 from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
-from server.http.problem_details import bad_request, describe_responses
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
@@ -32,6 +34,7 @@ JSON = "application/json"
 _TABLES = (SPARQL_JSON, CSV, NDJSON, JSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 NEWEST = "newest"
+_IMMUTABLE = "max-age=31536000, immutable"
 
 
 def list_media_types(form: Form) -> tuple[str, ...]:
@@ -179,3 +182,70 @@ async def _stream_events(service: Service, registration: Registration, after: st
                 case page:
                     service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page)
                     yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)
+
+
+@router.get(
+    "/queries/{name}/ldes",
+    dependencies=[READ],
+    summary="Read a query's solutions as a Linked Data Event Stream",
+    responses=describe_responses(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.GONE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        success={
+            200: {
+                "description": "The root, which leads to the first page; or a page of 250 solutions, which leads to the next one",
+                "content": {media: {} for media in MEDIA_TYPES},
+            },
+            304: {"description": "The page is still the one that If-None-Match names"},
+        },
+    ),
+    response_class=Response,
+)
+async def get_event_stream(
+    name: Name,
+    request: Request,
+    service: Shared,
+    registered: Annotated[int | None, Query(description="This is the registration whose page is read; the root names it.")] = None,
+    page: Annotated[int | None, Query(ge=0, le=2**40, description="This is the number of the page; without it the root is read.")] = None,
+    if_none_match: Annotated[str | None, Header(description="This is the ETag of the page that the client has.")] = None,
+) -> Response:
+    registration = service.catalog.get_query(name)
+    _check_page(registration, registered, page)
+    media_type = choose_media_type(request.headers.get("accept"), tuple(MEDIA_TYPES))
+    addresses = EventStreamAddresses(f"{request.base_url}queries/{encode_name(name)}/ldes", registration.registered)
+    tally = await asyncio.to_thread(service.solutions.tally, registration.registered)
+    if page is None:
+        first = -(-tally.gone // PAGE)  # of the pages that are kept, the first one that is whole
+        headers = _describe_page(f"{registration.registered}-{first}", full=False)
+        return Response(write_root(addresses, first, media_type), media_type=media_type, headers=headers)
+    held = min(tally.count - page * PAGE, PAGE)
+    if held < 0:
+        raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-page", f"the last page has the number {tally.count // PAGE}", query=name))
+    headers = _describe_page(f"{registration.registered}-{page}-{held}", full=held == PAGE)
+    if _is_known(if_none_match, headers):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    found = await asyncio.to_thread(service.solutions.read_rank, registration.registered, page * PAGE, held)
+    return Response(await asyncio.to_thread(write_event_page, addresses, page, listed(found), media_type), media_type=media_type, headers=headers)
+
+
+def _check_page(registration: Registration, registered: int | None, page: int | None) -> None:
+    """Check that the query has an event stream, and that the page is one of it. Raises: Fault 400, 422; Gone."""
+    name = registration.name
+    if not isinstance(get_shape(registration.text).form, Triples):
+        raise unsupported("only graphs are members of an event stream: write the query with CONSTRUCT or DESCRIBE", query=name)
+    if (registered is None) != (page is None):
+        raise bad_request("bad-page", "registered and page come together", expected="both, or neither for the root", query=name)
+    if registered is not None and registered != registration.registered:
+        raise Gone(f"the query {name!r} was registered again, and has another event stream now: begin at its root")
+
+
+def _describe_page(version: str, *, full: bool) -> dict[str, str]:
+    return {"ETag": f'W/"{version}"', "Vary": "Accept", "Cache-Control": _IMMUTABLE if full else "no-cache"}
+
+
+def _is_known(if_none_match: str | None, headers: Mapping[str, str]) -> bool:
+    """Return whether the client has this version already."""
+    return if_none_match is not None and headers["ETag"] in map(str.strip, if_none_match.split(","))

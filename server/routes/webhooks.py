@@ -17,7 +17,7 @@ from pipeline.solutions.result_kinds import Bindings, Triples, Verdict
 from server.dependencies import ADMIN, Sent, Shared
 from server.http.body_parsing import parse_json_object, read_body, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
-from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.http.problem_details import Fault, bad_request, describe_responses, unknown_fault
 from server.query_output.page_cache import SolutionLine
 from server.service import Service
 from server.webhook_delivery.delivery import Deliveries, ReceiverAnswer, too_many_webhooks
@@ -148,8 +148,7 @@ def _find_webhook(deliveries: Deliveries, query: str, id_: str) -> Webhook:
 
 
 def _unknown_fault(deliveries: Deliveries, query: str, id_: str) -> Fault:
-    known = ", ".join(repr(each.id) for each in deliveries.list_webhooks(query)[:5]) or "none"
-    return Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-observer", f"the query has no webhook {id_!r}; it has: {known}", query=query))
+    return unknown_fault("observer", id_, [each.id for each in deliveries.list_webhooks(query)], query=query)
 
 
 _BODY: dict[str, Any] = {

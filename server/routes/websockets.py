@@ -25,7 +25,7 @@ from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.query_output.websocket_protocol import find_writer
-from server.routes.streams import get_stream_settings, undeclared_source_warning, unread_time_warning
+from server.routes.streams.ingest import get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
 from server.subscriptions.broadcast import BroadcastMember
 from server.subscriptions.delivery_progress import DeliveryProgress
@@ -180,7 +180,7 @@ async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) ->
 async def _await_ack(pending: PendingAck) -> dict[str, Any]:
     """Return the answer to a frame, once it is durable."""
     try:
-        ack = await pending.ack
+        ack = await asyncio.shield(pending.ack)  # it is written although its sender has gone
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
     members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}

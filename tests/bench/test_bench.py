@@ -12,6 +12,7 @@ from bench.measurement import WrongCount, percentile, slope
 from bench.server import bodies, end_to_end, mapping, server, start, subscribers
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli.commands import BROKEN, main
+from tests.soak import is_full
 
 
 @pytest.fixture(autouse=True)
@@ -178,12 +179,16 @@ def test_the_server_under_load() -> None:
 
 
 def test_mutated_bodies_are_taken_or_refused() -> None:
-    """The bench raises where an answer is neither, or a refused body left something behind."""
-    (line,) = bodies.measure(2_000)
+    """The bench raises where an answer is neither, or a refused body left something behind.
+
+    Memory is looked at over many bodies alone: after a few hundred the server still takes what it needs once.
+    """
+    n = 20_000 if is_full() else 400
+    (line,) = bodies.measure(n)
     found = json.loads(line)
     assert {status for name in found["found"] for status in (name.rpartition(" ")[2],)} <= {"202", "400", "413", "415", "422"}
     assert found["accepted"] > 0
-    assert found["grown_mb"] < 64
+    assert not is_full() or found["grown_mb"] < 64, "what is kept of a body is less than 4 KB"
 
 
 def test_the_bushy_shape_keeps_fewer_goals_than_either_linear_one() -> None:

@@ -53,7 +53,7 @@ def test_defaults_and_scopes() -> None:
 
 
 FILES = [
-    pytest.param("[connectors.a", "a.toml: ", id="no TOML"),
+    pytest.param("[connectors.a", "a.toml is no TOML: ", id="no TOML"),
     pytest.param("", "it has no connector", id="empty"),
     pytest.param("port = 3\n[connectors.a]\ntype = 'nats'", "there is no setting 'port'", id="unknown setting"),
     pytest.param("server = 'ftp://h'\n[connectors.a]\ntype = 'nats'", "server must be a URL", id="server"),
@@ -71,6 +71,14 @@ def test_wrong_files_are_named(text: str, message: str, tmp_path: Path) -> None:
     assert message in str(refused.value)
     assert str(path) in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    for name, why in (("none", "cannot be read: No such file or directory"), ("", "cannot be read: Is a directory"), ("latin", "is not UTF-8")):
+        with pytest.raises(WrongOption) as refused:
+            read_connector_file(tmp_path / name)
+        assert str(refused.value) == f"{tmp_path / name} {why}"
 
 
 def test_credentials_come_from_their_places(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from connectors.configuration import parse_connector
 from connectors.errors import SystemFault
 from connectors.inbound.nats import JetStreamSource
-from tests.connectors.brokers import Daemon, nats_server
-from tests.connectors.chaos import QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
-from tests.connectors.jetstream import Publisher, count_messages, create_stream, read_messages, with_jetstream
+from tests.connectors.systems.brokers import Daemon, nats_server
+from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
+from tests.connectors.systems.jetstream import Publisher, count_messages, create_stream, read_messages, with_jetstream
 
 pytestmark = pytest.mark.slow
 

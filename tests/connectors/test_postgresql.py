@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,11 +15,13 @@ from connectors.configuration import parse_connector
 from connectors.errors import SystemFault, WrongOption
 from connectors.inbound.pgoutput import json_of
 from connectors.inbound.postgresql_changes import PostgresqlChangeSource
+from connectors.inbound.postgresql_polling import MOST_OPEN, PostgresqlPollingSource
+from connectors.inbound.source import Message
 from connectors.outbound.postgresql import PostgresqlSink
 from connectors.outbound.sink import Cursor, SolutionMessage
-from tests.connectors.brokers import Postgresql, nats_server, postgresql
-from tests.connectors.chaos import QUERY, connecting, event, kill_at_random, restarted_server, wait_for
-from tests.connectors.jetstream import Publisher, create_stream
+from tests.connectors.systems.brokers import Postgresql, nats_server, postgresql
+from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, wait_for
+from tests.connectors.systems.jetstream import Publisher, create_stream
 
 pytestmark = pytest.mark.slow
 
@@ -140,6 +142,85 @@ VALUES = [("t", 16, "true"), ("8.50", 1700, "8.50"), ("Infinity", 701, '"Infinit
 @pytest.mark.parametrize(("text", "kind", "expected"), [*VALUES, ("infinity", 1184, '"infinity"'), ("a\nb", 25, '"a\\nb"')])
 def test_values_keep_their_digits(text: str, kind: int, expected: str) -> None:
     assert json_of(text, kind) == expected
+
+
+# ---------------------------------------------------------------- polling
+def polling(database: Postgresql, **more: object) -> PostgresqlPollingSource:
+    given = {
+        "type": "postgresql-polling",
+        "stream": "s",
+        "url": database.url,
+        "select": "SELECT * FROM polled -- all",
+        "cursor": "n",
+        "poll_s": 0.01,
+        **more,
+    }
+    return PostgresqlPollingSource(parse_connector("rows", given).options, {})
+
+
+@pytest.fixture
+def polled(session: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
+    session.execute("CREATE TABLE polled (n int, v text)")
+    yield session
+    session.execute("DROP TABLE polled")
+
+
+def values_of_rows(messages: Sequence[Message]) -> list[str]:
+    return [json.loads(message.payload)["v"] for message in messages]
+
+
+def test_rows_that_share_a_value_of_the_cursor_come_once(shared: Postgresql, polled: psycopg.Connection[Any]) -> None:
+    """Rows that come later with the greatest value are read too, whatever their order, and wherever the connector resumed."""
+    source = polling(shared)
+    source.seek(None)
+    assert source.read(10, 0.05) == []
+    positions, seen = list[str | None]([None]), list[str]()
+    for number, value in [(1, "b"), (1, "a"), (2, "d"), (2, "c"), (2, "e"), (None, "none"), (3, "f")]:
+        polled.execute("INSERT INTO polled VALUES (%s, %s)", (number, value))
+        for message in source.read(10, 0.1):
+            seen += values_of_rows([message])
+            positions.append(message.position)
+        source.seek(positions[-1])
+    assert seen == ["b", "a", "d", "c", "e", "f"]
+    for at, resumed in enumerate(positions):
+        source.seek(resumed)
+        assert sorted(values_of_rows(source.read(10, 0.1))) == sorted(seen[at:])
+    source.close()
+
+
+def test_many_rows_of_one_value_wait_until_it_is_closed(shared: Postgresql, polled: psycopg.Connection[Any]) -> None:
+    total = MOST_OPEN + 3_000
+    polled.execute("INSERT INTO polled SELECT 1, lpad(v::text, 5, '0') FROM generate_series(1, %s) v", (total,))
+    source = polling(shared)
+    source.seek(None)
+    found = list(source.read(total, 0.1))
+    assert len(found) == MOST_OPEN
+    assert len(found[-1].position) < 2_048
+    polled.execute("INSERT INTO polled VALUES (1, '-'), (2, 'x')")
+    resumed = list[Message]()
+    while len(resumed) < total + 2 - MOST_OPEN:
+        source.seek((resumed or found)[-1].position)
+        resumed += source.read(1_500, 5)
+    assert source.read(10, 0.05) == []
+    assert sorted(values_of_rows(found + resumed)) == sorted([*(f"{n:05d}" for n in range(1, total + 1)), "-", "x"])
+    source.close()
+
+
+def test_a_query_that_cannot_be_read_is_told(shared: Postgresql, polled: psycopg.Connection[Any]) -> None:
+    polled.execute("INSERT INTO polled VALUES (1, '100%')")
+    for select, message in (("SELECT 1 AS v", "column q.n does not exist"), ("SELECT 1; DROP TABLE polled", "syntax error")):
+        source = polling(shared, select=select)
+        source.seek(None)
+        with pytest.raises(SystemFault, match=message):
+            source.read(1, 1)
+        source.close()
+    with pytest.raises(SystemFault, match="is no value of a cursor column"):
+        polling(shared).seek("0/1")
+    source = polling(shared, select="SELECT * FROM polled WHERE v LIKE '100%';")
+    source.seek(None)
+    (found,) = source.read(1, 1)
+    assert found.payload == b'{"n":1,"v":"100%"}'
+    source.close()
 
 
 # ---------------------------------------------------------------- out
@@ -275,7 +356,18 @@ def test_from_postgresql_to_postgresql_each_change_is_one_row_whoever_is_killed(
             "metadata": False,
             "format": "application/x-ndjson",
         }
-        connectors: dict[str, dict[str, object]] = {"events": source | {"url": database.url}, "found": OUT | {"url": database.url}}
+        polled: dict[str, object] = {
+            "type": "postgresql-polling",
+            "stream": "polled",
+            "select": "SELECT * FROM events",
+            "cursor": "at",
+            "format": "application/x-ndjson",
+        }
+        connectors: dict[str, dict[str, object]] = {
+            "events": source | {"url": database.url},
+            "polled": polled | {"url": database.url},
+            "found": OUT | {"url": database.url},
+        }
         with connecting(tmp_path, server.url, connectors) as connect:
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, database.restart)
@@ -287,6 +379,8 @@ def test_from_postgresql_to_postgresql_each_change_is_one_row_whoever_is_killed(
             assert found is not None
             (total,) = found
             wait_for(lambda: count_rows(database) >= total, "the last row")
-        stream = server.client.stream("default")
-        assert (stream["accepted"], stream["late"]) == (total, 0)
+            wait_for(lambda: bool(server.client.stream("polled")["accepted"] >= total), "the last row by polling")
+        for name in ("default", "polled"):
+            stream = server.client.stream(name)
+            assert (stream["accepted"], stream["late"]) == (total, 0)
         check_rows(database, total)

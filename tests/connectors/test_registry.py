@@ -14,8 +14,8 @@ import pytest
 from server.cli import main
 from server.cli.serve import read_connectors
 from server.settings import Settings, SettingsError
-from tests.connectors.brokers import free_port
-from tests.connectors.chaos import toml_of
+from tests.connectors.systems.brokers import free_port
+from tests.connectors.systems.chaos import toml_of
 from tests.server.conftest import serving
 from tests.support.logs import until
 

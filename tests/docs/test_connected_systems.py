@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.brokers import free_port, nats_server, postgresql
-from tests.connectors.chaos import wait_for
-from tests.connectors.jetstream import count_messages, create_stream, with_jetstream
+from tests.connectors.systems.brokers import free_port, mosquitto, nats_server, postgresql
+from tests.connectors.systems.chaos import wait_for
+from tests.connectors.systems.jetstream import count_messages, create_stream, with_jetstream
+from tests.connectors.systems.mqtt_devices import DEADLINE_S, display
 
 pytestmark = pytest.mark.slow
 COOKBOOK = Path(__file__).parents[2] / "docs/cookbook"
@@ -29,7 +30,7 @@ class Page:
     def __init__(self, name: str, directory: Path, ports: Mapping[int, int]) -> None:
         self.text, self._directory = (COOKBOOK / name).read_text(encoding="utf-8"), directory
         for port, free in ports.items():
-            self.text = self.text.replace(f":{port}", f":{free}")
+            self.text = self.text.replace(f":{port}", f":{free}").replace(f"-p {port}", f"-p {free}")
         for file, content in FILE.findall(self.text):
             (directory / file).write_text(content)
 
@@ -63,7 +64,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["files.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -89,6 +90,21 @@ def test_nats(tmp_path: Path) -> None:
             wait_for(lambda: page.run(connectors).count('"state":"running"') == 2, "two connectors that run")
 
 
+def test_mqtt(tmp_path: Path) -> None:
+    with mosquitto(tmp_path / "mosquitto") as broker:
+        port = free_port()
+        page = Page("mqtt.md", tmp_path, {1883: broker.port, 8080: port})
+        serve, create, register, publish, solutions = page.commands
+        with page.running(serve, port):
+            for command in (create, register, publish):
+                page.run(command)
+            found = page.run(solutions)
+            assert "http://example.org/sensors/cellar" in found
+            assert "31.50" in found
+            with display(broker.port, "alerts/hot") as shown:
+                assert b"31.50" in shown.get(timeout=DEADLINE_S)
+
+
 def test_postgresql(tmp_path: Path) -> None:
     with postgresql() as database:
         port = free_port()
@@ -99,3 +115,26 @@ def test_postgresql(tmp_path: Path) -> None:
             page.run(register)
             assert "http://example.org/ewr" in page.run(solutions)
             wait_for(lambda: "31.5" in page.run(f"{read} 2>&1 || true"), "the alert")
+
+
+def test_files(tmp_path: Path) -> None:
+    port = free_port()
+    page = Page("files.md", tmp_path, {8080: port})
+    serve, mapping, register, append, solutions = page.commands
+    with page.running(serve, port):
+        page.run(mapping)
+        page.run(register)
+        wait_for(lambda: "kitchen" in page.run(solutions), "the first solution")
+        page.run(append)
+        wait_for(lambda: page.run(solutions).count("sensor/cellar") == 1, "the solution of the appended row")
+
+
+def test_event_streams(tmp_path: Path) -> None:
+    first, second = free_port(), free_port()
+    page = Page("ldes.md", tmp_path, {8080: first, 8081: second})
+    serve, register, send, follow, look = page.commands
+    with page.running(serve, first):
+        page.run(register)
+        page.run(send)
+        with page.running(follow, second):
+            assert "http://example.org/fire" in page.run(look)

@@ -136,6 +136,7 @@ def _combined(inner: Patterns) -> Patterns:
         st.builds(a.EqLeftJoin, inner, inner, optional),
         st.builds(a.Minus, inner, inner),
         st.builds(a.SeqWithout, inner, inner, inner, st.one_of(st.none(), micros)),
+        st.builds(a.JoinWithout, inner, inner, inner, st.one_of(st.none(), micros)),
         st.builds(a.WithoutFor, inner, inner, micros),
         st.builds(a.Within, inner, st.one_of(st.just(0), micros)),
         st.builds(a.Filter, expressions, inner),

@@ -56,7 +56,7 @@ def _in_scope(node: object) -> set[Variable]:
             return {*keys, *(variable for variable, _ in aggregates)}
         case algebra.Minus(left):
             return _in_scope(left)
-        case algebra.SeqWithout(left, right):
+        case algebra.SeqWithout(left, right) | algebra.JoinWithout(left, right):
             return _in_scope(left) | _in_scope(right)
         case algebra.WithoutFor(inner) | algebra.Filter(_, inner):
             return _in_scope(inner)
@@ -174,6 +174,13 @@ def visible(x: Solution) -> Bindings:
 
 
 # ---------------------------------------------------------------- how intervals may lie (section 3)
+def apart(x: Solution, y: Solution) -> Solution:
+    """Return what ends at min(x.end, y.end) and starts at max(x.start, y.start); `none` is the neutral element of min and max."""
+    starts = [s for s in (x.start, y.start) if s is not None]
+    ends = [e for e in (x.end, y.end) if e is not None]
+    return Solution(frozenset(), max(starts, default=None), min(ends, default=None))
+
+
 def before(x: Solution, y: Solution) -> bool:
     return x.end is None or y.start is None or x.end < y.start
 

@@ -17,6 +17,7 @@ from tests.reference.model import (
     Solution,
     Solutions,
     Test,
+    apart,
     before,
     compatible,
     joined,
@@ -148,6 +149,8 @@ class Evaluation:
                 return self._minus(left, right)
             case algebra.SeqWithout():
                 return self._seq_without(pattern)
+            case algebra.JoinWithout():
+                return self._join_without(pattern)
             case algebra.WithoutFor():
                 return self._without_for(pattern)
             case algebra.Within(inner, limit):
@@ -238,6 +241,14 @@ class Evaluation:
                 compatible(both, z) and before(x, z) and before(z, y) and self._counts(z, both) for z in absent
             ):
                 yield both
+
+    def _join_without(self, pattern: algebra.JoinWithout) -> Iterator[Solution]:
+        absent = self.decided.evaluate(pattern.absent)
+        for x, y in product(self.evaluate(pattern.left), self.evaluate(pattern.right)):
+            if compatible(x, y) and short_enough(both := joined(x, y), pattern.within):
+                gap = apart(x, y)
+                if not any(compatible(both, z) and before(gap, z) and before(z, gap) and self._counts(z, both) for z in absent):
+                    yield both
 
     def _without_for(self, pattern: algebra.WithoutFor) -> Iterator[Solution]:
         absent = self.decided.evaluate(pattern.absent)

@@ -42,11 +42,15 @@ def solutions(*rows: tuple[int, int, Micros, Sequence[str | None]]) -> pa.Record
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition. Raises: AssertionError when the deadline passes."""
-    deadline = time.monotonic() + DEADLINE_S
+    """Wait for a condition. Raises: AssertionError when the deadline passes.
+
+    It is asked more and more seldom: many are requests to a server, whose answers would take the time of what is waited for.
+    """
+    deadline, pause_s = time.monotonic() + DEADLINE_S, 0.002
     while not condition():
         assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.002)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.1)
 
 
 def stream_of(columns: Mapping[str, Sequence[str | None] | pa.Array], options: pa.ipc.IpcWriteOptions | None = None) -> bytes:

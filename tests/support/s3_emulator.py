@@ -23,7 +23,7 @@ CREDENTIALS = {
     "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",  # it takes no body of unknown length, as which Arrow sends one with a checksum
 }
 """In the environment of whoever writes there."""
-_STARTS_S = 30.0
+_STARTS_S = 120.0
 _buckets = itertools.count(1)
 
 

@@ -47,7 +47,7 @@ class Hierarchy(Mapping[Node, tuple[Node, ...]]):
                 return default
             if len(self._found) >= _REMEMBERED:
                 self._found.clear()
-            found = self._found[node] = in_order(reach_nodes([node], self._above))
+            found = self._found[node] = sort_nodes(reach_nodes([node], self._above))
         return found
 
     @property
@@ -133,6 +133,6 @@ def reach_nodes(nodes: Iterable[Node], links: Closed[Node]) -> set[Node]:
     return found
 
 
-def in_order(nodes: Iterable[Node]) -> tuple[Node, ...]:
+def sort_nodes(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return the nodes in one order on every run, which hashes of strings do not give."""
     return tuple(sorted(nodes, key=str))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic
 
-from engine.background.reasoning.class_hierarchy import EMPTY, Closed, Hierarchy, Node, differing, in_order, linked, relinked
+from engine.background.reasoning.class_hierarchy import EMPTY, Closed, Hierarchy, Node, differing, linked, relinked, sort_nodes
 from engine.triples.quads import Quad
 from epsparql.terms import RDF, Iri, Literal, Term
 
@@ -135,7 +135,7 @@ class Types(Generic[Node]):
 
     def __iter__(self) -> Iterator[Node]:
         speaking = {*self._stated} | self._properties.all_below(self._stated)
-        return (node for node in in_order(speaking) if self.get(node))
+        return (node for node in sort_nodes(speaking) if self.get(node))
 
     def get(self, node: Node, default: tuple[Node, ...] = EMPTY) -> tuple[Node, ...]:
         found = self._found.get(node)
@@ -143,7 +143,7 @@ class Types(Generic[Node]):
             if node not in self._stated and node not in self._properties:
                 return default
             types = {kind for of in (node, *self._predicates.get(node)) for kind in self._stated.get(of, ())}
-            found = self._found[node] = in_order(types.union(*(self._classes.get(kind) for kind in types)))
+            found = self._found[node] = sort_nodes(types.union(*(self._classes.get(kind) for kind in types)))
         return found or default
 
 

@@ -73,7 +73,7 @@ class Entailment:
         resources = self._of_resources((SUBJECT, predicate, object_), anyway)
         found = [Conclusion(triple, triple in resources) for triple in anyway]
         for subject in self._told_subjects(anyway):
-            known = {_put(triple, SUBJECT, subject) for triple in anyway}
+            known = {_replace_term(triple, SUBJECT, subject) for triple in anyway}
             more = [triple for triple in entailed((subject, predicate, object_), self.schema) if triple not in known]
             resources = self._of_resources((subject, predicate, object_), more)
             found += [Conclusion(triple, triple in resources, subject) for triple in more]
@@ -87,7 +87,7 @@ class Entailment:
         subject, predicate, object_ = triple
         if object_ not in (OBJECT, _CLASS):
             return set()
-        of_literal = {_put(each, _LITERAL, object_) for each in entailed((subject, predicate, _LITERAL), self.schema)}
+        of_literal = {_replace_term(each, _LITERAL, object_) for each in entailed((subject, predicate, _LITERAL), self.schema)}
         return {each for each in conclusions if each not in of_literal}
 
     def _told_subjects(self, conclusions: Iterable[Triple]) -> tuple[Term, ...]:
@@ -180,10 +180,10 @@ def is_of(conclusion: Triple, pattern: Pattern) -> bool:
     return pattern[0] in (None, p) and (pattern[1] in (None, o) or o in (SUBJECT, OBJECT, _CLASS))
 
 
-def _put(triple: Triple, term: Term, other: Term) -> Triple:
+def _replace_term(triple: Triple, term: Term, other: Term) -> Triple:
     s, p, o = triple
     return other if s == term else s, p, other if o == term else o
 
 
 def _of_object(conclusion: Conclusion, object_: Term) -> Conclusion:
-    return Conclusion(_put(conclusion.triple, object_, OBJECT), conclusion.resource, conclusion.of)
+    return Conclusion(_replace_term(conclusion.triple, object_, OBJECT), conclusion.resource, conclusion.of)

@@ -6,8 +6,8 @@ from engine.kernel import inlined, jit
 from engine.kernel.operators.background_lookup import copy_with_triple, find_first_place, find_next_place
 from engine.kernel.operators.emission import emit_row
 from engine.kernel.operators.output import find_plain_out, write_joined
-from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_key, store_goal, store_of
-from engine.kernel.state.layout import BIG, CHUNK, JOIN_COST, LEFT, LOOK_ON, LOOK_ON_STORED, LOOKS, NEVER, NONE, RIGHT, SIDES
+from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_key, hash_stored_key, store_goal, store_of
+from engine.kernel.state.layout import BIG, CHUNK, JOIN_COST, LEFT, LOOK_ON, LOOK_ON_STORED, LOOKS, NEVER, NONE, RIGHT, SIDES, UNBOUND
 from engine.kernel.state.rows import copy_row, free_row, is_timeless, take_row
 from engine.kernel.state.tasks import life_of, opposite_of, task_to_go_on
 from engine.kernel.state.temporal_relations import has_same_key, holds_relation, is_compatible, merge_rows
@@ -78,7 +78,7 @@ def arrive_join(net, node, side, x):
     What comes later meets x in its turn, even while x goes on in steps of its own; so each pair meets once.
     """
     here, partners = net.nodes[node], store_of(node, opposite_of(side))
-    if net.rows[x].start < net.at.now - here.span:
+    if net.rows[x].start < net.at.now - here.span or (here.gate != NONE and not is_preceded(net, here.gate, x)):
         free_row(net, x)
         return
     key, life, goal = hash_join_key(net, node, x), life_of(here, side), NONE
@@ -93,6 +93,29 @@ def arrive_join(net, node, side, x):
         probe_chain(net, node, side, x, goal, key, life != NEVER)
     elif life == NEVER:
         free_row(net, x)
+
+
+@jit
+def is_preceded(net, gate, x):
+    """Return whether a left goal of a SEQ may end before x starts, where x is part of a right solution of that SEQ.
+
+    What comes later ends no earlier than x does. If x lacks a variable of the key, any left goal will do.
+    """
+    rows, left, here = net.rows, store_of(gate, LEFT), net.nodes[gate]
+    if is_timeless(net, x):
+        return True
+    if net.stores[left].count == 0:
+        return False
+    for k in range(here.key_at, here.key_at + here.key_n):
+        if rows[x, net.slots[k]] == UNBOUND:
+            return rows[net.stores[left].head].end < rows[x].start
+    hash_, oldest = hash_stored_key(net, left, x, here.key_at, here.key_n), net.at.now - min(here.span, here.life_left)
+    goal = find_newest(net, hash_)
+    while goal != NONE and rows[goal].end >= oldest:
+        if rows[goal].end < rows[x].start and rows[goal].hash == hash_ and has_same_key(net, goal, x, here.key_at, here.key_n):
+            return True
+        goal = rows[goal].older
+    return False
 
 
 @jit

@@ -8,11 +8,12 @@ from engine.kernel.operators.background_lookup import find_first_row, find_next_
 from engine.kernel.operators.batched_groups import defer_row
 from engine.kernel.operators.emission import emit_elsewhere
 from engine.kernel.operators.filter import judge_filter
-from engine.kernel.operators.join import hash_join_key, is_joinable, join_rows, read_terms
+from engine.kernel.operators.join import count_given, hash_join_key, is_joinable, join_rows, read_terms
 from engine.kernel.operators.output import find_plain_out, write_joined
 from engine.kernel.operators.timers import start_timer
 from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_stored_key, store_goal, store_of
 from engine.kernel.state.layout import (
+    ANY,
     BIG,
     BLOCKER,
     CHUNK,
@@ -69,7 +70,12 @@ def arrive_negative(net, node, side, x):
 
 @jit
 def arrive_without(net, node, side, x):
-    if side != RIGHT:
+    if net.nodes[node].relation == ANY and side != BLOCKER:
+        if net.nodes[node].timeless == 0:
+            decide_without(net, node, side, x)  # all that counts ended before this instant
+        else:
+            wait_for_close(net, node, task_to_decide(side), x)
+    elif side != RIGHT:
         if side == LEFT and net.nodes[node].timeless != 0:
             wait_for_close(net, node, DECIDE_LEFT, copy_row(net, x))  # for the timeless right goals
         store_side(net, node, side, x)
@@ -418,10 +424,16 @@ def decide_mark(net, node, x):
 
 @jit
 def decide_without(net, node, side, x):
-    """Pair right x with its left goals that have no blocker between, or left x (a copy) with its timeless right goals."""
-    key, goal = hash_join_key(net, node, x), NONE
-    if side == RIGHT:
-        goal = find_newest(net, hash_in_store(store_of(node, LEFT), key))
+    """Pair right x with its left goals that have no blocker between, or left x (a copy) with its timeless right goals.
+
+    Under AND either side is kept and meets all goals of the other one that were kept before it, so each pair meets once.
+    """
+    key, goal, unordered = hash_join_key(net, node, x), NONE, net.nodes[node].relation == ANY
+    if unordered:
+        y, x = x, copy_row(net, x)
+        store_side(net, node, side, y)
+    if side == RIGHT or unordered:
+        goal = find_newest(net, hash_in_store(store_of(node, opposite_of(side)), key))
     if goal == NONE and net.nodes[node].timeless != 0:
         goal = find_newest_partner(net, node, side, x, True)
     pair_without(net, node, side, x, goal, key)
@@ -468,6 +480,7 @@ def pair_without(net, node, side, x, goal, key):
                     emit_unblocked(net, node, left, right)
                 elif out != NONE:
                     write_joined(net, out, left, right)
+                    count_given(net, node, out, 1)
                 else:
                     emit_elsewhere(net, node, join_rows(net, left, right))
             goal = rows[goal].older
@@ -475,7 +488,7 @@ def pair_without(net, node, side, x, goal, key):
             break
         timeless, goal = True, find_newest_partner(net, node, side, x, True)
     count_looks(net, node, made * (LOOKS if by_right and out != NONE else JOIN_COST))
-    if side == RIGHT and is_timeless(net, x):
+    if side == RIGHT and is_timeless(net, x) and nodes[node].relation != ANY:
         store_side(net, node, side, x)
     else:
         free_row(net, x)
@@ -483,8 +496,14 @@ def pair_without(net, node, side, x, goal, key):
 
 @jit
 def emit_unblocked(net, node, x, y):
-    z = join_rows(net, x, y)
-    if is_blocked(net, node, z, net.rows[x].end, net.rows[y].start - 1):
+    z, rows = join_rows(net, x, y), net.rows
+    after, until = rows[x].end, rows[y].start
+    if net.nodes[node].relation == ANY and not is_timeless(net, x):
+        until = rows[x].start if is_timeless(net, y) else max(rows[x].start, until)
+        after = after if is_timeless(net, y) else min(after, rows[y].end)
+    elif net.nodes[node].relation == ANY and not is_timeless(net, y):
+        after = rows[y].end
+    if is_blocked(net, node, z, after, until - 1):
         free_row(net, z)
     else:
         emit_elsewhere(net, node, z)

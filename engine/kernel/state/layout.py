@@ -23,10 +23,11 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
-    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, NODE_WIDTH,
-) = range(40)  # fmt: skip
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, NODE_WIDTH,
+) = range(41)  # fmt: skip
 # LOOK: the table of `lookups` that holds what the right side of a JOIN, or a FIND, matches of the background, or NONE; the slots of the columns that
 # it fills. LOOK_VIA: the node that joins pass before a JOIN's own filter, or NONE; of a node that decides on absence the first of its FINDs, or NONE
+# GATE: the SEQ on whose right side a JOIN stands, without whose left goals it keeps nothing (docs/decisions/0054-suppressing-joins.md), or NONE
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND,

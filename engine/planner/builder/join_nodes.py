@@ -21,6 +21,8 @@ LIVES: dict[int, tuple[int | None, int | None]] = {
     c.OVERLAPS: (WINDOW, c.NEVER),
     c.PAR: (WINDOW, WINDOW),
 }
+SHARES_TIME = {c.MEETS: (True, False), c.DURING: (True, False), c.STARTS: (True, False), c.OVERLAPS: (True, False), c.PAR: (True, True)}
+"""For these relations a goal of the left, or right, side ends no earlier than what it joins starts, so it waits as long as that may last."""
 LOOKS_BACK = frozenset({c.SEQ, c.DURING, c.STARTS, c.OVERLAPS})
 """The left operand of these relations ends strictly before the right one."""
 
@@ -40,7 +42,7 @@ def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Ta
     condition = compile_join_filter(builder, own, span)
     key, rest = builder.key_columns(x, y)
     timeless = x.timeless or y.timeless
-    number = builder.add_node(Node(c.JOIN, relation, span, key, rest, condition, left, right, timeless=timeless), target)
+    number = builder.add_node(Node(c.JOIN, relation, span, key, rest, condition, left, right, timeless=timeless, gate=builder.gate), target)
     if relation in LOOKS_BACK and not y.timeless:
         builder.fragment.strict.add((number, c.LEFT))
     return PlacedJoin(number, to_left, to_right)
@@ -52,5 +54,8 @@ def lives_of(relation: int, x: Scope, y: Scope, span: int) -> tuple[int, int]:
     What has no time is there from the first instant on, so nothing need wait for it.
     """
     timeless = x.timeless or y.timeless
-    left, right = (span if life is WINDOW else max(life, 0) if timeless else life for life in LIVES[relation])
+    lasts = (other if waits else c.FOREVER for other, waits in zip((y.longest, x.longest), SHARES_TIME.get(relation, (False, False)), strict=True))
+    left, right = (
+        min(span, last) if life is WINDOW else max(life, 0) if timeless else life for life, last in zip(LIVES[relation], lasts, strict=True)
+    )
     return min(left, c.FOREVER if y.timed else 0), min(right, c.FOREVER if x.timed else 0)

@@ -4,7 +4,8 @@ An operator has its operands planned by `PlanBuilder.plan_pattern`, which hands 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
 
@@ -27,12 +28,14 @@ Conditions = Sequence[a.Expression]
 Ints = NDArray[np.int64]
 
 
-CHOICES = ("filters", "windows", "order", "expiry")
+CHOICES = ("filters", "windows", "order", "expiry", "suppression")
 """A plan could do without these choices.
 
 Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What decides on absence is kept for its
-window alone.
+window alone. The right side of a SEQ keeps nothing that no left solution precedes.
 """
+IN_PARTITIONS = frozenset({"suppression"})
+"""A partition is planned without these choices, because it cannot read again what it has let go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,11 @@ class PlanOptions:
     def expires(self) -> bool:
         """Return whether what may count against a solution, or be added to it, is kept no longer than a window."""
         return "expiry" not in self.without
+
+    @property
+    def suppresses(self) -> bool:
+        """Return whether the right side of a SEQ keeps nothing that no left solution precedes."""
+        return self.expires and "suppression" not in self.without
 
     @property
     def order(self) -> Rates:
@@ -90,6 +98,7 @@ class PlanBuilder:
     pattern_planner: PatternPlanner
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions around the pattern certainly bind, where it stands in an EXISTS
+    gate: int = c.NONE  # the SEQ whose right side is planned, where that keeps nothing without a left solution
     postponed: list[Callable[[], None]] = field(default_factory=list)  # plan what comes behind all other nodes
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -98,7 +107,8 @@ class PlanBuilder:
         return self.names.options
 
     def scope(self, pattern: a.Pattern) -> Scope:
-        return find_scope(pattern, self.names.matches)
+        found = find_scope(pattern, self.names.matches)
+        return replace(found, longest=c.FOREVER) if "windows" in self.options.without else found
 
     # ------------------------------------------------------------ columns and terms
     def column(self, variable: Variable) -> int:
@@ -168,6 +178,13 @@ class PlanBuilder:
         node = self.add_node(Node(c.PASS))
         self.set_targets(node, targets)
         return node, c.LEFT
+
+    @contextmanager
+    def gated_by(self, gate: int) -> Iterator[None]:
+        """Plan joins that keep nothing unless the SEQ `gate` has a left solution that precedes it; NONE: as they come."""
+        outer, self.gate = self.gate, gate
+        yield
+        self.gate = outer
 
     # ------------------------------------------------------------ conditions
     def compile_conditions(self, conditions: Conditions) -> int:

@@ -3,8 +3,7 @@
 from engine.errors import Refusal
 from engine.expressions.evaluator import supported
 from engine.kernel.state import layout as c
-from engine.pattern_scope import Variables, list_subexpressions, looks_at_time, variables_of
-from engine.physical_plan import filter_compiler
+from engine.pattern_scope import Variables, duration_limit, list_subexpressions, looks_at_time, variables_of
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder
 from epsparql import algebra as a
 
@@ -25,28 +24,8 @@ def compile_join_filter(builder: PlanBuilder, wanted: Conditions, span: int) -> 
     return builder.compile_conditions(rest + implied[:1])
 
 
-def duration_limit(condition: a.Expression) -> int | None:
-    """Return the longest duration (µs) that `getDURATION() < d`, `= d` and their kin admit; None for other conditions."""
-    match condition:
-        case a.Compare(
-            a.Comparison.LESS | a.Comparison.LESS_OR_EQUAL | a.Comparison.EQUAL as op, a.Time(a.TimeFunction.DURATION), a.Constant() as constant
-        ):
-            micros, strict = filter_compiler.duration_constant(constant), op is a.Comparison.LESS
-        case a.Compare(a.Comparison.GREATER | a.Comparison.GREATER_OR_EQUAL | a.Comparison.EQUAL as op, constant, a.Time(a.TimeFunction.DURATION)):
-            micros, strict = filter_compiler.duration_constant(constant), op is a.Comparison.GREATER
-        case _:
-            return None
-    return None if micros is None else min(micros - strict, c.FOREVER)
-
-
 def is_equality(condition: a.Expression) -> bool:
     return isinstance(condition, a.Compare) and condition.op is a.Comparison.EQUAL
-
-
-def span_of(conditions: Conditions) -> int:
-    """Return the longest duration (µs) that all of these conditions admit."""
-    limits = (limit for e in conditions if (limit := duration_limit(e)) is not None)
-    return max(min(limits, default=c.FOREVER), 0)
 
 
 def split_conditions(wanted: Conditions, left: Variables, right: Variables) -> tuple[list[a.Expression], list[a.Expression], list[a.Expression]]:

@@ -4,10 +4,10 @@ EXISTS becomes a node that decides. All other conditions, and spans, go down as 
 """
 
 from engine.kernel.state import layout as c
-from engine.pattern_scope import Scope, has_exists, list_conjuncts
+from engine.pattern_scope import Scope, has_exists, list_conjuncts, span_of
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
-from engine.planner.builder.predicate_pushdown import check_functions, span_of
+from engine.planner.builder.predicate_pushdown import check_functions
 from engine.planner.operators.binds import depends_on_solution, question_of
 from engine.planner.operators.exists import add_marks, is_correlated, plan_exists, plan_marks
 from epsparql import algebra as a
@@ -43,7 +43,7 @@ def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: i
 def plan_within(builder: PlanBuilder, pattern: a.Within, target: Target, span: int, wanted: Conditions) -> None:
     """Plan WITHIN. A join enforces its span itself."""
     inner, span = pattern.pattern, min(span, pattern.limit)
-    enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout)
+    enforces = isinstance(inner, a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin | a.SeqWithout | a.JoinWithout)
     if not enforces and not (isinstance(inner, a.Bgp) and len(inner.triples) > 1):
         target = builder.enforce(target, span, ())
     builder.plan_pattern(inner, target, span, wanted)

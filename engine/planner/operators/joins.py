@@ -50,7 +50,9 @@ def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.R
         _plan_with_path(builder, join, right, left, c.RIGHT, span)
     else:
         builder.plan_pattern(left, (join.node, c.LEFT), span, join.to_left)
-        builder.plan_pattern(right, (join.node, c.RIGHT), span, join.to_right)
+        suppresses = relation == c.SEQ and builder.options.suppresses and not x.timeless
+        with builder.gated_by(join.node if suppresses else builder.gate):
+            builder.plan_pattern(right, (join.node, c.RIGHT), span, join.to_right)
 
 
 def _plan_with_path(builder: PlanBuilder, join: PlacedJoin, operand: a.Pattern, path: a.Pattern, side: int, span: int) -> None:

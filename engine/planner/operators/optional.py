@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from engine.kernel.state import layout as c
-from engine.pattern_scope import list_conjuncts
+from engine.pattern_scope import Scope, list_conjuncts, span_of
 from engine.physical_plan.plan import Node
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
-from engine.planner.builder.predicate_pushdown import check_functions, span_of, split_conditions
+from engine.planner.builder.predicate_pushdown import check_functions, split_conditions
 from engine.planner.operators.exists import plan_marks, set_marks
 from engine.planner.operators.without import absent_span
 from epsparql import algebra as a
@@ -21,10 +21,11 @@ class Reach(NamedTuple):
     spans: tuple[int, int]
 
 
-def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, *, expires: bool = True) -> Reach:
-    """Return how far an optional join looks; `span` is that of the solutions that are wanted of it.
+def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, kept: Scope, *, expires: bool = True) -> Reach:
+    """Return how far an optional join looks whose `kept` side has this scope; `span` is that of the solutions that are wanted of it.
 
-    If nothing `expires`, it looks at all that ever came.
+    If nothing `expires`, it looks at all that ever came. Equal intervals are equally long, so EQUALSOPTIONAL looks at no longer ones than are wanted,
+    unless the kept side may be timeless: then a longer one still decides on it (docs/decisions/0053-bounds-on-durations.md).
     """
     own = span_of([] if pattern.condition is None else list_conjuncts(pattern.condition))
     life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
@@ -32,7 +33,9 @@ def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, *, 
         case a.LeftJoin():
             return Reach(own, (c.NEVER, life), (span, own))
         case a.EqLeftJoin():
-            return Reach(own, (c.NEVER, 0 if expires else life), (span, own))
+            equal = min(span, own, kept.longest)
+            inner = equal if expires and not kept.timeless else min(own, absent_span(c.FOREVER, equal))
+            return Reach(own, (c.NEVER, 0 if expires else life), (span, inner))
         case a.SeqRightJoin():
             return Reach(own, (life, c.NEVER), (own, span))
 
@@ -43,9 +46,9 @@ KINDS = {a.LeftJoin: (c.OPTIONAL, c.ANY), a.EqLeftJoin: (c.EQUALSOPTIONAL, c.EQU
 def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, target: Target, span: int, wanted: Conditions) -> None:
     x, y = builder.scope(pattern.left), builder.scope(pattern.right)
     check_functions([] if pattern.condition is None else [pattern.condition])
-    reach = reach_of(pattern, span, expires=builder.options.expires)
     kind, relation = KINDS[type(pattern)]
     kept = y if kind == c.OPTIONALSEQ else x
+    reach = reach_of(pattern, span, kept, expires=builder.options.expires)
     down, _, own = split_conditions(wanted, kept.certain, frozenset())
     marks, conditions = plan_marks(builder, [] if pattern.condition is None else [pattern.condition], x.joined(y))
     node = Node(kind, relation, reach.span, timeless=x.timeless or y.timeless)

@@ -1,4 +1,4 @@
-"""This module plans WITHOUT in both forms: SEQ ... WITHOUT, and WITHOUT ... FOR."""
+"""This module plans WITHOUT in its three forms: SEQ ... WITHOUT, AND ... WITHOUT and WITHOUT ... FOR."""
 
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope, looks_at_time
@@ -21,19 +21,20 @@ def absent_span(blocking: int, span: int) -> int:
     return LIFTED if span < blocking else blocking
 
 
-def plan_without(builder: PlanBuilder, pattern: a.SeqWithout, target: Target, span: int, wanted: Conditions) -> None:
+def plan_without(builder: PlanBuilder, pattern: a.SeqWithout | a.JoinWithout, target: Target, span: int, wanted: Conditions) -> None:
     span = span if pattern.within is None else min(span, pattern.within)
     x, y, z = builder.scope(pattern.left), builder.scope(pattern.right), builder.scope(pattern.absent)
     to_left, to_right, own = split_conditions(wanted, x.certain, y.certain)
-    joined = x.joined(y)
-    node = Node(c.WITHOUT, c.SEQ, span, life_left=span, life_right=c.FOREVER, timeless=x.timeless or y.timeless or z.timeless)
+    joined, ordered = x.joined(y), isinstance(pattern, a.SeqWithout)
+    relation, life_right = (c.SEQ, c.FOREVER) if ordered else (c.ANY, span)
+    node = Node(c.WITHOUT, relation, span, life_left=span, life_right=life_right, timeless=x.timeless or y.timeless or z.timeless)
     node.key2, node.rest2 = builder.key_columns(joined, z)
-    node.life_blocker = blocking_life(x, span, expires=builder.options.expires)
-    node.by_right = not node.timeless and node.rest2.n == 0 and joined.certain & z.certain <= y.certain
+    node.life_blocker = blocking_life(x if ordered else joined, span, expires=builder.options.expires)
+    node.by_right = ordered and not node.timeless and node.rest2.n == 0 and joined.certain & z.certain <= y.certain
     node.filter = compile_join_filter(builder, own, span)
     node.key, node.rest = builder.key_columns(x, y)
     number = builder.add_node(node, target)
-    if not y.timeless:
+    if ordered and not y.timeless:
         builder.fragment.strict |= {(number, c.LEFT), (number, c.BLOCKER)}
     builder.plan_pattern(pattern.absent, (number, c.BLOCKER), absent_span(node.life_blocker, span))
     builder.plan_pattern(pattern.left, (number, c.LEFT), span, to_left)

@@ -51,10 +51,10 @@ class _Copy:
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.EntityDeclHandler = self._entity
         self.parser.SkippedEntityHandler = lambda name, _parameter: self._refuse_entity(name)
-        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
-        self.parser.CharacterDataHandler = lambda text: self._put(escape(text))
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end_element
+        self.parser.CharacterDataHandler = lambda text: self._add_text(escape(text))
 
-    def _put(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         self._budget.spend(size_of(text))
         self.text += text.encode()
 
@@ -66,11 +66,11 @@ class _Copy:
         if self._depth * self._longest > self._budget.most:  # each open element has a name written out
             raise self._budget.fault(*self._place)
         written = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
-        self._put(f"<{name}{written}>")
+        self._add_text(f"<{name}{written}>")
 
-    def _end(self, name: str) -> None:
+    def _end_element(self, name: str) -> None:
         self._depth -= 1
-        self._put(f"</{name}>")
+        self._add_text(f"</{name}>")
 
     def _doctype(self, _name: str, system: str | None, public: str | None, _internal: int) -> None:
         if system is not None or public is not None:

@@ -349,6 +349,26 @@ CASES = [
         ]
     ),
     pytest.param(f"{{ {K} }} EQUALSOPTIONAL {{ {A} }}", "A@1-4 A(2)@5 Z@8 Z@9", "3 add K(k) K(u,k)", ["9"], id="expired: EQUALSOPTIONAL"),
+    *(
+        pytest.param(
+            f"{{ {{ {K} }} EQUALSOPTIONAL {{ {{ {A} }} SEQ {{ {B} }} }} }} WITHIN 2", "A@1 Z@8 B@9 Z@10", changes, intervals, id=f"expired: {name}"
+        )
+        for name, changes, intervals in [
+            ("EQUALSOPTIONAL finds nothing yet", "0 add K(k)", ["1"]),
+            ("EQUALSOPTIONAL finds what is too long", "2 add K(k)", []),
+            ("EQUALSOPTIONAL finds what was too long", "3 add K(k)", []),
+            ("EQUALSOPTIONAL finds nothing", "2 add K(u,k)", ["9"]),
+        ]
+    ),
+    pytest.param(f"{{ {A} }} SEQ {{ {{ {B} }} AND {{ {C} }} }}", "B@1 Z@5 C@9", "2 add A(1)", ["1-9"], id="what nothing preceded by then"),
+    pytest.param(f"{{ {A} }} SEQ {{ {B} . {C} }}", "B@1 Z@5 C@9 C(2)@10", "1 add A(1)|3 drop", ["1-9"], id="what nothing preceded, and back again"),
+    pytest.param(
+        f"{{ {A} }} OVERLAPS {{ {{ {C} }} EQUALS {{ {{ {K} }} WITHIN 1 }} }}",
+        "A@1-5 B@8 C@3-9",
+        "2 add K(k)",
+        ["1-9"],
+        id="no bound of what may be timeless",
+    ),
     pytest.param(f"{{ {A} FILTER({SHORT}) }} OPTIONALSEQ {{ {K} }}", "A@1 Z@8 Z@9", "2 add K(k) K(u,k)", ["9"], id="expired: OPTIONALSEQ"),
 ]
 
@@ -437,6 +457,30 @@ ANOTHER_WAY = [
 ]
 
 
+NOTHING_NEW = [
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="OPTIONAL"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { :s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u) K(1)|1 replace A(u)", id="no variable"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u)|1 add K(1)|2 replace A(u)", id="not found first"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u) K(1)|1 replace A(u)|2 add K(1)", id="back again"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u FILTER(?u = :u) } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="a filter"),
+    pytest.param("{ { ?s :A ?u } EQUALSOPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="EQUALSOPTIONAL"),
+    pytest.param(
+        "{ { ?s :A ?u } OPTIONAL { { ?s :K ?u } UNION { ?s :L ?u } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u)|1 replace A(u) L(u)|2 replace A(u)",
+        id="a UNION that is optional",
+    ),
+    pytest.param("{ { { ?s :A ?u } OPTIONAL { ?s :K ?u } } UNION { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)", id="one of a UNION's two"),
+    pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u OPTIONAL { ?s :L ?x } } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="or a little"),
+    pytest.param(
+        "GRAPH ?g { { { ?s :A ?u } OPTIONAL { ?s :K ?u } } AND { ?s :L ?x } }", "0 add g/A(u) g/K(u)|1 replace g/A(u) g/L(x)", id="in a graph"
+    ),
+    pytest.param("{ ?s :p ?t } MINUS { { ?s :A ?u } OPTIONAL { ?s :K ?u } }", "0 add A(u) K(u)|1 replace A(u)", id="in MINUS"),
+    pytest.param(
+        "{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t } WITHOUT { ?s :q ?y }", "0 add A(u) K(u)|1 replace A(u)", id="SEQ ... WITHOUT"
+    ),
+]
+
+
 @pytest.mark.parametrize("few", [0, 1, 1000])
 @pytest.mark.parametrize(("pattern", "changes"), MOVED + CROSSED)
 def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
@@ -453,6 +497,18 @@ def test_what_is_copied_and_was_looked_up_is_not_decided_again(pattern: str, cha
 @pytest.mark.parametrize("few", [0, 1, 1000])
 @pytest.mark.parametrize(("pattern", "changes"), ANOTHER_WAY)
 def test_what_stands_and_is_found_another_way_is_not_decided_again(pattern: str, changes: str, few: int) -> None:
+    with copied(few):
+        agree(
+            f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
+            parse_feed("q(a,b)@3 p(s,1)@4 p(s,2)@5"),
+            [change(text) for text in changes.split("|")],
+            frozenset(range(1, 20)),
+        )
+
+
+@pytest.mark.parametrize("few", [0, 1, 1000])
+@pytest.mark.parametrize(("pattern", "changes"), NOTHING_NEW)
+def test_what_was_found_goes_though_it_bound_nothing_new(pattern: str, changes: str, few: int) -> None:
     with copied(few):
         agree(
             f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}",
@@ -677,7 +733,7 @@ PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECT
 GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
 SHAPES = (
     "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
-    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
+    "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "G OVERLAPS { G SEQ G WITHIN D }", "G SEQ { G AND G }", "G SEQ { G SEQ G } WITHIN D", "G AND G WITHOUT G", "G AND G WITHIN D WITHOUT G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
     "G OPTIONAL { P }", "G MINUS { P }", "G FILTER EXISTS { P }", "G FILTER NOT EXISTS { P }", "{ P } OPTIONALSEQ G", "{ { P } OPTIONALSEQ G } SEQ G",
     "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
 )  # fmt: skip

@@ -31,6 +31,7 @@ NODES = [
     pytest.param("SELECT * { { ?x :a ?y } EQUALSOPTIONAL { ?x :b ?z } }", ["EqLeftJoin"], id="EqLeftJoin"),
     pytest.param("SELECT * { ?x :a ?y MINUS { ?x :b ?z } }", ["Minus"], id="Minus"),
     pytest.param("SELECT * { { ?x :a ?y } SEQ { ?x :b ?z } WITHIN 5 WITHOUT { ?x :c ?w } }", ["SeqWithout within PT5S"], id="SeqWithout"),
+    pytest.param("SELECT * { { ?x :a ?y } AND { ?x :b ?z } WITHIN 5 WITHOUT { ?x :c ?w } }", ["JoinWithout within PT5S"], id="JoinWithout"),
     pytest.param("SELECT * { { ?x :a ?y } WITHOUT { ?x :c ?w } FOR 5 }", ["WithoutFor PT5S"], id="WithoutFor"),
     pytest.param("SELECT * { ?x (:a/^:b|:c)+ ?y }", ["Path ?x (<http://e/a>/^<http://e/b>|<http://e/c>)+ ?y"], id="Path"),
     pytest.param('SELECT * { VALUES (?x ?y) { (:a 1) (UNDEF "b") } ?x :a ?z }', ["Values ?x ?y: 2 rows"], id="Values"),
@@ -201,7 +202,37 @@ def test_windows_go_down_to_what_is_kept() -> None:
     assert (outer.on, inner.on) == (("?x",), ("?x",))
 
 
+PAIR, SHORT_PAIR, PLAIN = "{ { ?x :b ?z } SEQ { ?x :c ?w } }", "{ { ?x :b ?z } SEQ { ?x :c ?w } WITHIN 5 }", "{ ?x :a ?y }"
+BOUNDS = [
+    pytest.param(f"{PLAIN} EQUALSOPTIONAL {PAIR} WITHIN 5", f"{PLAIN} EQUALSOPTIONAL {SHORT_PAIR} WITHIN 5", id="into the group of EQUALSOPTIONAL"),
+    pytest.param(f"{SHORT_PAIR} EQUALSOPTIONAL {PAIR}", f"{SHORT_PAIR} EQUALSOPTIONAL {SHORT_PAIR}", id="from its left side into its group"),
+    pytest.param(f"{PLAIN} EQUALS {PAIR} WITHIN 5", f"{{ ?x :a ?y }} EQUALS {SHORT_PAIR} WITHIN 5", id="into both sides of EQUALS"),
+    pytest.param(f"{{ SELECT DISTINCT ?x {PAIR} }} WITHIN 5", f"{{ SELECT DISTINCT ?x {SHORT_PAIR} }} WITHIN 5", id="through DISTINCT"),
+    *(
+        pytest.param(f"{PLAIN} {relation} {SHORT_PAIR}", f"{PLAIN} {relation} {SHORT_PAIR} WITHIN 5", id=f"on the left of {relation}")
+        for relation in ("MEETS", "DURING", "STARTS", "OVERLAPS")
+    ),
+    pytest.param(f"{{ {PLAIN} WITHIN 5 }} PAR {{ {PLAIN} WITHIN 5 }}", f"{{ {PLAIN} WITHIN 5 }} PAR {{ {PLAIN} WITHIN 5 }} WITHIN 5", id="on both sides of PAR"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "by_hand"), BOUNDS)
+def test_a_bound_keeps_as_much_as_one_by_hand(pattern: str, by_hand: str) -> None:
+    found, expected = (
+        [(step.operator, step.keeps) for step in explained(f"SELECT * {{ {text} }}").plan if step.keeps] for text in (pattern, by_hand)
+    )
+    assert found == expected
+    assert not any(kept.time == "kept for ever" for _, keeps in found for kept in keeps)
+
+
 UNBOUNDED = [
+    pytest.param(
+        f"{{ {PLAIN} OPTIONAL {PAIR} }} WITHIN 5",
+        ["OPTIONAL on ?x keeps its right side for ever", "SEQ on ?x keeps its left side for ever"],
+        id="a longer one counts",
+    ),
+    pytest.param(f"{PLAIN} FINISHES {PAIR}", ["SEQ on ?x keeps its left side for ever"], id="FINISHES"),
+    pytest.param(f"{PAIR} DURING {SHORT_PAIR}", ["SEQ on ?x keeps its left side for ever"], id="what a timeless one would join"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z }", ["SEQ on ?x keeps its left side for ever"], id="SEQ"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10", [], id="SEQ within"),
     pytest.param("?x :a ?y OPTIONAL { ?x :b ?z }", ["OPTIONAL on ?x keeps its right side for ever"], id="OPTIONAL"),
@@ -210,6 +241,11 @@ UNBOUNDED = [
     pytest.param("{ SELECT ?x (SUM(?y) AS ?s) { ?x :a ?y } GROUP BY ?x }", ["GROUP keeps its groups for ever"], id="a group"),
     pytest.param('{ SELECT ?x (SUM(?y) AS ?s) { ?x :a ?y } GROUP BY ?x WINDOW [RANGE "PT9S"] }', [], id="a group with a window"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 9 WITHOUT { ?x :c ?w }", [], id="WITHOUT within"),
+    pytest.param(
+        "{ ?x :a ?y } AND { ?x :b ?z } WITHOUT { ?x :c ?w }",
+        ["AND ... WITHOUT on ?x keeps its left side and right side and absent ones for ever"],
+        id="AND ... WITHOUT",
+    ),
 ]
 
 

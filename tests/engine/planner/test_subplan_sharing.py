@@ -39,6 +39,10 @@ EQUAL = [
         f"{PREFIX} WITHOUT {{?s :C ?z}}", f"{{{RENAMED}}} SEQ {{?b :C ?z}} WITHOUT {{ {PREFIX} SEQ {{?s :D ?x}} }}", [2], id="inside a negative part"
     ),
     pytest.param(f"{{{PREFIX}}} UNION {{{RENAMED}}}", "?s :Z ?x", [2], id="twice in one query"),
+    pytest.param(
+        *[f"{{?s :A ?x}} SEQ {{ {{{PREFIX}}} AND {{?s :C ?z}} }} WITHIN 3"] * 2, [2], id="whole queries, of which one part waits for another"
+    ),
+    pytest.param("{?s :A ?x} SEQ {?s :B ?y ; :C ?z}", "{?s :D ?x} SEQ {?s :B ?y ; :C ?z}", [], id="not a part that waits for another"),
     pytest.param("{?s :A ?x} MEETS {?s :B ?y}", "{?s :A ?x} SEQ {?s :B ?y}", [], id="not of another relation"),
 ]
 

@@ -42,6 +42,7 @@ TIMELESS = [
     pytest.param("{ ?s :A ?x } SEQ { ?s :B ?y }", "A(s,0)@1 B@2", N + 1, id="timeless and timed goals"),
     pytest.param("{ { ?s :B ?y } OPTIONAL { ?s :A ?x } }", "B@2", N, id="OPTIONAL"),
     pytest.param("{ { ?s :B ?y } SEQ { ?s :A ?x } WITHOUT { ?s :C ?z } }", "B@2", N, id="WITHOUT"),
+    pytest.param("{ { ?s :A ?x } AND { ?s :B ?y } WITHOUT { ?s :C ?z } }", "B@2", N, id="AND ... WITHOUT"),
 ]
 
 

@@ -31,6 +31,10 @@ COUNTED = [
         ["SELECT (in: 0)", "SEQ ... WITHOUT (in: left 1, right 1, absent 1; out: 0)", "scan (out: 1)", "scan (out: 1)", "scan (out: 1)"], id="blocked",
     ),
     pytest.param(
+        "{?s :A ?x} SEQ {?s :B ?y} WITHOUT {?s :D ?w}", "A(1)@1 D(1)@3 A(2)@4 B(3)@5",
+        ["SELECT (in: 1)", "SEQ ... WITHOUT (in: left 2, right 1, absent 1; out: 1)", "scan (out: 2)", "scan (out: 1)", "scan (out: 1)"], id="one is blocked",
+    ),
+    pytest.param(
         "{?s :A ?x} BIND(STRLEN(STR(?x)) AS ?n)", "A(1)@1 A(2)@2",
         ["SELECT (in: 2)", "BIND (in: 2; out: 2)", "scan (out: 2)"], id="what waits for the host comes in once",
     ),

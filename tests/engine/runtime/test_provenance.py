@@ -35,6 +35,7 @@ QUERIES = [
     "SELECT ?a { ?x :p ?a FILTER(EXISTS { ?x :q ?b } || ?a = '0') }",
     "SELECT ?a { ?x :p ?a FILTER NOT EXISTS { ?x :q ?a } }",
     "SELECT ?a ?b { { ?x :p ?a } SEQ { ?x :p ?b } WITHOUT { ?x :q ?c } }",
+    "SELECT ?a ?b { { ?x :p ?a } AND { ?x :q ?b } WITHOUT { ?x :p ?c } }",
     "SELECT ?a { { ?x :p ?a } WITHOUT { ?x :q ?b } FOR 'PT0.000003S'^^xsd:duration }",
     "SELECT ?y { :a :next+ ?y }",
     "SELECT ?x ?y { ?x (:next|^:p)* ?y . ?x :q ?c }",

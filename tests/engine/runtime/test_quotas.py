@@ -94,6 +94,44 @@ def test_a_join_keeps_only_what_may_still_find_a_partner(log: Log, relation: str
     assert kept == [(side, 2) for side in sides]
 
 
+SUPPRESSED = [
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} SEQ {?s :C ?c}}", "B@1 B@2 A@3 B(2)@3 B(3)@2-4 B(t,1)@5 B(4)@6", 2, id="SEQ"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} AND {?s :C ?c}}", "B@1 C@2 A@3 C(1)@4 B(2)@5", 3, id="AND"),
+    pytest.param("{?s :A ?a} SEQ {?s :B ?b ; :C ?c ; :D ?d}", "B@1 C@2 D@2 A@3 C(1)@4", 2, id="triple patterns"),
+    pytest.param("{?s :A ?a} SEQ {{?t :B ?b} AND {?t :C ?c}}", "B@1 A@3 B(t,1)@4", 2, id="what the sides do not share"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} SEQ {{?s :C ?c} SEQ {?s :D ?d}}}", "C@1 A@2 C@3 B@4 C(1)@5", 3, id="each after the one before it"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} SEQ {?s :C ?c}} WITHIN 3", "A@1 B@5 B@6", 0, id="not after one that is too old"),
+    pytest.param("{?s :A ?a} SEQ {{?s :B ?b} OPTIONAL {{?s :C ?c} SEQ {?s :D ?d}}}", "C@1 C@2", 2, id="not what may begin before"),
+    pytest.param("{VALUES ?a {1 2}} SEQ {{?s :B ?b} SEQ {?s :C ?c}}", "B@1 B(2)@2", 4, id="not after what is always there"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "feed", "goals"), SUPPRESSED)
+def test_the_right_side_of_seq_keeps_what_a_left_solution_precedes(log: Log, pattern: str, feed: str, goals: int) -> None:
+    query = log.register("q", f"SELECT * WHERE {{ {pattern} }}")
+    for event in feed.split():
+        log.send(event, delay=1)
+    for now in range(10, 14):
+        log.send(f"X@{now}")
+    assert log.engine.usage(query).goals == goals
+
+
+SUMS = """CONSTRUCT { _:point :Count ?count ; :Sum ?sum } WHERE { SELECT (?n + 1 AS ?count) (?s + ?price AS ?sum) WHERE {
+  { { ?point :Count ?n ; :Sum ?s } SEQ { :s :A ?price } }
+  EQUALSOPTIONAL { { ?point :Count ?n ; :Sum ?s } SEQ { :s :A ?between } SEQ { :s :A ?price } }
+  FILTER(!BOUND(?between) && getDURATION() < "PT5S"^^xsd:duration)
+} }"""
+
+
+def test_the_papers_sliding_sum_keeps_its_window(log: Log) -> None:
+    log.register("start", "CONSTRUCT { _:point :Count 1 ; :Sum ?price } WHERE { :s :A ?price }")
+    sums, kept = log.register("sums", SUMS), list[int]()
+    for now in range(1, 41):
+        log.send(f"A({now})@{now}")
+        kept.append(log.engine.usage(sums).goals)
+    assert 0 < max(kept[10:]) == max(kept[20:]) < 400
+
+
 def test_collectors_show_their_size(log: Log) -> None:
     totals = log.register("totals", TOTALS)
     log.send("A(1)@1 A(2)@2")

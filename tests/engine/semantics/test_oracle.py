@@ -58,6 +58,16 @@ BEYOND = [
     pytest.param("A SEQ B WITHOUT C", "A@1 C@2 B@3", "", [], id="WITHOUT between"),
     pytest.param("A SEQ B WITHOUT C", "A@1 C@1-2 B@3", "", [(1, 3)], id="WITHOUT is strict"),
     pytest.param("A SEQ B WITHOUT C", "A@1 B@3", "C", [], id="a timeless one blocks"),
+    pytest.param("A AND B WITHOUT C", "A@1 C@2 B@3", "", [], id="AND ... WITHOUT between"),
+    pytest.param("A AND B WITHOUT C", "B@1 C@2 A@3", "", [], id="AND ... WITHOUT between, the right one first"),
+    pytest.param("A AND B WITHOUT C", "A@1 C@1-2 C@2-3 B@3 C@4", "", [(1, 3)], id="AND ... WITHOUT is strict"),
+    pytest.param("A AND B WITHOUT C", "B@1 A@2 C@4 A@6", "", [(1, 2)], id="AND ... WITHOUT, the left one last"),
+    pytest.param("A AND B WITHOUT C", "A@1-4 C@3 B@2-6", "", [(1, 6)], id="nothing is between what shares time"),
+    pytest.param("A AND B WITHOUT C", "A@1-3 C@2 B@6", "", [(1, 6)], id="AND ... WITHOUT: inside of one"),
+    pytest.param("A AND B WITHOUT C", "A@1 B@2 C@3 B@4", "", [(1, 2)], id="AND ... WITHOUT pair by pair"),
+    pytest.param("A AND B WITHIN 3 WITHOUT C", "A@1 B@4 A@6 C@7 B@8 B@9", "", [(1, 4), (4, 6)], id="AND ... WITHIN ... WITHOUT"),
+    pytest.param("A AND B WITHOUT C", "A@1 B@1 B@3", "C", [], id="AND: a timeless one blocks"),
+    pytest.param("A AND B WITHOUT C", "C@1 B@2 C@3 B@4", "A", [(2, 2), (4, 4)], id="nothing is between what is always and what is once"),
     pytest.param("A WITHOUT B FOR 'PT5S'^^xsd:duration", "A@1 B@2 A@3", "", [(3, 8)], id="a timer runs to the end"),
     pytest.param(
         "{ A WITHOUT B FOR 'PT5S'^^xsd:duration } WITHOUT B FOR 'PT5S'^^xsd:duration", "A@1 A@9 X@9", "", [(1, 11)], id="later ones set no timers"

@@ -30,6 +30,7 @@ PLACES = [
     pytest.param("?s :p ?o FILTER(?o && |EXISTS| {?s :q ?r})", a.Exists, id="EXISTS"),
     pytest.param("?s :p ?o FILTER |NOT EXISTS| {?s :q ?r}", a.Exists, id="NOT EXISTS"),
     pytest.param("{?s :p ?o} SEQ {?s :q ?r} |WITHOUT| {?s :r ?t}", a.SeqWithout, id="SEQ ... WITHOUT"),
+    pytest.param("{?s :p ?o} AND {?s :q ?r} |WITHOUT| {?s :r ?t}", a.JoinWithout, id="AND ... WITHOUT"),
     pytest.param("{?s :p ?o} |WITHOUT| {?s :r ?t} FOR 10", a.WithoutFor, id="WITHOUT ... FOR"),
     pytest.param("{SELECT ?s {{?s :p ?o} |DURING| {?s :q ?r}}}", a.RelationJoin, id="in a sub-SELECT"),
     pytest.param("{SELECT (SUM(?o) AS ?n) {?s :p ?o} GROUP BY |?s (?o + 1 AS ?k)| HAVING(COUNT(*) > 1)}", a.Group, id="GROUP BY"),

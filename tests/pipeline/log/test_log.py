@@ -27,7 +27,7 @@ from pipeline.log.catalog import Catalogue
 from pipeline.log.codec import NO_ROWS, decode
 from pipeline.log.segments import HEADER, FrameReader, segment_path, segments
 from pipeline.log.writer_state import load_state
-from tests.soak import examples
+from tests.soak import examples, is_full
 from tests.support.logs import Clock, occurrences
 
 CONTROLS: list[Callable[[int], Entry]] = [
@@ -211,7 +211,7 @@ def test_a_full_queue_refuses_or_waits(tmp_path: Path, monkeypatch: pytest.Monke
             return Tick(offset, None, None)
 
         stalled = log.submit_entry(stall)
-        assert entered.wait(10)
+        assert entered.wait(60)
         larger_than_the_queue = log.submit("s", occurrences(*range(20)))
         with pytest.raises(Overloaded, match="send more slowly"):
             log.submit("s", occurrences(20))
@@ -364,7 +364,8 @@ def test_a_damaged_log_is_refused_and_the_directory_free_again(tmp_path: Path) -
         assert log.head() == 3
 
 
-def test_a_body_given_up_while_it_waits_is_not_written(tmp_path: Path) -> None:
+def test_a_queued_body_keeps_its_place_though_its_sender_has_gone(tmp_path: Path) -> None:
+    """The sender of several bodies loses its connection: were the first one left out, the second would make its repeat late."""
     with LogWriter(tmp_path, Clock()) as log:
         entered, leave = threading.Event(), threading.Event()
 
@@ -374,11 +375,11 @@ def test_a_body_given_up_while_it_waits_is_not_written(tmp_path: Path) -> None:
             return Tick(offset, None, None)
 
         log.submit_entry(stall)
-        assert entered.wait(10)
-        given_up = log.submit("s", occurrences(1))
-        assert given_up.cancel()
+        assert entered.wait(60)
+        bodies = [log.submit("s", occurrences(n)) for n in (1, 2)]
+        assert not bodies[0].cancel()
         leave.set()
-        assert log.append_events("s", occurrences(2)) == Ack(2, 1, 0)
+        assert [body.result() for body in bodies] == [Ack(2, 1, 0), Ack(3, 1, 0)]
 
 
 def test_closed_is_closed(tmp_path: Path) -> None:
@@ -502,10 +503,10 @@ with LogWriter(sys.argv[1], Clock(), segment_bytes=4000) as log:
 
 def test_what_was_acknowledged_outlives_kills(tmp_path: Path) -> None:
     acknowledged = 0
-    for _ in range(3):
+    for _ in range(3 if is_full() else 1):
         with subprocess.Popen([sys.executable, "-c", FEEDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            for _ in range(200):
+            for _ in range(200 if is_full() else 50):
                 acknowledged = int(process.stdout.readline())
             process.send_signal(signal.SIGKILL)
         with LogWriter(tmp_path, Clock()) as log:

@@ -55,7 +55,7 @@ def test_manifests_of_two_servers_never_follow_each_other(tmp_path: Path) -> Non
     with pytest.raises(StoreTaken):
         one.commit(Manifest("one", one.start, 1, tail=4, claims=[1]))
     with pytest.raises(StoreTaken):
-        one.check()
+        one.check_newest()
     other.sweep()
     assert store.names("manifests") == [f"{number:020d}" for number in (1, 3, 5)]
     assert other.look() == Manifest("other", other.start, 3, tail=3, claims=[1, 3])

@@ -15,8 +15,8 @@ from pipeline.partition_count import settle
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
 from pipeline.runners.host_messages import Elsewhere
-from pipeline.runners.partitions import Host, host_for, host_of
-from pipeline.runners.remote_engines import Remote
+from pipeline.runners.partitions import Host, host_for
+from pipeline.runners.remote_engines import Remote, host_of
 from tests.support import spark_cases as cases
 
 WEIGHT = 4_000

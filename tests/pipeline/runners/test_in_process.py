@@ -23,7 +23,7 @@ from pipeline.log.segments import FrameReader, FrameWriter, unseal
 from pipeline.runners import log_follower
 from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.in_process import InProcessRunner
-from pipeline.runners.partitions import Host, host_of
+from pipeline.runners.partitions import Host
 from pipeline.runners.snapshots import Snapshots
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, check_solutions, listed
 from tests.support import spark_cases as cases
@@ -123,9 +123,7 @@ def test_a_host_that_is_behind_reads_on_and_one_that_is_ahead_is_replaced(tmp_pa
         return [(piece.lo, piece.hi, piece.outcome.solutions.num_rows) for piece in host.run(lo, hi, 5)]
 
     whole = brought(EngineHost(tmp_path), 0, 31)
-    host = host_of(tmp_path)
-    assert host is host_of(str(tmp_path))
-    assert host is not host_of(tmp_path, 2)
+    host = EngineHost(tmp_path)
     assert brought(host, 10, 15)[-1][1] == 15
     for lo, hi in ((10, 15), (15, 20), (25, 31), (0, 31), (30, 31)):
         assert sum(n for _, _, n in brought(host, lo, hi)) == sum(n for _, _, n in brought(EngineHost(tmp_path), lo, hi))

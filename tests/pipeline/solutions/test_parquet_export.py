@@ -360,7 +360,7 @@ def test_a_store_that_fails_is_tried_again(tmp_path: Path, s3: S3Bucket, caplog:
     with Line(s3) as line:
         out = Target("s3", s3.uri("p", port=line.port, user=f"{ACCESS}:{quote(SECRET, safe='')}@"))
         with closing_export(exporter(data, out)) as export:
-            for number in range(1, 8) if is_full() else (1, 2, 5):
+            for number in range(1, 8) if is_full() else (2, 5):
                 grow(data, number)
                 line.hold(3 * number)
                 worker = threading.Thread(target=attempted, args=(export,))
@@ -402,6 +402,7 @@ def test_a_stop_does_not_wait_for_a_store_for_long(
 
 
 # ---------------------------------------------------------------- servers
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_server_exports_while_it_runs_and_spark_reads_it(tmp_path: Path) -> None:
     """The server is killed in between; then it is stopped, which exports the rest."""

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.messages import StateChange
-from pipeline.errors import Locked, OutOfOrder
+from pipeline.errors import Gone, Locked, OutOfOrder
 from pipeline.log.segments import segment_path, segments
 from pipeline.solutions.solution_ids import KeyRange, assign, key_of
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, Tally, _chosen, listed, solution_id
@@ -267,10 +267,28 @@ def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, 
     def chosen_slowly(*arguments: Any) -> pa.RecordBatch:
         thread = Thread(target=ask, daemon=True)
         thread.start()
-        thread.join(5)
+        thread.join(60)
         return _chosen(*arguments)
 
     monkeypatch.setattr("pipeline.solutions.solution_log._chosen", chosen_slowly)
     assert len(listed(reader.read(1, None, 3))) == 3
     assert told == [(3, 5, 0)]
+    writer.close()
+
+
+def test_ranks_count_what_is_no_longer_kept(tmp_path: Path) -> None:
+    """Six solutions in three segments, of which the first one goes: two solutions."""
+    writer, reader = SolutionWriter(tmp_path, segment_bytes=1), SolutionReader(tmp_path)
+    for position in range(3):
+        writer.commit(position, position + 1, solutions(*((1, position, 2 * position + k, [f"<x:{2 * position + k}>"]) for k in (1, 2))))
+    ranks = [ids(listed(reader.read_rank(1, rank, 2))) for rank in range(7)]
+    assert ranks == [[solution_id(n, 0) for n in (rank + 1, rank + 2) if n <= 6] for rank in range(7)]
+    before = [reader.before_last(1, count) for count in range(8)]
+    assert before == [*((solution_id(n, 0), n) for n in range(6, 0, -1)), (None, 0), (None, 0)]
+    reader.drop_segment(segments(tmp_path / "solutions")[1])
+    assert (reader.tally(1).gone, reader.tally(1).count) == (2, 6)
+    assert [ids(listed(reader.read_rank(1, rank, 2))) for rank in range(2, 7)] == ranks[2:]
+    with pytest.raises(Gone, match="the first 2 solutions"):
+        reader.read_rank(1, 1, 2)
+    assert [reader.before_last(1, count) for count in range(8)] == [*before[:5], before[4], before[4], before[4]]
     writer.close()

@@ -29,8 +29,8 @@ from tests.support.run_both import entries, results, run_oracle
 from tests.support.spark_cases import found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
-CASES, AT_ONCE = 20 if is_full() else 8, 4
-"""Cases of each kind, and streaming queries that run beside one another."""
+CASES = 20 if is_full() else 8
+"""Cases of each kind."""
 Drawn = TypeVar("Drawn")
 Log = list[tuple[Entry, tuple[Occurrence, ...]]]
 
@@ -90,9 +90,7 @@ def test_spark_finds_what_the_definitions_say(spark: SparkSession, tmp_path: Pat
     logs = {tmp_path / f"case{k}": case for k, case in enumerate(drawn(cases, CASES))}
     for data, case in logs.items():
         write(case, data)
-    places = [*logs]
-    for first in range(0, len(places), AT_ONCE):
-        run_to_end(spark, places[first : first + AT_ONCE])
+    run_to_end(spark, [*logs])
     wrong = [f"{case}\n{found(case, data)}\n{case.expected}" for data, case in logs.items() if found(case, data) != case.expected]
     assert not wrong, wrong[0]
     assert sum(bool(rows) for case in logs.values() for rows in case.expected.values()) >= CASES // 2, "many find something"

@@ -1,4 +1,4 @@
-"""The low-latency mode of the Spark runner, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
+"""The task that stays, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
 
 import shutil
 from contextlib import closing

@@ -4,7 +4,6 @@ In-process, tests/engine/semantics/test_conformance.py runs all of them: Spark i
 """
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,51 +14,31 @@ from pipeline.registrations.query_cache import get_shape
 from pipeline.replay.input_files import NamedFile, read_query
 from pipeline.replay.replay import Replay, write_log
 from pipeline.solutions.formats import NDJSON, write_page
-from pipeline.spark.driver import working
 from pipeline.spark.job import run_to_end
-from pipeline.spark.long_running_task import ResidentJob
 from server.cli import commands
 from tests.engine.semantics.test_conformance import CASES, read, row
 from tests.soak import is_full
 from tests.support.plain_json import stored
-from tests.support.spark_cases import found_in, frozen_clock, head_of, reached
+from tests.support.spark_cases import found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
 SOME = CASES if is_full() else CASES[::10]
-AT_ONCE = 4
-"""Streaming queries that run beside one another: each starts processes, and Spark gives these ten seconds to connect."""
 
 
-def test_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_server_s_job(spark: SparkSession, tmp_path: Path) -> None:
     assert len(CASES) == 200
     for case in SOME:
         _write(case, tmp_path / case.name)
-    for first in range(0, len(SOME), AT_ONCE):
-        run_to_end(spark, [tmp_path / case.name for case in SOME[first : first + AT_ONCE]])
+    run_to_end(spark, [tmp_path / case.name for case in SOME])
     wrong = [case.name for case in SOME if _found(case, tmp_path / case.name) != Counter(read(case).expected)]
     assert wrong == []
 
 
-def test_a_task_that_stays(spark: SparkSession, tmp_path: Path) -> None:
-    def right(case: Path) -> bool:
-        data, scratch = tmp_path / case.name, tmp_path / "scratch" / case.name
-        _write(case, data)
-        scratch.mkdir(parents=True)
-        with working(ResidentJob(data), spark, scratch) as failure:
-            reached(data, head_of(data), 120, lambda: str(failure()))
-        return _found(case, data) == Counter(read(case).expected)
-
-    with ThreadPoolExecutor(2) as pool:
-        wrong = [case.name for case, found in zip(SOME, pool.map(right, SOME), strict=True) if not found]
-    assert wrong == []
-
-
-@pytest.mark.parametrize("mode", [pytest.param([], id="micro-batches", marks=pytest.mark.soak), pytest.param(["--low-latency"], id="low latency")])
 @pytest.mark.parametrize("case", CASES[7::80] if is_full() else CASES[7:8], ids=lambda path: path.name)
-def test_replay_on_spark(case: Path, mode: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_on_spark(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
     status = commands.main(
-        ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]", *mode]
+        ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]"]
     )
     printed = capsys.readouterr()
     assert status == 0, printed.err

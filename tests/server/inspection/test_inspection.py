@@ -13,7 +13,7 @@ import pytest
 from epsparql.async_client import AsyncClient
 from epsparql.client import Client, segment
 from epsparql.terms import RDF, XSD
-from server.routes.stream_contents import MOST_NAMES
+from server.routes.streams.inspection import MOST_NAMES
 from tests.server.conftest import DEADLINE_S, EX, event, moment, serving
 from tests.server.routes.test_streams import assert_problem, post
 

@@ -342,6 +342,7 @@ class TestServe:
         assert run.returncode == USER_FAULT
         assert told.format(tmp_path) in run.stderr
         assert "Traceback" not in run.stderr
+        assert "Errno" not in run.stderr
 
 
 def test_warm(capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,6 +213,18 @@ def test_a_scope_may_hold_what_begins_a_comment(tmp_path: Path) -> None:
     assert [grant.scopes for grant in load_grants(path)] == [{"ingest:http://e/stream#a", "read:q#1"}]
 
 
+@pytest.mark.parametrize(("name", "why"), [("none", "No such file or directory"), ("", "Is a directory"), ("latin", "it is not UTF-8")])
+def test_a_file_that_cannot_be_read_is_told_in_words(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    path = tmp_path / name
+    with pytest.raises(SettingsError) as refused:
+        load_grants(path)
+    assert str(refused.value) == f"--token-file {path} cannot be read: {why}"
+    with pytest.raises(SettingsError) as refused:
+        settings_from({"config": path}, {})
+    assert str(refused.value) == f"--config {path} cannot be read: {why}"
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_others_need_tokens(host: str) -> None:
     with pytest.raises(SettingsError, match="--token-file"):

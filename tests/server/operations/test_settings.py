@@ -8,7 +8,7 @@ import pytest
 
 from server.cli.commands import main, parser
 from server.cli.settings_doc import table
-from server.settings import RENAMED, Settings, SettingsError, flag_of, settings_from, variable_of
+from server.settings import REMOVED, RENAMED, Settings, SettingsError, flag_of, settings_from, variable_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
 
@@ -32,8 +32,6 @@ def test_flags_before_variables_before_the_file_before_defaults(tmp_path: Path) 
     [
         ("max_querie = 1", "nearest one is 'max_quer"),
         ("port = true", "port must be"),
-        ("low_latency = 1", "low_latency='1': must be true or false"),
-        ("low_latency = [1]", "low_latency must be true or false"),
         ("origins = [1]", "origins must be"),
         ("port = -1", "port='-1': must not be negative"),
         ("stall_s = nan", "stall_s='nan'"),
@@ -84,17 +82,16 @@ def test_spark_s_settings_come_by_flag_variable_and_file(tmp_path: Path) -> None
     assert "2g" not in repr(settings_from({"config": file}, {})), "it may hold secrets"
 
 
-def test_low_latency_is_of_spark() -> None:
-    with pytest.raises(SettingsError, match="mode of the runner spark"):
-        settings_from({"low_latency": True, "runner": "inprocess"}, {})
-
-
-def test_a_switch() -> None:
-    assert not Settings().low_latency
-    assert settings_from({"low_latency": True}, {}).low_latency
-    assert settings_from({"low_latency": None}, {"EPSPARQL_LOW_LATENCY": "true"}).low_latency
-    assert parser().parse_args(["serve", "--low-latency"]).low_latency is True
-    assert parser().parse_args(["serve"]).low_latency is None
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_switch_without_effect_is_taken_with_a_warning(name: str, tmp_path: Path) -> None:
+    file, told = tmp_path / "epsparql.toml", list[str]()
+    file.write_text(f"{name} = true\n")
+    flags = vars(parser().parse_args(["serve", flag_of(name)])) | {"config": file}
+    assert settings_from(flags, {variable_of(name): "1"}, told.append) == Settings()
+    assert [line.partition(" has no effect")[0] for line in told] == [flag_of(name), variable_of(name), f"{file}: {name}"]
+    told.clear()
+    settings_from(vars(parser().parse_args(["serve"])), {}, told.append)
+    assert told == []
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

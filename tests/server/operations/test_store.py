@@ -25,23 +25,27 @@ from tests.server.operations.test_export import USER, serve
 from tests.server.routes.test_streams import assert_problem
 from tests.soak import is_full
 from tests.support import spark_cases as cases
-from tests.support.s3_emulator import CREDENTIALS, SECRET, Line, S3Bucket, served
+from tests.support.s3_emulator import CREDENTIALS, SECRET, Line, S3Bucket, Served, served
 from tests.support.webhook_receiver import receiving
 
 
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("store")) as found:
+        yield found
+
+
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
+def s3(emulator: Served, monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "store").mkdir()
-    with served(tmp_path / "store") as store:
-        yield store.bucket()
+    return emulator.bucket()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing", ["store", "bucket", "answer"])
+@pytest.mark.parametrize("missing", ["store", pytest.param("bucket", marks=pytest.mark.soak), pytest.param("answer", marks=pytest.mark.soak)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path: Path) -> None:
-    """The fault is told as other faults of settings are, and without the credentials."""
+    """The fault is told as other faults of settings are, and without the credentials. test_export.py has a missing bucket; `answer` takes its 30 s."""
     with Line(s3) as line:
         if missing == "store":
             line.cut()
@@ -149,7 +153,7 @@ def test_a_start_that_cannot_be_takes_nothing(tmp_path: Path) -> None:
         client = Client(child.url, patience_s=60)
         client.wait_ready(240)
         client.register("high", cases.HIGH)
-        for option, (given, told) in starts.items():
+        for option, (given, told) in list(starts.items())[: None if is_full() else 1]:
             assert told in refused(again, store, option, str(given))
         told = refused(again, *options[1:])
         assert f"{tmp_path}/exported is in use by process" in told
@@ -258,10 +262,10 @@ def test_all_is_there_again_but_what_retention_let_go(s3: S3Bucket, tmp_path: Pa
     shutil.copytree(data, tmp_path / "whole")
     options = ["--store", s3.uri("p", user=USER), "--allow-host", "127.0.0.1"]
     with receiving() as receiver:
-        with Child(data, "inprocess", told, extra=[*options, "--retain-bytes", "1", "--retain-every-s", "0.1"]) as child:
+        with Child(data, "inprocess", told, extra=[*options, "--retain-bytes", "1", "--retain-every-s", "0.5"]) as child:
             changed(child, receiver.url)
             store = open_store(s3.uri("p"))
-            cases.eventually(lambda: has_forgotten(store), 60, lambda: str(s3.names()))
+            cases.eventually(lambda: has_forgotten(store), 180, lambda: str(s3.names()))
             feed(Client(child.url, patience_s=60), range(150, 160))
             cases.eventually(lambda: len(receiver.taken) > 0 and "observers/" in str(newest(store).files), 60, told.read_text)
             child.kill()
@@ -291,10 +295,12 @@ def newest(store: ObjectStore) -> Manifest:
 
 
 def has_forgotten(store: ObjectStore) -> bool:
-    """Tell whether the first segments of both logs have gone, and their objects."""
+    """Tell whether the first segments of both logs have gone, and in `make soak` their objects, which a server removes once it has run for a minute."""
     manifest = newest(store)
     named = {extent.name for extents in manifest.logs.values() for extent in extents}
     gone = all(extent.segment for extents in manifest.logs.values() for extent in extents)
+    if not is_full():
+        return gone
     return gone and {f"tail/{name}" for name in store.names("tail")} <= named | {f"tail/{number:020d}" for number in manifest.fences}
 
 

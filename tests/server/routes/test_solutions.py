@@ -13,6 +13,7 @@ import pyoxigraph as ox
 import pytest
 
 from epsparql.client import Client, segment
+from pipeline.solutions.event_stream_pages import PAGE
 from tests.server.conftest import EX, event, moment, until, values
 from tests.server.routes.test_streams import assert_problem
 
@@ -160,6 +161,24 @@ def test_bad_parameters(http: httpx.Client, path: str, query: str) -> None:
     assert_problem(http.get(f"{path}/solutions?{query}"), 400)
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("wait=soon", "query wait is 'soon'; give a number"),
+        ("wait=-1", "query wait is '-1'; give a number of at least 0"),
+        ("wait=nan", "query wait is 'nan'; give a number of at least 0"),
+        ("limit=1.5", "query limit is '1.5'; give a whole number"),
+        ("limit=100001", "query limit is '100001'; give a number of at most 100000"),
+        ("order=up", "query order is 'up'; give 'oldest' or 'newest'"),
+        (f"limit={'x' * 1000}", f"query limit is '{'x' * 100}'; give a whole number"),
+    ],
+)
+def test_a_bad_parameter_is_told_with_what_it_may_be(http: httpx.Client, path: str, query: str, told: str) -> None:
+    problem = assert_problem(http.get(f"{path}/solutions?{query}"), 400, "invalid-parameter")
+    assert problem["detail"] == told
+    assert str(problem["expected"]) in told
+
+
 def test_waiting(client: Client, name: str, stream: str) -> None:
     client.register(name, values(stream))
     assert client.solutions(name, wait_s=0.05) == []
@@ -223,3 +242,71 @@ def test_many_followers_see_the_same(client: Client, name: str, stream: str) -> 
     finally:
         for subscription in subscriptions:
             subscription.close()
+
+
+# ---------------------------------------------------------------- event streams
+TREE, LDES = "https://w3id.org/tree#", "https://w3id.org/ldes#"
+IMMUTABLE = "max-age=31536000, immutable"
+
+
+def members(answer: httpx.Response) -> list[str]:
+    """The values of a page's members, in their order. Each value stands in the graph of a member that has a time."""
+    quads = list(ox.parse(answer.content, ox.RdfFormat.TRIG))
+    listed = [quad.object for quad in quads if quad.predicate.value == f"{TREE}member"]
+    assert {quad.subject for quad in quads if quad.predicate.value.endswith("generatedAtTime")} == set(listed)
+    found = {quad.graph_name: quad.object.value for quad in quads if quad.predicate.value == f"{EX}seen"}
+    return [found[member] for member in listed]
+
+
+def next_page(answer: httpx.Response) -> str | None:
+    return next((quad.object.value for quad in ox.parse(answer.content, ox.RdfFormat.TRIG) if quad.predicate.value == f"{TREE}node"), None)
+
+
+def test_an_event_stream_is_followed_page_by_page(http: httpx.Client, client: Client, rule: str, name: str, stream: str) -> None:
+    """Full pages are immutable and stay as they are; the last one grows until it is full."""
+    root = http.get(f"{rule}/ldes")
+    assert (root.headers["content-type"], root.headers["cache-control"], root.headers["vary"]) == ("application/trig", "no-cache", "Accept")
+    first = str(next_page(root))
+    page = http.get(first)
+    assert (members(page), page.headers["cache-control"], next_page(page)) == (["1", "2"], "no-cache", None)
+    assert http.get(first, headers={"If-None-Match": page.headers["etag"]}).status_code == 304
+    client.send(stream, "\n".join(event(number) for number in range(3, PAGE + 3)))
+    until(lambda: client.query(name)["solutions"] == PAGE + 2, "all solutions")
+    page = http.get(first, headers={"If-None-Match": page.headers["etag"]})
+    assert (members(page), page.headers["cache-control"]) == (list(map(str, range(1, PAGE + 1))), IMMUTABLE)
+    assert f"<{first}> ldes:immutable true" in page.text.replace("&amp;", "&")
+    assert f'tree:value "{moment(PAGE)}"' in page.text
+    last = http.get(str(next_page(page)))
+    assert (members(last), next_page(last)) == ([str(PAGE + 1), str(PAGE + 2)], None)
+    beyond = str(next_page(page)).replace("page=1", "page=2")
+    assert "the last page has the number 1" in str(assert_problem(http.get(beyond), 404, "unknown-page")["detail"])
+
+
+@pytest.mark.parametrize(("media_type", "fmt"), [("application/n-quads", ox.RdfFormat.N_QUADS), ("application/ld+json", ox.RdfFormat.JSON_LD)])
+def test_an_event_stream_in_other_formats(http: httpx.Client, rule: str, media_type: str, fmt: ox.RdfFormat) -> None:
+    first = str(next_page(http.get(f"{rule}/ldes")))
+    answer = http.get(first, headers={"Accept": media_type})
+    assert answer.headers["content-type"] == media_type
+    assert set(ox.parse(answer.content, fmt)) == set(ox.parse(http.get(first).content, ox.RdfFormat.TRIG))
+    assert_problem(http.get(first, headers={"Accept": "text/turtle"}), 406)
+
+
+def test_an_interval_tells_start_and_end(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    pair = '{ ?s :value "1" } SEQ { ?s :value ?v }'
+    client.register(name, f"PREFIX : <{EX}> CONSTRUCT {{ ?s :seen ?v }} INTO STREAM <{stream}out> FROM STREAM <{stream}> WHERE {{ {pair} }}")
+    client.send(stream, "\n".join(event(number) for number in (1, 2)))
+    until(lambda: client.query(name)["solutions"] == 1, "the pair")
+    found = http.get(str(next_page(http.get(f"/queries/{segment(name)}/ldes"))), headers={"Accept": "application/n-quads"}).text
+    assert f'startsAtTime> "{moment(1)}"' in found
+    assert found.count(f'Time> "{moment(2)}"') == 2
+
+
+def test_only_graphs_are_an_event_stream(http: httpx.Client, path: str) -> None:
+    assert "CONSTRUCT" in str(assert_problem(http.get(f"{path}/ldes"), 422, "unsupported")["detail"])
+
+
+def test_pages_of_another_registration_are_refused(http: httpx.Client, client: Client, rule: str, name: str) -> None:
+    first = str(next_page(http.get(f"{rule}/ldes")))
+    assert_problem(http.get(f"{rule}/ldes?page=0"), 400, "bad-page")
+    client.register(name, "CONSTRUCT WHERE { ?s ?p ?o }", replace=True)
+    assert "begin at its root" in str(assert_problem(http.get(first), 410)["detail"])

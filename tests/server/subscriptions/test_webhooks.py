@@ -178,7 +178,7 @@ def test_an_observer_goes_with_its_query_and_stays_with_a_replacement(api: Clien
         until(lambda: len(receiver.taken) == 2, "the new one's solutions")
         api.drop(name)
         api.register(name, values(stream))
-        with pytest.raises(ApiError, match="no webhook 'o'"):
+        with pytest.raises(ApiError, match="no webhook of this query named 'o'"):
             get(api, name, "o")
         assert json.loads(api.request("GET", f"/queries/{segment(name)}/observers")[2]) == {"observers": []}
 

@@ -119,7 +119,7 @@ class Closure:
         for p, rows in added.items():
             self._count_instances(p, rows, self._gain)
         self._come_again(relisted)
-        self._follow()
+        self._conclude_all()
         self._tidy()
         self._concluded.show(given, removed, added)
 
@@ -170,7 +170,7 @@ class Closure:
             ]
         return found
 
-    def _follow(self) -> None:
+    def _conclude_all(self) -> None:
         """Conclude all that follows from what has come."""
         while True:
             while self._coming or self._entering:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 
 
 def free_port() -> int:
@@ -141,6 +141,21 @@ def nats_server(data: Path) -> Iterator[Daemon]:
     """NATS with JetStream; its streams are on disk."""
     port = free_port()
     daemon = Daemon([binary("nats-server", "usr/sbin"), "-js", "-sd", str(data), "-a", "127.0.0.1", "-p", str(port)], port)
+    try:
+        yield daemon
+    finally:
+        daemon.close()
+
+
+@contextmanager
+def mosquitto(data: Path) -> Iterator[Daemon]:
+    """An MQTT broker that saves its sessions and stored messages at each change, so a kill with -9 loses the last moment alone."""
+    port, data = free_port(), data.absolute()
+    data.mkdir(exist_ok=True)
+    settings = [f"listener {port} 127.0.0.1", "allow_anonymous true", "persistence true", f"persistence_location {data}/"]
+    settings += ["autosave_interval 1", "autosave_on_changes true", "max_queued_messages 0", *(["user root"] if os.geteuid() == 0 else [])]
+    (data / "mosquitto.conf").write_text("\n".join(settings) + "\n")
+    daemon = Daemon([binary("mosquitto", "usr/sbin"), "-c", str(data / "mosquitto.conf")], port)
     try:
         yield daemon
     finally:

@@ -14,12 +14,12 @@ from random import Random
 
 from epsparql.client import Client
 from server.child_server import Child
-from tests.connectors.brokers import free_port
+from tests.connectors.systems.brokers import free_port
 from tests.soak import is_full
 
 EX = "http://example.org/"
 QUERY = f"PREFIX : <{EX}> SELECT ?s ?v WHERE {{ ?s :value ?v }}"
-KILLS = 50 if is_full() else 5
+KILLS = 50 if is_full() else 2
 DEADLINE_S = 600.0 if is_full() else 90.0
 
 

@@ -1,7 +1,6 @@
-"""Serves what a stream holds: its last events, their tail, their profile, late events and rows that did not map."""
+"""Shows the last events of a stream, follows them, and shows what they carry."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated
@@ -14,7 +13,6 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import N_QUADS, NDJSON
 from pipeline.inspection.backward_reader import Look
 from pipeline.inspection.stream_profile import SeenName, StreamProfile
-from pipeline.log import LateRow, RejectedRow
 from server.dependencies import INGEST, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.event_streams import EVENT_STREAM, HEADERS
@@ -70,63 +68,6 @@ class ProfileDocument(BaseModel):
     datatypes: SeenList
 
 
-FEED_RESPONSES = describe_responses(
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.GONE,
-    success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
-)
-After = Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")]
-MostLines = Annotated[int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")]
-
-
-@router.get(
-    "/streams/{name}/late",
-    dependencies=[INGEST],
-    summary="Show late events, which are not evaluated",
-    responses=FEED_RESPONSES,
-    response_class=Response,
-)
-async def get_late(
-    name: Name,
-    service: Shared,
-    after: After = 0,
-    limit: MostLines = 1000,
-) -> Response:
-    service.catalog.get_stream(name)
-    rows = await service.catalog.late_feed.read_rows(name, after, limit)
-    return Response("".join(_format_late_row(row) + "\n" for row in rows), media_type=NDJSON)
-
-
-def _format_late_row(row: LateRow) -> str:
-    times = {"start": row.start, "end": row.end, "watermark": row.watermark, "arrived": row.arrived}
-    terms = {"s": row.s, "p": row.p, "o": row.o, "g": row.g}
-    return json.dumps(terms | {name: iso(at) for name, at in times.items()} | {"offset": row.offset, "reason": row.reason}, ensure_ascii=False)
-
-
-@router.get(
-    "/streams/{name}/rejected",
-    dependencies=[INGEST],
-    summary="Show rows that did not map: the stream's dead-letter feed",
-    responses=FEED_RESPONSES,
-    response_class=Response,
-)
-async def get_rejected(
-    name: Name,
-    service: Shared,
-    after: After = 0,
-    limit: MostLines = 1000,
-) -> Response:
-    service.catalog.get_stream(name)
-    rows = await service.catalog.late_feed.read_rejected(name, after, limit)
-    return Response("".join(_format_rejected_row(row) + "\n" for row in rows), media_type=NDJSON)
-
-
-def _format_rejected_row(row: RejectedRow) -> str:
-    found = {"row": row.rejected.row, "field": row.rejected.field or None, "reason": row.rejected.reason, "text": row.rejected.text}
-    return json.dumps(found | {"arrived": iso(row.arrived), "offset": row.offset}, ensure_ascii=False)
-
-
-# ---------------------------------------------------------------- a look into a stream
 @router.get(
     "/streams/{name}/events",
     dependencies=[INGEST],

@@ -1,0 +1,207 @@
+"""Takes events in the bodies of requests."""
+
+import asyncio
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from pydantic import BaseModel
+
+from engine.messages import Micros
+from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
+from pipeline.formats.ndjson import LONGEST_KEY
+from pipeline.formats.time_hints import time_hint
+from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
+from pipeline.mapping.mapper import CSV, JSON
+from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
+from pipeline.mapping.stream_body import read_body as read_stream_body
+from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
+from server.dependencies import INGEST, Shared
+from server.http.body_parsing import (
+    read_body,
+    read_media_type,
+)
+from server.http.path_names import Name
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.service import Service
+
+router = APIRouter(tags=["streams"])
+_SHOWN = 200  # a message shows this many characters of a name
+
+
+class Accepted(BaseModel):
+    """Confirms a body.
+
+    `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
+
+    `rejected` is present where rows did not map; they are in the dead-letter feed.
+
+    `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
+
+    `warning` tells of a time in the body that was not read, or of a body that does not come from a declared source.
+    """
+
+    accepted: int
+    offset: int
+    late: int
+    rejected: int | None = None
+    duplicate: bool | None = None
+    warning: str | None = None
+
+
+EXAMPLES = {
+    CSV: "ts,sensor,temp\n2026-01-01T00:00:00Z,s1,21.5\n",
+    JSON: '[{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}]',
+    CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}}',
+    NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',
+    TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
+    RDF_XML: """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://example.org/" xmlns:prov="http://www.w3.org/ns/prov#">
+  <e:Reading rdf:about="http://example.org/r"><e:value>21.5</e:value>
+    <prov:generatedAtTime rdf:datatype="http://www.w3.org/2001/XMLSchema#dateTime">2026-01-01T00:00:00Z</prov:generatedAtTime></e:Reading>
+</rdf:RDF>
+""",
+    TRIG: """PREFIX : <http://example.org/> PREFIX prov: <http://www.w3.org/ns/prov#>
+:g prov:generatedAtTime "2026-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+:g { :a :value 21.5 }
+""",
+}
+_EVENTS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            media: {"schema": {"type": "string"}} | ({"example": EXAMPLES[media]} if media in EXAMPLES else {})
+            for media in (*MEDIA_TYPES, *MAPPED_TYPES)
+        },
+    }
+}
+
+
+_SOURCE_HEADER = (
+    'This is a JSON object in ASCII, such as {"id": "readings-0", "after": "41", "position": "57"}. '
+    "The body is accepted if the stream's stored position of the source is `after`, and ignored if it is `position`. "
+    "Otherwise the answer is 409 with the stored position."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """Holds the query parameters that time a body's events."""
+
+    at: Annotated[str | None, Query(description="This xsd:dateTime is the time of events that have none in the body.")] = None
+    start: Annotated[str | None, Query(description="Together with `end`, this gives an interval in place of `at`.")] = None
+    end: str | None = None
+    timing: Annotated[
+        str | None, Query(description="In RDF Messages and RDF/XML, this property gives a message's time, in place of prov:generatedAtTime.")
+    ] = None
+
+
+@router.post(
+    "/streams/{name}/events",
+    dependencies=[INGEST],
+    status_code=202,
+    response_model_exclude_none=True,
+    summary="Send events; the answer comes when they are durable",
+    responses=describe_responses(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    ),
+    openapi_extra=_EVENTS_BODY,
+)
+async def post_events(
+    name: Name,
+    request: Request,
+    service: Shared,
+    times: Annotated[EventTimes, Depends()],
+    idempotency_key: Annotated[
+        str | None, Header(max_length=LONGEST_KEY, description="A body that is sent again with the same key is accepted once.")
+    ] = None,
+    epsparql_source: Annotated[str | None, Header(max_length=LONGEST_HEADER, description=_SOURCE_HEADER)] = None,
+) -> Accepted:
+    if behind := service.admission.backlog:
+        raise Fault(_behind_problem(behind))
+    if not read_media_type(request):
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
+    default = interval_of(times.at, times.start, times.end)
+    source = None if epsparql_source is None else parse_source(epsparql_source)
+    event = _read_event_headers(request)
+    settings = get_stream_settings(service, name)
+    body = await read_body(request, service.settings.max_body)
+    arrived = service.clock()
+    sent = SentBody(body, request.headers["content-type"], default if event.at is None else event.at, arrived, times.timing)
+    found, warning = await asyncio.to_thread(_parse_events, sent, settings, timed=event.at is not None)
+    key = idempotency_key or found.key or event.key
+    submitted = service.log.submit(name, found.mapped.batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
+    ack = await asyncio.wrap_future(submitted)
+    warning = undeclared_source_warning(service, name, source) or warning
+    told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
+    told.rejected, told.duplicate = ack.rejected or None, ack.duplicate or None
+    return told
+
+
+def get_stream_settings(service: Service, name: str) -> BodySettings:
+    """Return the settings by which bodies of a stream are read; a stream that nothing was sent to yet has the default ones."""
+    known = service.log.catalogue.streams.get(name)
+    return BodySettings() if known is None else BodySettings(known.base, known.mapping, known.on_error)
+
+
+class _EventHeaders(NamedTuple):
+    """Holds the time and the idempotency key of a CloudEvent in binary mode."""
+
+    at: Interval | None
+    key: str | None
+
+
+def _read_event_headers(request: Request) -> _EventHeaders:
+    """Return what the headers of a CloudEvent say, if there are any. Raises: Fault 400, FormatError."""
+    version, named = request.headers.get("ce-specversion"), (request.headers.get("ce-source"), request.headers.get("ce-id"))
+    if version is None:
+        return _EventHeaders(None, None)
+    source, number = named
+    if version != "1.0" or not source or not number:
+        raise bad_request("cloud-event", "the headers are not those of a CloudEvent", expected="ce-specversion: 1.0, ce-id and ce-source")
+    at = request.headers.get("ce-time")
+    moment = None if at is None else time_of(at)
+    return _EventHeaders(None if moment is None else Interval(moment, moment), key_of(source, number))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentBody:
+    """Holds a body with what its request says of it."""
+
+    content: bytes
+    media_type: str
+    default: Interval | None
+    arrived: Micros
+    timing: str | None
+
+
+def _parse_events(sent: SentBody, settings: BodySettings, *, timed: bool) -> tuple[StreamBody, str | None]:
+    """Return what a body brings, and the warning for its sender. Raises: FormatError."""
+    found = read_stream_body(sent.content, sent.media_type, settings, default=sent.default, arrived=sent.arrived, timing=sent.timing, timed=timed)
+    mapped = sent.media_type.partition(";")[0].strip().lower() in MAPPED_TYPES
+    looks = time_hint(sent.content, sent.media_type, found.mapped.batch, sent.arrived) if sent.default is None and not mapped else None
+    return found, None if looks is None else unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
+
+
+def unread_time_warning(name: str, where: str, remedy: str) -> str:
+    """Return the warning of what looks like the time of events that were all given the time of arrival."""
+    return f"all events got the time of arrival: {name[:_SHOWN]!r} in the {where} is not read as their time; {remedy}"
+
+
+def undeclared_source_warning(service: Service, name: str, source: Source | None) -> str | None:
+    """Return the warning of a body from none of the sources that its stream declares."""
+    stream = service.log.catalogue.streams.get(name)
+    if stream is None or not stream.sources or (source is not None and source.id in stream.sources):
+        return None
+    sent = "the body names no source" if source is None else f"the source {source.id[:_SHOWN]!r} is not declared"
+    return f"{sent}, so its events do not move the watermark, which waits for the sources that the stream declares"
+
+
+def _behind_problem(how: str) -> Problem:
+    detail = f"the runner is {how}; send the body again later"
+    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})

@@ -1,0 +1,251 @@
+"""Creates, shows, finishes and deletes streams, and lists their sources."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from engine.messages import DropStream, Finish, SetStream
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log.catalog import Stream
+from pipeline.mapping.json_reader import check_fields
+from pipeline.mapping.mapping import check_base, compile_mapping
+from pipeline.registrations.query_cache import get_shape
+from pipeline.rejected_rows import ON_ERROR, REJECT
+from pipeline.source_positions import LONGEST_ID, MOST_DECLARED, SourceState
+from server.dependencies import ADMIN, INGEST, Feeder, Shared
+from server.http.auth import ingest_scope
+from server.http.body_parsing import (
+    format_duration,
+    parse_json_object,
+    read_body,
+    read_duration_member,
+    read_names_member,
+    read_text_member,
+)
+from server.http.path_names import Name
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+
+router = APIRouter(tags=["streams"])
+_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
+_SHOWN = 200  # a message shows this many characters of a name
+_NAMED = 5  # a message names this many of the queries that use a stream
+_NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
+
+
+class StreamDocument(BaseModel):
+    """Describes a stream.
+
+    Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
+
+    `rejected` counts rows that did not map.
+    """
+
+    name: str
+    description: str
+    max_delay: str
+    idle_timeout: str | None
+    max_ahead: str | None
+    sources: list[str]
+    latest: str | None
+    watermark: str | None
+    finished: bool
+    accepted: int
+    late: int
+    rejected: int
+    base: str
+    mapping: dict[str, Any] | None
+    on_error: str
+
+
+class StreamList(BaseModel):
+    streams: list[StreamDocument]
+
+
+class StreamSettings(BaseModel):
+    """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
+
+    `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
+    """
+
+    max_delay: str | float = 0
+    idle_timeout: str | float | None = None
+    max_ahead: str | float | None = None
+    description: str = ""
+    sources: list[str] = []
+    base: str = ""
+    mapping: dict[str, Any] | None = None
+    on_error: str = REJECT
+
+
+class SourceDocument(BaseModel):
+    """Describes a source of a stream.
+
+    `position` is the stored one, from which to read on; null means from the beginning. `offset` is the log position after the body that stored it.
+
+    `arrived` is when that body came, and `latest` the latest end of the source's events. A `declared` source holds the watermark.
+    """
+
+    id: str
+    position: str | None
+    offset: int | None
+    arrived: str | None
+    latest: str | None
+    declared: bool
+
+
+class SourceList(BaseModel):
+    sources: list[SourceDocument]
+
+
+def _document(stream: Stream) -> StreamDocument:
+    return StreamDocument(
+        name=stream.name,
+        description=stream.description,
+        max_delay=format_duration(stream.max_delay) or "PT0S",
+        idle_timeout=format_duration(stream.idle_timeout),
+        max_ahead=format_duration(stream.max_ahead),
+        sources=list(stream.sources),
+        latest=None if stream.latest is None else iso(stream.latest),
+        watermark=None if stream.watermark is None or stream.finished else iso(stream.watermark),
+        finished=stream.finished,
+        accepted=stream.accepted,
+        late=stream.late,
+        rejected=stream.rejected,
+        base=stream.base,
+        mapping=json.loads(stream.mapping) if stream.mapping else None,
+        on_error=stream.on_error,
+    )
+
+
+_SETTINGS_BODY: dict[str, Any] = {
+    "requestBody": {
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/StreamSettings"},
+                "example": {
+                    "max_delay": "PT10S",
+                    "description": "readings of all stations",
+                    "mapping": {"time": "ts", "base": "http://example.org/", "subject": "sensor/{sensor}", "properties": {"temp": ":temperature"}},
+                },
+            }
+        }
+    }
+}
+
+
+@router.put(
+    "/streams/{name}",
+    dependencies=[ADMIN],
+    summary="Create a stream or change its settings",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
+    openapi_extra=_SETTINGS_BODY,
+)
+async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
+    found = parse_json_object(await read_body(request, service.settings.max_query), _SETTINGS)
+    wanted = (
+        read_duration_member(found, "max_delay") or 0,
+        read_duration_member(found, "idle_timeout"),
+        read_duration_member(found, "max_ahead"),
+        read_text_member(found, "description", ""),
+        read_names_member(found, "sources", MOST_DECLARED, LONGEST_ID),
+        *_read_mapping_members(found),
+    )
+    async with service.catalog.changing:
+        known = service.log.catalogue.streams.get(name)
+        if known is None or wanted != (
+            known.max_delay,
+            known.idle_timeout,
+            known.max_ahead,
+            known.description,
+            known.sources,
+            known.base,
+            known.mapping,
+            known.on_error,
+        ):
+            await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
+    response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
+    return _document(service.catalog.get_stream(name))
+
+
+def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the base, the mapping's text and on_error. Raises: Fault 400, InvalidMapping."""
+    base, on_error = check_base(read_text_member(found, "base", "")), read_text_member(found, "on_error", REJECT)
+    if on_error not in ON_ERROR:
+        raise bad_request("invalid-member", f"on_error cannot be {on_error[:_SHOWN]!r}", expected=" or ".join(ON_ERROR))
+    mapping = "" if found.get("mapping") is None else json.dumps(found["mapping"])
+    try:
+        mapping.encode()
+    except UnicodeEncodeError:
+        raise bad_request("invalid-member", "the mapping holds half of a surrogate pair", expected="Unicode characters") from None
+    if mapping:
+        check_fields(compile_mapping(mapping, base))
+    return base, mapping, on_error
+
+
+@router.get("/streams", summary="List the streams that the token may send events to")
+async def list_streams(service: Shared, caller: Feeder) -> StreamList:
+    return StreamList(streams=[_document(stream) for name, stream in service.catalog.list_streams().items() if caller.may(ingest_scope(name))])
+
+
+@router.get("/streams/{name}", dependencies=[INGEST], summary="Show a stream's settings, watermark and counts", responses=_NO_STREAM)
+async def get_stream(name: Name, service: Shared) -> StreamDocument:
+    return _document(service.catalog.get_stream(name))
+
+
+@router.delete(
+    "/streams/{name}",
+    dependencies=[ADMIN],
+    status_code=204,
+    summary="Delete a stream that no running query reads or writes; its solutions stay",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+)
+async def delete_stream(name: Name, service: Shared) -> None:
+    async with service.catalog.changing:
+        service.catalog.get_stream(name)
+        users = [
+            query.name for query in service.catalog.list_queries() if query.state in ("running", "paused") and name in get_shape(query.text).touched
+        ]
+        if users:
+            raise _in_use_fault(name, users)
+        await asyncio.to_thread(service.log.append, lambda offset: DropStream(offset, name))
+
+
+def _in_use_fault(name: str, users: Sequence[str]) -> Fault:
+    shown = ", ".join(map(repr, users[:_NAMED])) + (f" and {len(users) - _NAMED} more" if len(users) > _NAMED else "")
+    detail = f"the stream {name!r} is read or written by running queries: {shown}; drop them first, or finish the stream if it has ended"
+    return Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=users[0]))
+
+
+@router.post(
+    "/streams/{name}/finish", dependencies=[ADMIN], summary="Finish a stream, so that no query waits for it any longer", responses=_NO_STREAM
+)
+async def finish_stream(name: Name, service: Shared) -> StreamDocument:
+    async with service.catalog.changing:
+        if not service.catalog.get_stream(name).finished:
+            await asyncio.to_thread(service.log.append, lambda offset: Finish(offset, name))
+    service.notifier.wake_all()
+    return _document(service.catalog.get_stream(name))
+
+
+@router.get(
+    "/streams/{name}/sources",
+    dependencies=[INGEST],
+    summary="List the sources of a stream with their durable positions, from which to read on",
+    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+async def list_sources(name: Name, service: Shared) -> SourceList:
+    declared = service.catalog.get_stream(name).sources
+    known = await asyncio.to_thread(service.log.read_sources, name)
+    return SourceList(sources=[_describe_source(source, known.get(source), source in declared) for source in dict.fromkeys([*declared, *known])])
+
+
+def _describe_source(source: str, state: SourceState | None, declared: bool) -> SourceDocument:
+    if state is None:
+        return SourceDocument(id=source, position=None, offset=None, arrived=None, latest=None, declared=declared)
+    latest = None if state.latest is None else iso(state.latest)
+    return SourceDocument(id=source, position=state.position, offset=state.offset, arrived=iso(state.arrived), latest=latest, declared=declared)
