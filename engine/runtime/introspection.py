@@ -61,7 +61,7 @@ def _hands_on(net: Net, node: int) -> bool:
     """Return whether a node stands for no step of a plan."""
     kind, filter_, span, keep, moves = net.nodes[node, [c.KIND, c.FILTER, c.SPAN, c.KEEP, c.MOVE_N]].tolist()
     plain = kind == c.PASS and filter_ == c.NONE and span >= _NO_SPAN
-    return kind == c.DROPPED or plain or (kind == c.MOVE and keep == 1 and moves == 0)
+    return bool(kind == c.DROPPED or plain or (kind == c.MOVE and keep == 1 and moves == 0))
 
 
 def _describe_operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> OperatorState:

@@ -1,4 +1,4 @@
-"""What the console shows and does on a stream's page: its events as they arrive, and files that are dropped on it."""
+"""These tests check the console's page of a stream: its events as they arrive, and files that are dropped on it."""
 
 import json
 
