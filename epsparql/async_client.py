@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from epsparql.connection.async_transport import AsyncConnection, AsyncTransport
+from epsparql.connection.async_transport import AsyncConnection, AsyncTransport, OpenAnswer
 from epsparql.connection.messages import (
     Accepted,
     ApiError,
@@ -40,13 +40,15 @@ if TYPE_CHECKING:
     import rdflib
 
 __all__ = [
-    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "Closed", "Gap", "Progress", "Solution", "Solutions", "Source",
+    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Closed", "Gap", "Progress", "Solution", "Solutions", "Source",
     "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
 _NDJSON = "application/x-ndjson"
 _JSON = "application/json"
 _STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources")
 _PAGE = 10_000
+_AGAIN_S = 0.1
+_ENDS = (": the stream is finished", ": the stream was deleted")
 _MOST = 1_000_000
 
 
@@ -101,9 +103,13 @@ class AsyncClient:
         return {each["id"]: each["position"] for each in (await self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
 
     async def events(self, stream: str, last: int = 20) -> list[dict[str, Any]]:
-        """Return the last events of a stream, at most 1,000, the newest first: terms, `start`, `end`, `arrived`, `late` and `offset`."""
+        """Return the last events of a stream, at most 1,000, the newest first: `id`, terms, `start`, `end`, `arrived`, `late` and `offset`."""
         _, _, content = await self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=_NDJSON)
         return [json.loads(line) for line in content.splitlines()]
+
+    def tail(self, stream: str, last: int = 20, *, after: str | None = None) -> "AsyncTail":
+        """Follow the events of a stream as they arrive: first the last ones, or those after an event's id. Each is as from `events`."""
+        return AsyncTail(self, f"/streams/{segment(stream)}/events?last={last}", after)
 
     async def profile(self, stream: str) -> dict[str, Any]:
         """Return the predicates, classes and datatypes that the last events of a stream carry, with counts, times, rates and examples."""
@@ -397,3 +403,61 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
                 yield word
             elif isinstance(word, Progress) and word.finished:
                 return
+
+
+class AsyncTail:
+    """Gives a stream's events in the order of arrival, each once, across reconnects. `last` is the id after which it continues."""
+
+    def __init__(self, client: AsyncClient, path: str, last: str | None) -> None:
+        self._client, self._transport, self._path, self.last = client, client._transport, path, last
+        self._answer: OpenAnswer | None = None
+
+    async def open(self) -> None:
+        """Connect now rather than at the first event. Raises: ApiError; Unreachable."""
+        if self._answer is None:
+            await self._client.retry(self._connect)
+
+    async def close(self) -> None:
+        """Close the connection; iterating opens another one."""
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
+    async def _connect(self) -> None:
+        self._answer = await self._transport.open_events(self._path, self.last)
+
+    async def _next_line(self) -> str:
+        """Return the next whole line; empty where the connection has ended. Raises: as `open`."""
+        await self.open()
+        assert self._answer is not None
+        try:
+            line = await self._transport.read_line(self._answer)
+        except OSError:
+            return ""
+        return line if line.endswith("\n") else ""
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        """Iterate over events until the stream is finished or deleted. Raises: as `open`."""
+        told = None
+        while True:
+            line = await self._next_line()
+            if not line:
+                told = None
+                await self.close()
+                await self._transport.sleep(_AGAIN_S)
+            elif line.startswith("id: "):
+                told = line[4:].strip()
+            elif line.startswith("data: "):
+                self.last = told
+                yield json.loads(line[6:])
+            elif line == "\n":
+                self.last = told or self.last
+            elif line.strip() in _ENDS:
+                await self.close()
+                return
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()

@@ -29,7 +29,7 @@ from epsparql.connection.messages import (
     from_source,
     segment,
 )
-from epsparql.connection.transport import SUBPROTOCOL, Connection, Transport, raise_if_final
+from epsparql.connection.transport import SUBPROTOCOL, Connection, OpenAnswer, Transport, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
 from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
@@ -53,6 +53,7 @@ __all__ = [
     "Source",
     "Subscription",
     "SubscriptionCursor",
+    "Tail",
     "Unreachable",
     "Word",
     "segment",
@@ -62,6 +63,8 @@ _NDJSON = "application/x-ndjson"
 _JSON = "application/json"
 _STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources")
 _PAGE = 10_000
+_AGAIN_S = 0.1
+_ENDS = (": the stream is finished", ": the stream was deleted")
 _MOST = 1_000_000
 
 
@@ -116,9 +119,13 @@ class Client:
         return {each["id"]: each["position"] for each in (self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
 
     def events(self, stream: str, last: int = 20) -> list[dict[str, Any]]:
-        """Return the last events of a stream, at most 1,000, the newest first: terms, `start`, `end`, `arrived`, `late` and `offset`."""
+        """Return the last events of a stream, at most 1,000, the newest first: `id`, terms, `start`, `end`, `arrived`, `late` and `offset`."""
         _, _, content = self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=_NDJSON)
         return [json.loads(line) for line in content.splitlines()]
+
+    def tail(self, stream: str, last: int = 20, *, after: str | None = None) -> "Tail":
+        """Follow the events of a stream as they arrive: first the last ones, or those after an event's id. Each is as from `events`."""
+        return Tail(self, f"/streams/{segment(stream)}/events?last={last}", after)
 
     def profile(self, stream: str) -> dict[str, Any]:
         """Return the predicates, classes and datatypes that the last events of a stream carry, with counts, times, rates and examples."""
@@ -412,3 +419,61 @@ class Subscription(_Socket, SubscriptionCursor):
                 yield word
             elif isinstance(word, Progress) and word.finished:
                 return
+
+
+class Tail:
+    """Gives a stream's events in the order of arrival, each once, across reconnects. `last` is the id after which it continues."""
+
+    def __init__(self, client: Client, path: str, last: str | None) -> None:
+        self._client, self._transport, self._path, self.last = client, client._transport, path, last
+        self._answer: OpenAnswer | None = None
+
+    def open(self) -> None:
+        """Connect now rather than at the first event. Raises: ApiError; Unreachable."""
+        if self._answer is None:
+            self._client.retry(self._connect)
+
+    def close(self) -> None:
+        """Close the connection; iterating opens another one."""
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
+    def _connect(self) -> None:
+        self._answer = self._transport.open_events(self._path, self.last)
+
+    def _next_line(self) -> str:
+        """Return the next whole line; empty where the connection has ended. Raises: as `open`."""
+        self.open()
+        assert self._answer is not None
+        try:
+            line = self._transport.read_line(self._answer)
+        except OSError:
+            return ""
+        return line if line.endswith("\n") else ""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterate over events until the stream is finished or deleted. Raises: as `open`."""
+        told = None
+        while True:
+            line = self._next_line()
+            if not line:
+                told = None
+                self.close()
+                self._transport.sleep(_AGAIN_S)
+            elif line.startswith("id: "):
+                told = line[4:].strip()
+            elif line.startswith("data: "):
+                self.last = told
+                yield json.loads(line[6:])
+            elif line == "\n":
+                self.last = told or self.last
+            elif line.strip() in _ENDS:
+                self.close()
+                return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -39,7 +39,7 @@ from server.routes import (
 )
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
-from server.routes.streams import feeds, ingest, inspection, stream_settings
+from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
 from server.routes.streams.stream_settings import StreamSettings
 from server.routes.validate import CheckWish
 from server.routes.webhooks import ObserverWish
@@ -64,8 +64,8 @@ _TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id"
 
 
 _PARTS = (
-    stream_settings, ingest, feeds, inspection, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql, webhooks,
-    websockets, connectors, health, metrics, console,
+    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql,
+    webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 
 

@@ -208,7 +208,9 @@ class Settings:
     max_queries: int = _setting(10_000, _count, "At most this many queries may be registered.")
     max_webhooks: int = _setting(1_000, _count, "All queries together may have at most this many webhooks.")
     max_subscribers: int = _setting(10_000, _count, "All queries together may have at most this many WebSocket and event-stream subscribers.")
-    max_subscribers_per_query: int = _setting(5_000, _count, "One query may have at most this many WebSocket and event-stream subscribers.")
+    max_subscribers_per_query: int = _setting(
+        5_000, _count, "One query, or one stream, may have at most this many WebSocket and event-stream subscribers."
+    )
     max_feeds: int = _setting(1_000, _count, "At most this many WebSockets may send events to streams.")
     max_lag: int = _setting(
         100_000, _count, "Events are refused with 429 while the runner is more than this many log entries behind. 0 means no limit."

@@ -70,7 +70,7 @@ ARROWS = {
     "engine/dictionary/native/__init__.py": "engine/jit.py",
     "engine/engine.py": "engine/background engine/catch_up.py engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/replay.py engine/runtime engine/snapshot engine/state_size.py",
     "engine/engine_state.py": "engine/background engine/catch_up.py engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
-    "engine/explain": "engine/aggregation engine/aggregation/runs engine/background engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/triples",
+    "engine/explain": "engine/aggregation engine/aggregation/runs engine/background engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
     "engine/expressions": "engine/dictionary/native",
     "engine/kernel": "engine/kernel/__init__.py engine/kernel/operators engine/kernel/state",
     "engine/kernel/__init__.py": "engine/jit.py",
@@ -140,9 +140,9 @@ ARROWS = {
     "server/query_output": "server/registrations",
     "server/registrations": "server/http",
     "server/routes": "server/background server/connectors server/dependencies.py server/http server/inspection server/query_output server/registrations server/routes/streams server/service.py server/settings.py server/subscriptions server/webhook_delivery",
-    "server/routes/streams": "server/dependencies.py server/http server/service.py",
+    "server/routes/streams": "server/dependencies.py server/http server/inspection server/service.py server/subscriptions",
     "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/process.py server/query_output server/registrations server/settings.py",
-    "server/subscriptions": "server/http server/query_output server/service.py",
+    "server/subscriptions": "server/http server/inspection server/query_output server/service.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
 }
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""

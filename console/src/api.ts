@@ -51,6 +51,24 @@ export interface StreamDocument {
   finished: boolean;
   accepted: number;
   late: number;
+  /** Rows that did not map. */
+  rejected: number;
+  base: string;
+  mapping: object | null;
+  on_error: string;
+}
+
+export interface SeenName {
+  /** In N-Triples syntax. */
+  name: string;
+  count: number;
+  example: string;
+}
+
+export interface Profile {
+  events: number;
+  predicates: { names: SeenName[] };
+  classes: { names: SeenName[] };
 }
 
 export interface Ontology {
@@ -78,6 +96,15 @@ export interface PlanStep {
   filters: { condition: string; by: "kernel" | "host"; pushed_down: boolean }[];
   keeps: { side: string; time: string }[];
   inputs: number[];
+  /** The rows that came in and went out, of a query that runs; null where they are not known. */
+  live?: PlanLive | null;
+}
+
+export interface PlanLive {
+  sides: { side: string; rows: number; goals: number }[];
+  out: number | null;
+  refused: number;
+  state_bytes: number;
 }
 
 export interface PlanDocument {
@@ -91,13 +118,6 @@ export interface CheckDocument {
   errors: Mark[];
   warnings: Mark[];
   plan: PlanDocument | null;
-}
-
-export interface GoalsDocument {
-  offset: number;
-  goals: number;
-  state_bytes: number;
-  operators: { operator: string; on: string[]; sides: { side: string; goals: number; oldest: string | null }[]; state_bytes: number }[];
 }
 
 export interface Term {
@@ -164,7 +184,6 @@ export const api = {
   resume: (name: string) => request("POST", `${query(name)}/resume`),
   check: (wish: Wish & { name: string }, signal: AbortSignal) => json<CheckDocument>("POST", "check", wish, signal),
   plan: (name: string) => json<PlanDocument>("GET", `${query(name)}/plan`),
-  goals: (name: string) => json<GoalsDocument>("GET", `${query(name)}/goals`),
   first: async (name: string) => (await request("GET", `${query(name)}/solutions?limit=1`, { headers: { Accept: "application/x-ndjson" } })).text(),
   events: (name: string, after: string | null, signal: AbortSignal) =>
     request("GET", `${query(name)}/events${after ? `?after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
@@ -175,9 +194,15 @@ export const api = {
   finish: (name: string) => request("POST", `${stream(name)}/finish`),
   dropStream: (name: string) => request("DELETE", stream(name)),
   late: async (name: string) => (await request("GET", `${stream(name)}/late?limit=200`)).text(),
-  send: async (name: string, body: string, mediaType: string, key?: string) => {
+  profile: (name: string) => json<Profile>("GET", `${stream(name)}/profile`),
+  tail: (name: string, last: number, after: string | null, signal: AbortSignal) =>
+    request("GET", `${stream(name)}/events?last=${last}${after ? `&after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
+  rejected: async (name: string) => (await request("GET", `${stream(name)}/rejected?limit=200`)).text(),
+  proposeMapping: async (name: string, rows: string, mediaType: string) =>
+    (await request("POST", `${stream(name)}/mapping`, { body: rows, headers: { "Content-Type": mediaType } })).json() as Promise<{ mapping: object; comments: string[] }>,
+  send: async (name: string, body: string | Blob, mediaType: string, key?: string) => {
     const headers = { "Content-Type": mediaType, ...(key ? { "Idempotency-Key": key } : {}) };
-    return (await request("POST", `${stream(name)}/events`, { body, headers })).json() as Promise<{ accepted: number; late: number }>;
+    return (await request("POST", `${stream(name)}/events`, { body, headers })).json() as Promise<{ accepted: number; late: number; rejected?: number }>;
   },
   ontologies: () => json<{ ontologies: Ontology[] }>("GET", "ontologies"),
   readOntology: async (name: string) => (await request("GET", ontology(name), { headers: { Accept: "application/n-triples" } })).text(),

@@ -1,6 +1,6 @@
-/** A query's solutions by server-sent events, read with fetch: an EventSource could not send the token. */
+/** A query's solutions, or a stream's events, by server-sent events, read with fetch: an EventSource could not send the token. */
 
-import { api, Refused } from "./api";
+import { Refused } from "./api";
 
 const SLOWEST_MS = 5000;
 const TOO_MANY = 429;
@@ -12,9 +12,13 @@ export interface Event {
 
 export type Standing = "connecting" | "live" | "waiting" | "ended" | "gone";
 
-/** Follows until `signal` aborts; each time the connection breaks it goes on after the last id. */
+/** The comments with which the server ends for good. */
+const ENDED = ["the query is completed", "the query failed", "the stream is finished"];
+const GONE = ["the query was dropped", "the stream was deleted"];
+
+/** Follows until `signal` aborts; each time the connection breaks, `open` is called with the last id. */
 export async function follow(
-  name: string,
+  open: (last: string | null, signal: AbortSignal) => Promise<Response>,
   after: string | null,
   take: (events: Event[]) => void,
   tell: (standing: Standing, why?: string) => void,
@@ -26,21 +30,21 @@ export async function follow(
     let why = "the connection broke";
     tell("connecting");
     try {
-      const response = await api.events(name, last, signal);
+      const response = await open(last, signal);
       tell("live");
       pause = 250;
       const end = await read(response, (events) => {
         last = events[events.length - 1]!.id;
         take(events);
       });
-      if (end === "the query is completed" || end === "the query failed") return tell("ended", end);
-      if (end === "the query was dropped") return tell("gone", end);
+      if (ENDED.includes(end)) return tell("ended", end);
+      if (GONE.includes(end)) return tell("gone", end);
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refused && isFinal(error.problem.status)) return tell("gone", error.message);
       if (error instanceof Refused && error.problem.status === TOO_MANY) why = error.message;
     }
-    tell("waiting", `${why}; it continues after the last solution seen`);
+    tell("waiting", `${why}; it continues after the last one seen`);
     await new Promise((done) => setTimeout(done, pause));
     pause = Math.min(pause * 2, SLOWEST_MS);
   }

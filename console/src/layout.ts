@@ -1,7 +1,7 @@
 /** Where the steps of a plan stand: scans at the left, the query at the right, each step beside the middle of what feeds it. */
 
 import type { PlanDocument, PlanStep } from "./api";
-import { shortIri } from "./format";
+import { bytes, count, shortIri } from "./format";
 
 export const WIDTH = 194;
 const [ACROSS, DOWN] = [32, 14];
@@ -13,6 +13,8 @@ const MOST = 6;
 export interface Node {
   step: PlanStep;
   lines: string[];
+  /** What it has had of rows, where the query runs. */
+  rows: string[];
   x: number;
   y: number;
   h: number;
@@ -40,6 +42,19 @@ function lines(step: PlanStep, prefixes: ReadonlyMap<string, string>): string[] 
   return found.map(short).flatMap(folded);
 }
 
+/** What came in, what the filters let not pass, and what waits. */
+function rows({ live, inputs, filters }: PlanStep): string[] {
+  if (!live || !inputs.length) return [];
+  const sided = inputs.length > 1;
+  const taken = live.sides.map((side) => (sided ? `${side.side} ${count(side.rows)}` : count(side.rows)));
+  const kept = live.sides.filter((side) => side.goals > 0).map((side) => (sided ? `${side.side} ${count(side.goals)}` : count(side.goals)));
+  return [
+    `in ${taken.join(", ") || "0"}`,
+    filters.length > 0 ? `refused ${count(live.refused)}` : "",
+    kept.length || live.state_bytes ? `keeps ${[...kept, live.state_bytes ? bytes(live.state_bytes) : ""].filter(Boolean).join(", ")}` : "",
+  ].filter(Boolean);
+}
+
 /** As many lines as fit a box, broken at spaces where there are some. */
 function folded(line: string): string[] {
   const found = [];
@@ -58,8 +73,9 @@ export function arranged(plan: PlanDocument, prefixes: ReadonlyMap<string, strin
   const depth = depths(steps);
   const deepest = Math.max(0, ...depth);
   const nodes: Node[] = steps.map((step, k) => {
-    const told = lines(step, prefixes);
-    return { step, lines: told, x: (deepest - depth[k]!) * (WIDTH + ACROSS), y: 0, h: 34 + told.length * LINE + (told.length ? 6 : 0) };
+    const [told, had] = [lines(step, prefixes), rows(step).flatMap(folded)];
+    const height = told.length + had.length;
+    return { step, lines: told, rows: had, x: (deepest - depth[k]!) * (WIDTH + ACROSS), y: 0, h: 34 + height * LINE + (height ? 6 : 0) };
   });
   const edges = steps.flatMap((step, to) => step.inputs.map((from) => ({ from, to, back: depth[from]! <= depth[to]! })));
   const bottoms = new Array<number>(deepest + 1).fill(-DOWN);

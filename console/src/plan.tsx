@@ -1,15 +1,15 @@
 /** The plan as a graph; beside each operator what it keeps now. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, type GoalsDocument, type PlanDocument, type PlanStep, Refused } from "./api";
+import { api, type PlanDocument, type PlanLive, type QuerySummary, Refused } from "./api";
 import { checked } from "./checks";
-import { bytes, count, partialMatches, prefixesOf, some } from "./format";
+import { count, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
 import { amount } from "./solutions";
 import { different, registered } from "./state";
 import { tab } from "./tabs";
 
-const EVERY_MS = 1000;
+const EVERY_MS = 2000;
 const STEP = 1.2;
 /** Smaller than this, it is hard to read: a plan opens no smaller, and Fit shows all of it. */
 const READABLE = 0.7;
@@ -20,22 +20,17 @@ const MARGIN = { width: 30, height: 32 };
 export function Plan() {
   const query = registered.value;
   const running = query !== null && !different.value.length;
-  const [known, setKnown] = useState<{ registered: number; plan: PlanDocument } | null>(null);
-  const goals = useGoals(running ? query.name : null);
-  useEffect(() => {
-    if (running) void api.plan(query.name).then((plan) => setKnown({ registered: query.registered, plan }), () => setKnown(null));
-  }, [running, query?.registered]);
+  const live = useLive(running ? query : null);
 
   const [sheet, setSheet] = useState<HTMLDivElement | null>(null);
   const [chosen, zoom] = useState<number | "fit" | null>(null);
   const size = useSize(sheet);
-  const plan = running && known?.registered === query.registered ? known.plan : (checked.value?.plan ?? null);
+  const plan = live ?? checked.value?.plan ?? null;
   const graph = useMemo(() => (plan ? arranged(plan, prefixesOf(tab.peek()?.query ?? "")) : null), [plan]);
   if (!plan || !graph) return <p class="empty">A plan appears here as soon as the text above has no fault.</p>;
   const across = Math.max(0, size.width - MARGIN.width) / graph.width;
   const fit = Math.min(1, across, Math.max(0, size.height - MARGIN.height) / graph.height);
   const scale = chosen === "fit" ? fit : (chosen ?? Math.min(1, Math.max(READABLE, across)));
-  const kept = running && goals ? matched(plan.plan, goals) : new Map<number, Kept>();
   return (
     <section class="plan" aria-label="Plan of the query">
       <div class="bar">
@@ -61,29 +56,12 @@ export function Plan() {
         <div class="sheet" style={{ width: `${graph.width}px`, height: `${graph.height}px`, zoom: scale }}>
           <Edges graph={graph} />
           {graph.nodes.map((node, k) => (
-            <Step key={k} node={node} kept={kept.get(k)} found={k === 0 && running ? amount(query) : null} />
+            <Step key={k} node={node} live={node.step.live ?? null} found={k === 0 && running ? amount(query) : null} />
           ))}
         </div>
       </div>
     </section>
   );
-}
-
-interface Kept {
-  sides: { side: string; goals: number; oldest: string | null }[];
-  bytes: number;
-}
-
-/** The operators that keep something come in the plan's order, so each belongs to the next step of its kind with its keys. */
-function matched(steps: readonly PlanStep[], goals: GoalsDocument): Map<number, Kept> {
-  const found = new Map<number, Kept>();
-  for (const each of goals.operators) {
-    const on = [...each.on].sort().join(" ").replaceAll("?", "");
-    const fits = (step: PlanStep) => step.operator === each.operator && [...step.on].sort().join(" ").replaceAll("?", "") === on;
-    const place = steps.findIndex((step, k) => !found.has(k) && fits(step));
-    if (place >= 0) found.set(place, { sides: each.sides, bytes: each.state_bytes });
-  }
-  return found;
 }
 
 function useSize(box: HTMLElement | null): { width: number; height: number } {
@@ -97,26 +75,31 @@ function useSize(box: HTMLElement | null): { width: number; height: number } {
   return size;
 }
 
-function useGoals(name: string | null): GoalsDocument | null {
-  const [goals, setGoals] = useState<GoalsDocument | null>(null);
+/** The plan of a running query, asked for again and again: with it come the rows that its steps have had. */
+function useLive(query: QuerySummary | null): PlanDocument | null {
+  const [found, setFound] = useState<{ registered: number; plan: PlanDocument } | null>(null);
+  const registered = query?.registered;
   useEffect(() => {
-    setGoals(null);
-    if (name === null) return;
+    if (!query) return;
     let over = false;
+    let next = 0;
     const ask = async () => {
-      if (over) return;
       try {
-        const found = await api.goals(name);
-        if (!over) setGoals(found);
+        const plan = document.hidden ? null : await api.plan(query.name);
+        if (over) return;
+        if (plan) setFound({ registered: query.registered, plan });
       } catch (error) {
         if (error instanceof Refused && error.problem.status === 404) return;
       }
-      if (!over) setTimeout(ask, EVERY_MS);
+      if (!over) next = window.setTimeout(ask, EVERY_MS);
     };
     void ask();
-    return () => void (over = true);
-  }, [name]);
-  return goals;
+    return () => {
+      over = true;
+      clearTimeout(next);
+    };
+  }, [query?.name, registered]);
+  return found && found.registered === registered ? found.plan : null;
 }
 
 function Edges({ graph }: { graph: Graph }) {
@@ -133,7 +116,7 @@ function Edges({ graph }: { graph: Graph }) {
 }
 
 /** `found`: how many solutions have come out, of the last step. */
-function Step({ node, kept, found }: { node: Node; kept: Kept | undefined; found: number | null }) {
+function Step({ node, live, found }: { node: Node; live: PlanLive | null; found: number | null }) {
   const { step } = node;
   const forEver = step.keeps.some((each) => each.time === "kept for ever");
   const kind = step.operator === "scan" || step.operator === "rows" ? "source" : "";
@@ -147,15 +130,15 @@ function Step({ node, kept, found }: { node: Node; kept: Kept | undefined; found
       <div class="head">
         <b>{step.operator}</b>
         {found !== null && <span class="live out figures">{some(found, "solution")}</span>}
-        {kept && (
-          <span class="live figures" title={kept.sides.map((side) => `${side.side} side: ${partialMatches(side.goals)}${side.oldest ? `, the oldest of ${side.oldest}` : ""}`).join("\n")}>
-            {kept.sides.map((side) => `${side.side} ${count(side.goals)}`).join(" · ")}
-            {kept.bytes > 0 && ` ${bytes(kept.bytes)}`}
-          </span>
-        )}
+        {live && live.out !== null && <span class={`live out figures ${live.out ? "" : "none"}`}>{count(live.out)} out</span>}
       </div>
       {node.lines.map((line, k) => (
         <div key={k} class="line">
+          {line}
+        </div>
+      ))}
+      {node.rows.map((line, k) => (
+        <div key={k} class="line rows">
           {line}
         </div>
       ))}

@@ -172,7 +172,7 @@ function Nothing() {
   return (
     <p class="empty">
       {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${streamsOf(query.query).map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
-      {rules ? "" : "A query reads events that come after its registration, unless it reads from the beginning. "}The plan shows its partial matches.
+      {rules ? "" : "A query reads events that come after its registration, unless it reads from the beginning. "}The plan shows how far its rows come.
     </p>
   );
 }

@@ -6,7 +6,7 @@ import { read, write } from "./kept";
 import { type Event, follow, type Standing } from "./feed";
 
 export const WINDOW = 10_000;
-const HIDDEN_MS = 60_000;
+export const HIDDEN_MS = 60_000;
 
 export interface Row {
   id: string;
@@ -64,7 +64,7 @@ async function begin(query: QuerySummary, control: AbortController): Promise<voi
 
 function run(query: QuerySummary, after: string | null, signal: AbortSignal): Promise<void> {
   return follow(
-    query.name,
+    (last, signal) => api.events(query.name, last, signal),
     after,
     (events) => take(query, events),
     (state, why = "") => (standing.value = { state, why }),

@@ -1,9 +1,11 @@
 /** One stream: its counts and settings, what came late, and a place to send events from. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api, type StreamDocument } from "./api";
 import { Cell } from "./cell";
 import { count, moment, rate } from "./format";
+import { FileOfRows } from "./mapping";
 import { readable } from "./reasons";
 import { StreamSettings } from "./streamsettings";
 import { millis } from "./solutions";
@@ -11,6 +13,7 @@ import { Spark } from "./spark";
 import { admin, attempt, queries, rateOf, rates, say, streams, view } from "./state";
 import { Sure } from "./sure";
 import { showQuery } from "./tabs";
+import { LastEvents } from "./tail";
 import { streamsOf, writtenBy } from "./watermark";
 
 const SHOWN = 100;
@@ -33,6 +36,14 @@ interface Late {
   reason: string;
 }
 
+interface Rejected {
+  row: number;
+  field: string | null;
+  reason: string;
+  text: string;
+  arrived: string;
+}
+
 export function Stream({ name }: { name: string }) {
   const stream = streams.value.find((each) => each.name === name);
   if (!stream) return <p class="empty">There is no stream {name} any more.</p>;
@@ -44,8 +55,11 @@ export function Stream({ name }: { name: string }) {
         <Used by={name} />
       </header>
       <Figures stream={stream} />
+      <LastEvents name={name} known={stream.accepted > 0} />
       <Send key={name} stream={stream} />
+      {admin.value && !stream.finished && <FileOfRows key={`file ${name}`} stream={stream} />}
       <LateEvents stream={stream} />
+      <RejectedRows stream={stream} />
       {admin.value && <StreamSettings key={name} stream={stream} />}
       {admin.value && <Endings stream={stream} />}
     </article>
@@ -163,27 +177,32 @@ function Send({ stream }: { stream: StreamDocument }) {
   );
 }
 
-function LateEvents({ stream }: { stream: StreamDocument }) {
-  const [late, setLate] = useState<readonly Late[]>([]);
+/** A feed of the stream, read again when its count changes. */
+function useFeed<T>(name: string, size: number, read: (name: string) => Promise<string>): readonly T[] {
+  const [found, setFound] = useState<readonly T[]>([]);
   useEffect(() => {
     let over = false;
-    if (!stream.late) setLate([]);
+    if (!size) setFound([]);
     else
-      api.late(stream.name).then(
-        (text) => !over && setLate(text.split("\n").filter(Boolean).map((line) => JSON.parse(line) as Late)),
-        () => !over && setLate([]),
+      read(name).then(
+        (text) => !over && setFound(text.split("\n").filter(Boolean).map((line) => JSON.parse(line) as T)),
+        () => !over && setFound([]),
       );
     return () => void (over = true);
-  }, [stream.name, stream.late]);
-  if (!late.length) return null;
+  }, [name, size]);
+  return found;
+}
+
+/** A table of a feed's last rows. */
+function FeedTable({ title, columns, rows }: { title: string; columns: string[]; rows: ComponentChildren[] }) {
   return (
     <section>
-      <h2>Late events</h2>
-      <div class="table" tabIndex={0} role="region" aria-label="Late events">
+      <h2>{title}</h2>
+      <div class="table" tabIndex={0} role="region" aria-label={title}>
         <table>
           <thead>
             <tr>
-              {["end", "watermark", "subject", "predicate", "object", "reason"].map((name) => (
+              {columns.map((name) => (
                 <th key={name} scope="col">
                   {name}
                 </th>
@@ -191,19 +210,44 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
             </tr>
           </thead>
           <tbody>
-            {late.slice(-SHOWN).map((each, k) => (
-              <tr key={k}>
-                <td class="figures">{moment(millis(each.end))}</td>
-                <td class="figures">{moment(millis(each.watermark))}</td>
-                {[each.s, each.p, each.o].map((term, column) => (
-                  <Cell key={column} class="mono" title={term} text={readable(term, NONE)} />
-                ))}
-                <td>{each.reason}</td>
-              </tr>
+            {rows.slice(-SHOWN).map((row, k) => (
+              <tr key={k}>{row}</tr>
             ))}
           </tbody>
         </table>
       </div>
     </section>
   );
+}
+
+function LateEvents({ stream }: { stream: StreamDocument }) {
+  const late = useFeed<Late>(stream.name, stream.late, api.late);
+  if (!late.length) return null;
+  const rows = late.map((each) => (
+    <>
+      <td class="figures">{moment(millis(each.end))}</td>
+      <td class="figures">{moment(millis(each.watermark))}</td>
+      {[each.s, each.p, each.o].map((term, column) => (
+        <Cell key={column} class="mono" title={term} text={readable(term, NONE)} />
+      ))}
+      <td>{each.reason}</td>
+    </>
+  ));
+  return <FeedTable title="Late events" columns={["end", "watermark", "subject", "predicate", "object", "reason"]} rows={rows} />;
+}
+
+/** The dead-letter feed: what was sent and did not map. */
+function RejectedRows({ stream }: { stream: StreamDocument }) {
+  const rejected = useFeed<Rejected>(stream.name, stream.rejected, api.rejected);
+  if (!rejected.length) return null;
+  const rows = rejected.map((each) => (
+    <>
+      <td class="figures">{moment(Math.floor(millis(each.arrived)))}</td>
+      <td class="figures">{each.row}</td>
+      <td class="mono">{each.field ?? "–"}</td>
+      <td>{each.reason}</td>
+      <Cell class="mono" title={each.text} text={each.text} />
+    </>
+  ));
+  return <FeedTable title="Rows that did not map" columns={["arrived", "row", "field", "reason", "text"]} rows={rows} />;
 }

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { api, type StreamDocument } from "./api";
 import { lookAgain } from "./checks";
+import { settingsOf } from "./mapping";
 import { attempt } from "./state";
 
 const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] = [
@@ -16,8 +17,8 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
   const [wanted, want] = useState({ max_delay, idle_timeout: idle_timeout ?? "", max_ahead: max_ahead ?? "", description: stream.description });
   const save = (event: Event) => {
     event.preventDefault();
-    const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value.trim()));
-    void attempt(() => api.putStream(name, { ...given, sources: stream.sources }), "Saved").then(lookAgain); // a warning may have named the setting
+    const given = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [key, value.trim() || (key === "description" ? "" : null)]));
+    void attempt(() => api.putStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0 }), "Saved").then(lookAgain); // a warning may have named the setting
   };
   return (
     <form class="settings" onSubmit={save}>

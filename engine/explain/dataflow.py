@@ -41,6 +41,10 @@ class Feeds:
             for target, found in self.into.items()
         }
 
+    def list_sides(self, target: int) -> dict[int, int]:
+        """Return the side at which each feeder that `without_dead_sources` names comes in."""
+        return {known: side for side, source in self.into[target] for known in self._behind(source)}
+
     def _behind(self, source: int) -> list[int]:
         if source >= len(self.nodes) or not hands_on(self.nodes[source]):
             return [source]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.explain.algebra_outline import Item, Outliner, words, write_term
+from engine.explain.live_counts import StepRows
 from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED
@@ -34,6 +35,7 @@ class Explanation:
     unbounded: tuple[str, ...]
     shape: str = ""  # the order of joins and its reason, where rates were given
     reads: tuple[Read, ...] = ()  # what the query reads of a background
+    rows: tuple[StepRows | None, ...] = ()  # of each step, where the query runs
 
 
 def explain(

@@ -58,6 +58,8 @@ class OperatorStep:
     filters: tuple[Check, ...] = ()
     keeps: tuple[Kept, ...] = ()
     inputs: tuple[int, ...] = ()
+    sides: tuple[int, ...] = field(default=(), compare=False)  # at which side each of the inputs comes in
+    kind: int = field(default=c.NONE, compare=False)  # of its node, if it has one
 
     @property
     def unbounded(self) -> bool:
@@ -91,7 +93,8 @@ class Reader:
     # ------------------------------------------------------------ the whole
     def steps(self) -> tuple[OperatorStep, ...]:
         """Return all steps that lead to the node OUT, which comes first. Each step comes before what feeds it, except in cycles."""
-        feeds = Feeds.from_fragment(self.fragment, self.rows).without_dead_sources()
+        whole = Feeds.from_fragment(self.fragment, self.rows)
+        feeds = whole.without_dead_sources()
         depths = self._depths(feeds)
         places: dict[int, int] = {}
         pending = [self.fragment.out]
@@ -100,7 +103,15 @@ class Reader:
             if source not in places:
                 places[source] = len(places)
                 pending += reversed(feeds[source])
-        return tuple(replace(self._step(source, depths[source]), inputs=tuple(places[below] for below in feeds[source])) for source in places)
+        sides = {source: whole.list_sides(source) for source in places}
+        return tuple(
+            replace(
+                self._step(source, depths[source]),
+                inputs=tuple(places[below] for below in feeds[source]),
+                sides=tuple(sides[source][below] for below in feeds[source]),
+            )
+            for source in places
+        )
 
     def _depths(self, feeds: dict[int, list[int]]) -> dict[int, int]:
         """Return the least number of operators above each source."""
@@ -120,7 +131,7 @@ class Reader:
     def _step(self, source: int, depth: int) -> OperatorStep:
         nodes, scans = self.fragment.nodes, self.fragment.scans
         if source < len(nodes):
-            return self._read_operator(source, nodes[source], depth)
+            return replace(self._read_operator(source, nodes[source], depth), kind=nodes[source].kind)
         if source < len(nodes) + len(scans):
             return OperatorStep("scan", self._scanned(scans[source - len(nodes)]))
         place = self.rows[source - len(nodes) - len(scans)]

@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from engine.explain.live_counts import StepRows
 from engine.explain.model import Explanation
 from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
@@ -41,7 +42,7 @@ def render_text(explanation: Explanation) -> str:
             "algebra",
             *_cut(f"  {line}" for line in tree([f"{item.node} {item.detail}".rstrip() for item in algebra], [item.inputs for item in algebra])),
             "plan",
-            *_cut(f"  {line}" for line in tree(*_in_runs(plan))),
+            *_cut(f"  {line}" for line in tree(*_in_runs(plan, [" ".join(phrases(*each)) for each in _with_rows(explanation)]))),
             f"partition key: {key}, because {explanation.reason}",
             *_cut([f"unbounded state: {'; '.join(explanation.unbounded) or 'none'}"]),
             *([f"shape: {explanation.shape}"] if explanation.shape else []),
@@ -54,8 +55,8 @@ def render_text(explanation: Explanation) -> str:
     )
 
 
-def phrases(step: OperatorStep) -> list[str]:
-    """Return the phrases that describe a step: its operator and detail, keys, window, filters, and what it keeps."""
+def phrases(step: OperatorStep, rows: StepRows | None = None) -> list[str]:
+    """Return the phrases that describe a step: its operator and detail, keys, window, filters, what it keeps, and the rows that it has had."""
     found = [f"{step.operator} {step.detail}".rstrip()]
     if step.on:
         found.append(f"on {' '.join(step.on)}")
@@ -66,15 +67,29 @@ def phrases(step: OperatorStep) -> list[str]:
     found += [f"where {f.condition} (in the {f.by}{', pushed down' if f.pushed_down else ''})" for f in step.filters]
     if step.keeps:
         found.append(f"[{', '.join(f'{kept.side} {kept.time}' for kept in step.keeps)}]")
+    if rows is not None:
+        found.append(f"({_write_rows(step, rows)})")
     return found
 
 
-def _in_runs(plan: Sequence[OperatorStep]) -> tuple[list[str], list[Sequence[int]]]:
+def _write_rows(step: OperatorStep, rows: StepRows) -> str:
+    """Write how many rows came in and went out."""
+    sides = [f"{side.side} {side.taken:,}" if len(step.inputs) > 1 else f"{side.taken:,}" for side in rows.sides]
+    taken = [f"in: {', '.join(sides) or '0'}"] if step.inputs else []
+    refused = [f"refused: {rows.refused:,}"] if step.filters else []
+    return "; ".join([*taken, *refused, *([] if rows.given is None else [f"out: {rows.given:,}"])])
+
+
+def _with_rows(explanation: Explanation) -> Iterator[tuple[OperatorStep, StepRows | None]]:
+    """Yield the steps with their rows, which are known of running queries alone."""
+    return zip(explanation.plan, explanation.rows or (None,) * len(explanation.plan), strict=True)
+
+
+def _in_runs(plan: Sequence[OperatorStep], lines: list[str]) -> tuple[list[str], list[Sequence[int]]]:
     """Return what is to say of each step, and what is shown below it.
 
     Joins in a row that are alike, as those of a group's triples, become one with many sides.
     """
-    lines = [" ".join(phrases(step)) for step in plan]
     below: list[Sequence[int]] = [step.inputs for step in plan]
     feeds = Counter(each for step in plan for each in step.inputs)
     begun: set[int] = set()
@@ -146,7 +161,7 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
     return {
         "query": explanation.query,
         "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
-        "plan": [_step(step) for step in explanation.plan],
+        "plan": [_step(step) | ({"live": _live(rows)} if explanation.rows else {}) for step, rows in _with_rows(explanation)],
         "partition": {"key": explanation.key, "reason": explanation.reason},
         "unbounded": list(explanation.unbounded),
         "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],
@@ -166,11 +181,20 @@ def _step(step: OperatorStep) -> dict[str, Any]:
     }
 
 
+def _live(rows: StepRows | None) -> dict[str, Any] | None:
+    if rows is None:
+        return None
+    sides = [{"side": side.side, "rows": side.taken, "goals": side.goals} for side in rows.sides]
+    return {"sides": sides, "out": rows.given, "refused": rows.refused, "state_bytes": rows.state_bytes}
+
+
 # ---------------------------------------------------------------- mermaid
 def mermaid(explanation: Explanation) -> str:
     """Draw the plan as a flowchart from the scans up; steps that keep something for ever are of the class `unbounded`."""
     lines = ["flowchart BT"]
-    lines += [f"  s{n}{_box(phrases(step))}{':::unbounded' if step.unbounded else ''}" for n, step in enumerate(explanation.plan)]
+    lines += [
+        f"  s{n}{_box(phrases(step, rows))}{':::unbounded' if step.unbounded else ''}" for n, (step, rows) in enumerate(_with_rows(explanation))
+    ]
     lines += [f"  s{below} --> s{n}" for n, step in enumerate(explanation.plan) for below in step.inputs]
     key = "none" if explanation.key is None else explanation.key
     lines.append(f"  partition{_box([f'partition key: {key}', explanation.reason])}")

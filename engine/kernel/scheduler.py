@@ -57,6 +57,7 @@ from engine.kernel.state.layout import (
     PASS,
     RECENT,
     RIGHT,
+    SIDES,
     TASKS_OF_CLOSE,
     TICK,
     WITHOUT,
@@ -279,6 +280,8 @@ def run(address):
         frame = stack[top]
         node, task, x, goal = frame.node, frame.task, frame.row, frame.goal
         kind = net.nodes[node].kind
+        if task <= BLOCKER:
+            net.stores[SIDES * node + task].taken += 1
         if kind == JOIN and (task == LEFT or task == RIGHT):
             arrive_join(net, node, task, x)
         elif kind == WITHOUT and (task == LEFT or task == RIGHT or task == BLOCKER):

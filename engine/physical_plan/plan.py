@@ -380,7 +380,7 @@ def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapp
         getattr(net, name)[first : first + len(placed[name])] = placed[name]
     stores = net.stores[c.SIDES * at.node : c.SIDES * (at.node + len(fragment.nodes))]
     stores[:] = c.NONE
-    stores[:, c.COUNT] = 0
+    stores[:, [c.COUNT, c.TAKEN, c.GIVEN, c.REFUSED]] = 0
     return net
 
 

@@ -36,6 +36,8 @@ QUERY = {"open": c.Q_OPEN, "after": c.Q_AFTER, "instant": c.Q_INSTANT, "derived"
 """These columns say how far a query is. The rest of its row belongs to the program or counts goals."""
 QUERY_SINCE = {"made": c.Q_MADE, "made at": c.Q_MADE_AT}
 """These columns also say how far a query is; snapshots of this format may lack them."""
+COUNTS = slice(c.TAKEN, c.REFUSED + 1)
+"""These columns of a store count rows for those who look at a plan; snapshots of this format may lack them."""
 AT_SINCE = {"most now": c.MOST_NOW}
 """These cells also say how far the run is; snapshots of this format may lack them."""
 AT = {"now": c.NOW, "entry": c.ENTRY, "late": c.LATE, "horizon": c.HORIZON}
@@ -134,6 +136,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
         for name, column in QUERY_SINCE.items():
             net.queries[planned.number, column] = query["stands"].get(name, 0)
         network.quotas.set_quota(planned.registered, network.quotas.get_quota(planned.registered)[0], query["held"])
+        _restore_counts(network, planned, query.get("counts", ()))
         if (moment := _moment(query.get("moment"))) is not None:
             network.sharing.moments[planned.registered] = moment
     network.arrays.restore_observed(arrays["observed"])
@@ -232,7 +235,20 @@ def _query(network: Network, planned: Planned) -> dict[str, Any]:
         "stands": stands,
         "held": held,
         "moment": _instant(network.sharing.moments.get(planned.registered)),
+        "counts": _counted(network, planned).tolist(),
     }
+
+
+def _counted(network: Network, planned: Planned) -> Ints:
+    """Return how many rows each store of a query's nodes has taken in, and each node has given and refused."""
+    return network.net.stores[c.SIDES * planned.at.node : c.SIDES * planned.after.node, COUNTS]
+
+
+def _restore_counts(network: Network, planned: Planned, counted: Sequence[Sequence[int]]) -> None:
+    """Take over the counts of rows, which older snapshots lack."""
+    first = c.SIDES * planned.at.node
+    if counted:
+        network.net.stores[first : first + len(counted), COUNTS] = np.array(counted, np.int64)
 
 
 def _shape(query: Mapping[str, Any]) -> Shape | None:

@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from websockets.asyncio.client import ClientConnection as AsyncConnection
 from websockets.asyncio.client import connect
 
-from epsparql.connection.transport import Answer, Transport
+from epsparql.connection.transport import Answer, OpenAnswer, Transport
 
-__all__ = ["AsyncConnection", "AsyncTransport"]
+__all__ = ["AsyncConnection", "AsyncTransport", "OpenAnswer"]
 
 
 class AsyncTransport:
@@ -21,6 +21,12 @@ class AsyncTransport:
 
     async def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
         return await asyncio.to_thread(self._blocking.request, method, path, body, headers)
+
+    async def open_events(self, path: str, last: str | None) -> OpenAnswer:
+        return await asyncio.to_thread(self._blocking.open_events, path, last)
+
+    async def read_line(self, answer: OpenAnswer) -> str:
+        return await asyncio.to_thread(answer.read_line)
 
     def dial(self, path: str) -> AbstractAsyncContextManager[AsyncConnection]:
         return connect(self._blocking.socket_url(path), **self._blocking.socket_options())

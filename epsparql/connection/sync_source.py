@@ -15,6 +15,7 @@ _WORDS = {
     "AsyncFeed": "Feed",
     "AsyncIterator": "Iterator",
     "AsyncSubscription": "Subscription",
+    "AsyncTail": "Tail",
     "AsyncTransport": "Transport",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",

@@ -4,10 +4,11 @@ The clients are the same code over this transport or over async_transport.py, wh
 """
 
 import json
+import socket
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import AbstractContextManager, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,9 +23,44 @@ SUBPROTOCOL = Subprotocol("epsparql.v1+json")
 RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
 """After these close codes a connection is worth another try."""
 
-__all__ = ["RESUMABLE", "SUBPROTOCOL", "Answer", "Connection", "Transport", "raise_if_final"]
+__all__ = ["RESUMABLE", "SUBPROTOCOL", "Answer", "Connection", "OpenAnswer", "Transport", "raise_if_final"]
 
 Answer = tuple[int, Mapping[str, str], bytes]
+
+
+class OpenAnswer:
+    """Holds an answer whose body has yet to be read, with its connection."""
+
+    def __init__(self, connection: HTTPConnection, response: HTTPResponse, kept: socket.socket | None) -> None:
+        """Hold them; `kept` is the connection's socket, which the connection forgets where the server will close it."""
+        self._connection, self._response, self._socket = connection, response, kept
+        self.status = response.status
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers, with names in lower case."""
+        return {name.lower(): value for name, value in self._response.getheaders()}
+
+    def read(self) -> bytes:
+        """Read the rest, and close. Raises: HTTPException; OSError."""
+        try:
+            return self._response.read()
+        finally:
+            self.close()
+
+    def read_line(self) -> str:
+        """Return the next line; empty where the answer ends. Raises: OSError where the connection breaks."""
+        try:
+            return self._response.readline().decode()
+        except (HTTPException, ValueError) as error:
+            raise ConnectionError(f"the answer broke off: {error!r}") from error
+
+    def close(self) -> None:
+        """Close the connection; a thread that reads from it ends at once."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        self._response.close()
+        self._connection.close()
 
 
 class Transport:
@@ -37,19 +73,35 @@ class Transport:
 
     def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
         """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
+        try:
+            answer = self._send_request(method, path, body, headers)
+            return answer.status, answer.headers(), answer.read()
+        except HTTPException as error:
+            raise ConnectionError(f"{method} {path}: {error!r}") from error
+
+    def open_events(self, path: str, last: str | None) -> OpenAnswer:
+        """Return an answer of Server-Sent Events, which continues after the event `last`. Raises: as `request`."""
+        try:
+            return self._send_request("GET", path, None, {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {}))
+        except HTTPException as error:
+            raise ConnectionError(f"GET {path}: {error!r}") from error
+
+    def read_line(self, answer: OpenAnswer) -> str:
+        return answer.read_line()
+
+    def _send_request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         connection = kind(self._parts.netloc, timeout=self._timeout_s)
         try:
             connection.request(method, self._parts.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
-            response = connection.getresponse()
-            content = response.read()
-        except HTTPException as error:
-            raise ConnectionError(f"{method} {path}: {error!r}") from error
-        finally:
+            kept = connection.sock
+            answer = OpenAnswer(connection, connection.getresponse(), kept)
+        except BaseException:
             connection.close()
-        if response.status >= 400:
-            raise ApiError(_problem_of(response.status, content))
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, content
+            raise
+        if answer.status >= 400:
+            raise ApiError(_problem_of(answer.status, answer.read()))
+        return answer
 
     def dial(self, path: str) -> AbstractContextManager[Connection]:
         """Return a connection that is opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""

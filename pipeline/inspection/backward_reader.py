@@ -9,26 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from engine.messages import Events, Micros
 from pipeline.errors import Gone
-from pipeline.log.codec import decode_records, rows_of
+from pipeline.inspection.recent_rows import RecentRows, read_pieces
 from pipeline.log.segments import CHUNK, LINK, Frame, FrameReader, Head, segment_path, segments
 
 MOST_BYTES = 64 << 20
 MOST_S = 1.0
 """At most this many bytes of payloads, and about this many seconds, are read for one look at a stream."""
 _KEPT_SEGMENTS = 4
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecentRows:
-    """Holds the last rows (OCCURRENCES) of one body that was sent to the stream, in their order in the log; `arrived` is the clock at its frame."""
-
-    offset: int
-    arrived: Micros
-    rows: pa.RecordBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +49,10 @@ class BackwardReader:
                 if budget <= 0 or time.monotonic() > over:
                     return Look(tuple(found), read_from, is_cut=True)
                 budget -= frame.length
-                for piece in self._pieces(frame, stream, created, before):
-                    taken = piece.rows.slice(max(0, piece.rows.num_rows - count))
-                    found.append(RecentRows(piece.offset, piece.arrived, taken))
-                    count -= taken.num_rows
+                for piece in read_pieces(frame, self._frames.payload(frame), stream, created, before):
+                    taken = piece.cut(max(0, piece.rows.num_rows - count))
+                    found.append(taken)
+                    count -= taken.rows.num_rows
                     if not count:
                         return Look(tuple(found), piece.offset, is_cut=False)
             read_from = frame.first
@@ -72,25 +60,6 @@ class BackwardReader:
 
     def close(self) -> None:
         self._frames.close()
-
-    def _pieces(self, frame: Frame, stream: str, created: int, before: int | None) -> Iterator[RecentRows]:
-        """Yield the rows of the stream by entry, the last entry first."""
-        arrived, records, reader = decode_records(frame.first, self._frames.payload(frame))
-        end, wanted = 0, []
-        for entry in (record.entry for record in records):
-            begin, end = end, end + rows_of(entry)
-            if (
-                isinstance(entry, Events)
-                and entry.stream == stream
-                and entry.rows
-                and created <= entry.offset
-                and (before is None or entry.offset < before)
-            ):
-                wanted.append((entry, begin))
-        if wanted:
-            rows = reader.read_next_batch().replace_schema_metadata(None)
-            for entry, begin in reversed(wanted):
-                yield RecentRows(entry.offset, arrived, rows.slice(begin, entry.rows))
 
     def _backwards(self, created: int, before: int | None) -> Iterator[Frame]:
         """Yield the published frames with positions from `created` on and below `before`, the last first, as far as they are kept."""

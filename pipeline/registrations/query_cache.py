@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import assert_never
 
 import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from engine.physical_plan.plan import Read
+from engine.runtime.introspection import OperatorState
 from epsparql.algebra import Ask, Construct, Describe, Group, GroupWindow, NamedWindow, Query, RangeWindow, RunReport, RunWindow, Select, WithoutFor
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.translate.translator import ParsedQuery
@@ -34,6 +35,15 @@ class Shape:
         return self.streams if self.into is None else (*self.streams, self.into)
 
 
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Holds what a query reads of the background, and the rows that its operators have had; None where it does not run."""
+
+    reads: Sequence[Read] = ()
+    operators: Sequence[OperatorState] | None = None
+
+
+NOTHING_OBSERVED = Observed()
 _shapes: dict[str, Shape] = {}  # keyed by text and without limit: a server asks for the shapes of all its queries again and again
 
 
@@ -62,19 +72,21 @@ def check_registration(
 
 def explain_query(
     text: str, form: str = "text", default_graph: str = "all", policy: str = UNRESTRICTED, rates: Mapping[str, int] = MappingProxyType({}),
-    without: Collection[str] = (), reads: Sequence[Read] = (),
+    without: Collection[str] = (), observed: Observed = NOTHING_OBSERVED,
 ) -> str:  # fmt: skip
     """Return the plan as `text`, `json` or `mermaid`.
 
-    `rates` gives the number of triples of each predicate, by its IRI. `without` names the optional steps to leave out. `reads` describes what the
-    query reads of the background.
+    `rates` gives the number of triples of each predicate, by its IRI. `without` names the optional steps to leave out. `observed` is what is known of
+    the query beside its text.
 
     Raises: QueryError.
     """
     from engine import explain  # as above
 
     check_registration(text)
-    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, reads)
+    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads)
+    if observed.operators is not None:
+        found = replace(found, rows=explain.match_counts(found.plan, observed.operators))
     match form:
         case "json":
             return json.dumps(explain.render_document(found), ensure_ascii=False, indent=2)

@@ -162,7 +162,13 @@ def _operator(parts: Sequence[OperatorState]) -> OperatorState:
         for side in part.sides:
             sides.setdefault(side.side, []).append(side)
     summed = tuple(
-        Side(name, sum(side.goals for side in found), min((side.oldest for side in found if side.oldest is not None), default=None))
+        Side(
+            name,
+            sum(side.goals for side in found),
+            min((side.oldest for side in found if side.oldest is not None), default=None),
+            sum(side.taken for side in found),
+        )
         for name, found in sides.items()
     )
-    return OperatorState(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts))
+    given, refused = sum(part.given for part in parts), sum(part.refused for part in parts)
+    return OperatorState(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts), given, refused, parts[0].kind)

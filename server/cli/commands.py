@@ -358,14 +358,14 @@ def _rates(text: str) -> dict[str, int]:
 
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
-    from pipeline.registrations.query_cache import explain_query, find_background_reads
+    from pipeline.registrations.query_cache import Observed, explain_query, find_background_reads
     from pipeline.replay.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
 
     try:
         query, policy = read_query(arguments.query), arguments.policy
         background = nquads_of([named_file(each) for each in arguments.background])
         reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
-        print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, reads=reads))
+        print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, observed=Observed(reads)))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:

@@ -19,7 +19,7 @@ class ConnectionLimits:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._open: Counter[str] = Counter()
-        self._of_query: Counter[int] = Counter()
+        self._of_subject: Counter[int | str] = Counter()
         self.sent: Counter[str] = Counter()
         self.slow = 0
 
@@ -27,26 +27,27 @@ class ConnectionLimits:
         return self._open[kind]
 
     @contextmanager
-    def count_follower(self, kind: str, registered: int) -> Iterator[None]:
-        """Count a subscriber of a registration while the block runs. Raises: Fault 429."""
-        self.check_follower(registered)
+    def count_follower(self, kind: str, subject: int | str) -> Iterator[None]:
+        """Count a subscriber while the block runs; the subject is a registration's number or a stream's name. Raises: Fault 429."""
+        self.check_follower(subject)
         self._open[kind] += 1
-        self._of_query[registered] += 1
+        self._of_subject[subject] += 1
         try:
             yield
         finally:
             self._open[kind] -= 1
-            self._of_query[registered] -= 1
-            if not self._of_query[registered]:
-                del self._of_query[registered]
+            self._of_subject[subject] -= 1
+            if not self._of_subject[subject]:
+                del self._of_subject[subject]
 
-    def check_follower(self, registered: int) -> None:
+    def check_follower(self, subject: int | str) -> None:
         """Check that one more subscriber is allowed. Raises: Fault 429."""
         settings = self._settings
         if self._open[SOCKET] + self._open[EVENT_STREAM] >= settings.max_subscribers:
             raise _limit_fault(f"there are {settings.max_subscribers} subscribers already", "max_subscribers")
-        if self._of_query[registered] >= settings.max_subscribers_per_query:
-            raise _limit_fault(f"{settings.max_subscribers_per_query} subscribers follow this query already", "max_subscribers_per_query")
+        if self._of_subject[subject] >= settings.max_subscribers_per_query:
+            followed = "query" if isinstance(subject, int) else "stream"
+            raise _limit_fault(f"{settings.max_subscribers_per_query} subscribers follow this {followed} already", "max_subscribers_per_query")
 
     @contextmanager
     def count_feeder(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.messages import Micros
 from pipeline.inspection.backward_reader import BackwardReader, Look
 from pipeline.inspection.stream_profile import StreamProfile, profile_of
+from pipeline.inspection.tail_reader import TailPage, TailReader
 from pipeline.log.catalog import Stream
 
 PROFILED_ROWS = 100_000
@@ -35,16 +36,22 @@ class _KnownProfile:
 
 
 class StreamInspector:
-    """Reads the log backwards. Requests take turns, because a reader serves one thread at a time."""
+    """Reads the log for those who look at it. Requests take turns, because a reader serves one thread at a time."""
 
     def __init__(self, data: Path, clock: Callable[[], Micros]) -> None:
         self._reader, self._clock, self._turn = BackwardReader(data), clock, asyncio.Lock()
+        self._tail, self._tail_turn = TailReader(data), asyncio.Lock()
         self._profiles: dict[str, _KnownProfile] = {}
 
     async def read_last(self, stream: Stream, count: int, before: int | None = None) -> Look:
         """Return the last rows of a stream, at most `count`, as `BackwardReader.read_last`."""
         async with self._turn:
             return await asyncio.to_thread(self._reader.read_last, stream.name, stream.created, count, before)
+
+    async def read_after(self, stream: Stream, position: int) -> TailPage:
+        """Return rows of a stream from a log position on, as `TailReader.read_after`. Raises: Gone."""
+        async with self._tail_turn:
+            return await asyncio.to_thread(self._tail.read_after, stream.name, max(position, stream.created))
 
     async def profile(self, stream: Stream, oldest_s: float = FRESH_S) -> StreamProfile:
         """Return what the last events of a stream carry, counted now or, at most, `oldest_s` ago."""
@@ -59,6 +66,7 @@ class StreamInspector:
 
     def close(self) -> None:
         self._reader.close()
+        self._tail.close()
 
     def _count(self, stream: Stream) -> _KnownProfile:
         begun = time.monotonic()

@@ -7,8 +7,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from engine.runtime.introspection import SideName
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import explain_query
+from pipeline.registrations.query_cache import NOTHING_OBSERVED, Observed, explain_query
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
@@ -54,10 +55,32 @@ class PlanStore(BaseModel):
     time: str
 
 
+class PlanSide(BaseModel):
+    """Counts the rows that came in at one side of a step, and the partial matches (`goals`) that wait there now."""
+
+    side: SideName
+    rows: int
+    goals: int
+
+
+class PlanLive(BaseModel):
+    """Counts the rows of a step since the query was registered. `refused` ones did not pass its filters; `state_bytes` is what groups and windows hold.
+
+    `out` is null for the outermost step, whose rows are the query's solutions. Sides without rows are left out.
+    """
+
+    sides: list[PlanSide]
+    out: int | None
+    refused: int
+    state_bytes: int
+
+
 class PlanStep(BaseModel):
     """Describes an operator, fed by the steps whose places in the list are its `inputs`.
 
     `on` are the variables that key its stored rows; `checks` are those that may be unbound.
+
+    A step of a running query has `live`, which is null where the rows of the step are not known.
     """
 
     operator: str
@@ -68,6 +91,7 @@ class PlanStep(BaseModel):
     filters: list[PlanFilter]
     keeps: list[PlanStore]
     inputs: list[int]
+    live: PlanLive | None = None
 
 
 class PlanPartition(BaseModel):
@@ -136,4 +160,5 @@ async def get_plan(name: Name, request: Request, service: Shared) -> Response:
 def _explain_registration(service: Service, registration: Registration, form: str) -> str:
     report = service.read_report()
     standing = report.queries.get(registration.registered) if report is not None else None
-    return explain_query(registration.text, form, registration.default_graph, registration.policy, reads=() if standing is None else standing.reads)
+    observed = NOTHING_OBSERVED if standing is None else Observed(standing.reads, standing.operators)
+    return explain_query(registration.text, form, registration.default_graph, registration.policy, observed=observed)

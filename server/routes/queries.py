@@ -511,8 +511,11 @@ async def get_goals(name: Name, service: Shared) -> GoalsDocument:
     if report is None or standing is None:
         return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
     operators = [
-        OperatorDocument(operator=each.operator, on=list(each.on), sides=[_side_document(side) for side in each.sides], state_bytes=each.state_bytes)
+        OperatorDocument(
+            operator=each.operator, on=list(each.on), sides=[_side_document(side) for side in each.sides if side.goals], state_bytes=each.state_bytes
+        )
         for each in standing.operators
+        if each.keeps
     ]
     return GoalsDocument(offset=report.position, goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, operators=operators)
 

@@ -20,8 +20,9 @@ from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSO
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
-from server.http.connection_limits import EVENT_STREAM
+from server.http import connection_limits
 from server.http.content_negotiation import choose_media_type
+from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.query_output.watermark_progress import QueryProgress
@@ -32,10 +33,8 @@ router = APIRouter(tags=["solutions"])
 JSON = "application/json"
 _TABLES = (SPARQL_JSON, CSV, NDJSON, JSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
-_EVENT_STREAM = "text/event-stream"
 NEWEST = "newest"
 _IMMUTABLE = "max-age=31536000, immutable"
-_RETRY = "retry: 1000\n\n"
 
 
 def list_media_types(form: Form) -> tuple[str, ...]:
@@ -148,7 +147,7 @@ async def _wait_for_page(service: Service, registration: Registration, keys: Key
         HTTPStatus.NOT_FOUND,
         HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.GONE,
-        success={200: {"description": "Events; the id of each is its solution's id", "content": {_EVENT_STREAM: {"schema": {"type": "string"}}}}},
+        success={200: {"description": "Events; the id of each is its solution's id", "content": {EVENT_STREAM: {"schema": {"type": "string"}}}}},
     ),
     response_class=Response,
 )
@@ -165,25 +164,23 @@ async def get_events(
     except ValueError as error:
         raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=name) from None
     service.admission.connections.check_follower(registration.registered)
-    return StreamingResponse(
-        _stream_events(service, registration, last), media_type=_EVENT_STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    )
+    return StreamingResponse(_stream_events(service, registration, last), media_type=EVENT_STREAM, headers=HEADERS)
 
 
 async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
-    yield _RETRY
-    with service.admission.connections.count_follower(EVENT_STREAM, registration.registered):
+    yield RETRY
+    with service.admission.connections.count_follower(connection_limits.EVENT_STREAM, registration.registered):
         async for item in follow_query(service, registration, after, service.settings.comment_s):
             match item:
                 case Idle():
-                    yield ": \n\n"
+                    yield IDLE
                 case QueryProgress():
                     pass  # clients would take an event without an id for a solution
                 case End():
                     yield f": {item.value}\n\n"
                     return
                 case page:
-                    service.admission.connections.sent[EVENT_STREAM] += len(page)
+                    service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page)
                     yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)
 
 

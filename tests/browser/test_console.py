@@ -65,7 +65,8 @@ def test_the_plan_counts_what_waits(page: Page) -> None:
     steps = page.locator(".step")
     expect(steps.filter(has_text="SEQ")).to_have_count(4)
     expect(steps.filter(has_text="scan")).not_to_have_count(0)
-    expect(steps.filter(has_text="SEQ").locator(".live").first).to_have_text(re.compile(r"left [1-9]"))
+    expect(steps.filter(has_text="SEQ").locator(".rows").first).to_have_text(re.compile(r"in left [1-9]\d*, right [1-9]"))
+    expect(steps.filter(has_text="scan").locator(".live").first).to_have_text(re.compile(r"^[1-9][\d\u202f]* out$"))
     expect(steps.filter(has_text="SELECT").locator(".live")).to_have_text(re.compile(r"^[1-9]\d* solutions?$"))
 
 

@@ -2,7 +2,7 @@
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.filter import judge_filter
-from engine.kernel.state.layout import EMIT, FALSE, FAN, NONE, PENDING, TIMED_ONLY, TIMELESS_ONLY, TRUE
+from engine.kernel.state.layout import EMIT, FALSE, FAN, NONE, PENDING, SIDES, TIMED_ONLY, TIMELESS_ONLY, TRUE
 from engine.kernel.state.rows import copy_row, free_row, is_timeless
 from engine.kernel.state.work_queues import count_looks, park_frame, push_frame
 
@@ -33,6 +33,7 @@ def passes_filter(net, node, z):
     if verdict == PENDING:
         park_frame(net, node, EMIT, z)
     else:
+        net.stores[SIDES * node].refused += 1
         free_row(net, z)
     return False
 
@@ -40,6 +41,7 @@ def passes_filter(net, node, z):
 @inlined
 def forward_row(net, node, z):
     """Push z for the node's reader, or leave it to another step to copy it for several."""
+    net.stores[SIDES * node].given += 1
     if net.nodes[node].edge_n != 1:
         push_frame(net, node, FAN, z)
         return

@@ -7,7 +7,7 @@ from engine.kernel.operators.background_lookup import copy_with_triple, find_fir
 from engine.kernel.operators.emission import emit_row
 from engine.kernel.operators.output import find_plain_out, write_joined
 from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_key, hash_stored_key, store_goal, store_of
-from engine.kernel.state.layout import BIG, CHUNK, JOIN_COST, LEFT, LOOK_ON, LOOK_ON_STORED, LOOKS, NEVER, NONE, RIGHT, UNBOUND
+from engine.kernel.state.layout import BIG, CHUNK, JOIN_COST, LEFT, LOOK_ON, LOOK_ON_STORED, LOOKS, NEVER, NONE, RIGHT, SIDES, UNBOUND
 from engine.kernel.state.rows import copy_row, free_row, is_timeless, take_row
 from engine.kernel.state.tasks import life_of, opposite_of, task_to_go_on
 from engine.kernel.state.temporal_relations import has_same_key, holds_relation, is_compatible, merge_rows
@@ -55,6 +55,13 @@ def is_joinable(net, terms, x, y):
         and has_same_key(net, x, y, terms.key_at, terms.key_n)
         and is_compatible(net, x, y, terms.rest_at, terms.rest_n)
     )
+
+
+@inlined
+def count_given(net, node, out, made):
+    """Count rows that a join has written as solutions of `out` itself."""
+    net.stores[SIDES * node].given += made
+    net.stores[SIDES * out].taken += made
 
 
 @inlined
@@ -170,6 +177,8 @@ def probe_chain(net, node, side, x, goal, key, stored):
             if is_joinable(net, terms, left, right):
                 if made == CHUNK:
                     push_frame_below(net, depth, node, task_to_go_on(side, stored), x, goal)
+                    if out != NONE:
+                        count_given(net, node, out, made)
                     count_looks(net, node, looked + made * (LOOKS if out != NONE else JOIN_COST))
                     return
                 made += 1
@@ -178,6 +187,8 @@ def probe_chain(net, node, side, x, goal, key, stored):
                 else:
                     emit_row(net, node, join_rows(net, left, right))
         goal = rows[goal].older
+    if out != NONE:
+        count_given(net, node, out, made)
     if looked >= LOOKS // JOIN_COST or (made > 0 and out != NONE):
         count_looks(net, node, looked + made * (LOOKS if out != NONE else JOIN_COST))
     if not stored:

@@ -8,7 +8,7 @@ from engine.kernel.operators.background_lookup import find_first_row, find_next_
 from engine.kernel.operators.batched_groups import defer_row
 from engine.kernel.operators.emission import emit_elsewhere
 from engine.kernel.operators.filter import judge_filter
-from engine.kernel.operators.join import hash_join_key, is_joinable, join_rows, read_terms
+from engine.kernel.operators.join import count_given, hash_join_key, is_joinable, join_rows, read_terms
 from engine.kernel.operators.output import find_plain_out, write_joined
 from engine.kernel.operators.timers import start_timer
 from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_stored_key, store_goal, store_of
@@ -480,6 +480,7 @@ def pair_without(net, node, side, x, goal, key):
                     emit_unblocked(net, node, left, right)
                 elif out != NONE:
                     write_joined(net, out, left, right)
+                    count_given(net, node, out, 1)
                 else:
                     emit_elsewhere(net, node, join_rows(net, left, right))
             goal = rows[goal].older

@@ -68,6 +68,7 @@ def bind_answer(net, node, x):
     """Write the host's answer to a BIND, UNBOUND for an error, to the node's column."""
     answer = net.questions[find_question(net, net.nodes[node].ask, x)].answer
     if answer == OPEN_QUESTION:
+        net.stores[store_of(node, LEFT)].taken -= 1  # it comes again
         park_frame(net, node, LEFT, x)
         return
     count_looks(net, node, ANSWER_COST)

@@ -15,8 +15,9 @@ NEVER = -1  # the life of a side that is not stored
 START, END, HASH, OLDER, NEWER, QUEUE, VAR = range(7)
 LEAST_WIDTH = 4  # variables that each row has room for
 
-# stores: the goals of one side of a node, oldest first, and the timeless ones
-HEAD, TAIL, COUNT, TIMELESS_HEAD, STORE_WIDTH = range(5)
+# stores: the goals of one side of a node, oldest first, and the timeless ones; how many rows the side has TAKEN in. In the store of its left side,
+# also how many rows a node has GIVEN, and how many its filter has REFUSED
+HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 
 # nodes
 (

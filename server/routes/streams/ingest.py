@@ -50,7 +50,7 @@ class Accepted(BaseModel):
     warning: str | None = None
 
 
-_EXAMPLES = {
+EXAMPLES = {
     CSV: "ts,sensor,temp\n2026-01-01T00:00:00Z,s1,21.5\n",
     JSON: '[{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}]',
     CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}}',
@@ -70,7 +70,7 @@ _EVENTS_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            media: {"schema": {"type": "string"}} | ({"example": _EXAMPLES[media]} if media in _EXAMPLES else {})
+            media: {"schema": {"type": "string"}} | ({"example": EXAMPLES[media]} if media in EXAMPLES else {})
             for media in (*MEDIA_TYPES, *MAPPED_TYPES)
         },
     }

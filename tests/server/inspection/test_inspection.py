@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +85,7 @@ class TestLastEvents:
         assert [json.loads(line)["end"] for line in last(http, stream).text.splitlines()] == [moment(3)]
         assert [each["name"] for each in profile(http, stream)["predicates"]["names"]] == [f"<{EX}temperature>"]
 
-    @pytest.mark.parametrize("query", ["?last=0", "?last=1001", "?last=x", "?before=-1"])
+    @pytest.mark.parametrize("query", ["?last=-1", "?last=1001", "?last=x", "?before=-1", "?after=1-1"])
     def test_out_of_bounds(self, http: httpx.Client, stream: str, query: str) -> None:
         feed(http, stream, event(1))
         assert http.get(f"/streams/{segment(stream)}/events{query}").status_code in (400, 422)
@@ -93,6 +95,115 @@ class TestLastEvents:
         assert_problem(http.get("/streams/nowhere/profile"), 404)
         feed(http, stream, event(1))
         assert_problem(http.get(f"/streams/{segment(stream)}/events", headers={"Accept": "text/html"}), 406, "not-acceptable")
+
+
+class TestTail:
+    """A stream's events as they arrive, over HTTP and through both clients."""
+
+    def follow(self, http: httpx.Client, stream: str, query: str, wanted: int, after: str | None = None) -> list[tuple[str, str]]:
+        """The ids and ends of the first `wanted` events of an event stream."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        found: list[tuple[str, str]] = []
+        with http.stream("GET", f"/streams/{segment(stream)}/events{query}", headers=headers) as answer:
+            assert answer.status_code == 200, answer.read()
+            told = ""
+            for line in answer.iter_lines():
+                told = line[4:] if line.startswith("id: ") else told
+                if line.startswith("data: "):
+                    event = json.loads(line[6:])
+                    assert event["id"] == told
+                    found.append((told, event["end"]))
+                if len(found) == wanted:
+                    return found
+        return found
+
+    @pytest.mark.parametrize(("query", "numbers"), [("?last=2", [2, 3]), ("", [1, 2, 3]), ("?last=0&after=1", None), ("?before=7", None)])
+    def test_begins_with_the_last_events_the_oldest_first(self, http: httpx.Client, stream: str, query: str, numbers: list[int] | None) -> None:
+        feed(http, stream, event(1), event(2))
+        offset = feed(http, stream, event(3))
+        if numbers is None:
+            assert_problem(http.get(f"/streams/{segment(stream)}/events{query}", headers={"Accept": "text/event-stream"}), 400)
+        else:
+            ends = self.follow(http, stream, query, len(numbers))
+            assert [end for _, end in ends] == [moment(number) for number in numbers]
+            assert ends[-1][0] == f"{offset}-1"
+
+    def test_continues_after_an_event_in_the_midst_of_a_body(self, http: httpx.Client, stream: str) -> None:
+        first = feed(http, stream, event(1), event(2), event(3))
+        feed(http, f"{stream} other", event(9))
+        second = feed(http, stream, event(4), event(0))
+        rest = [(f"{first}-3", moment(3)), (f"{second}-1", moment(4)), (f"{second}-2", moment(0))]
+        assert self.follow(http, stream, "", 3, f"{first}-2") == rest
+        assert self.follow(http, stream, f"?after={first}-3", 2) == rest[1:]
+        assert self.follow(http, stream, f"?after={first}-2", 2, f"{first}-3") == rest[1:]
+
+    @pytest.mark.parametrize("after", ["x", "1", "0-1", "999999999-1"])
+    def test_what_is_no_event_of_the_log(self, http: httpx.Client, stream: str, after: str) -> None:
+        feed(http, stream, event(1))
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": after}
+        assert_problem(http.get(f"/streams/{segment(stream)}/events", headers=headers), 400, "bad-id")
+
+    def test_a_stream_that_does_not_exist(self, http: httpx.Client) -> None:
+        assert_problem(http.get("/streams/nowhere/events", headers={"Accept": "text/event-stream"}), 404)
+
+    def test_ends_with_the_stream(self, http: httpx.Client, stream: str) -> None:
+        feed(http, stream, event(1))
+        assert http.post(f"/streams/{segment(stream)}/finish").status_code == 200
+        answer = http.get(f"/streams/{segment(stream)}/events", headers={"Accept": "text/event-stream"})
+        assert answer.text.startswith("retry: 1000")
+        assert answer.text.endswith(": the stream is finished\n\n")
+        assert moment(1) in answer.text
+
+    def test_the_client_takes_each_event_once_as_it_arrives(self, client: Client, stream: str) -> None:
+        client.create_stream(stream)
+        with client.tail(stream) as tail:
+            tail.open()
+            events = iter(tail)
+            for number in range(1, 6):
+                client.send(stream, event(number))
+                assert next(events)["end"] == moment(number)
+                if number == 3:
+                    tail.close()
+            client.finish(stream)
+            assert list(events) == []
+            assert tail.last == f"{client.events(stream)[0]['offset']}-1"
+
+    def test_asyncio_takes_them_too_and_lets_go_at_once(self, url: str, client: Client, stream: str) -> None:
+        client.send(stream, f"{event(1)}\n{event(2)}")
+
+        async def take() -> list[str]:
+            found: list[str] = []
+            async with AsyncClient(url).tail(stream, last=2) as tail:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.5):
+                        async for each in tail:
+                            found.append(each["end"])
+            return found
+
+        begun = time.monotonic()
+        assert asyncio.run(take()) == [moment(1), moment(2)]
+        assert time.monotonic() - begun < 5, "the comment that would have ended the reading comes after 15 s"
+
+    def test_goes_on_after_a_restart(self, tmp_path: Path) -> None:
+        last, ends = None, []
+        for number in (1, 2):
+            with serving(tmp_path) as url:
+                client = Client(url)
+                client.send("default", event(number))
+                with client.tail("default", last=1, after=last) as tail:
+                    ends.append(next(iter(tail))["end"])
+                    last = tail.last
+        assert ends == [moment(1), moment(2)]
+
+    def test_a_silent_stream_says_where_to_come_back(self, tmp_path: Path) -> None:
+        with serving(tmp_path, comment_s=0.05, max_subscribers_per_query=1) as url, httpx.Client(base_url=url, timeout=DEADLINE_S) as http:
+            feed(http, "default", event(1))
+            offset = feed(http, "other", event(2))
+            with http.stream("GET", "/streams/default/events?last=0", headers={"Accept": "text/event-stream"}) as answer:
+                lines = answer.iter_lines()  # held, because httpx closes the answer with its iterator
+                assert next(line for line in lines if line.startswith("id: ")) == f"id: {offset + 1}-0"
+                refused = http.get("/streams/default/events", headers={"Accept": "text/event-stream"})
+                assert_problem(refused, 429, "too-many-subscribers")
 
 
 class TestProfile:

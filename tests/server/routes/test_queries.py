@@ -307,6 +307,23 @@ def test_goals_are_told(http: httpx.Client, client: Client, name: str, stream: s
     assert engine["reserved_bytes"] > 0
 
 
+def test_rows_of_each_step_are_told(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    """The plan of a query that finds nothing shows where the rows end, as JSON and as text; a text that is only checked has no rows."""
+    put(http, name, pairs(stream))
+    client.send(stream, "\n".join(event(k) for k in range(1, 4)))
+    plan = f"/queries/{segment(name)}/plan"
+    until(lambda: (http.get(plan).json()["plan"][1]["live"] or {"sides": []})["sides"], "the runner's report")
+    found = [each["live"] for each in http.get(plan).json()["plan"]]
+    assert found == [
+        {"sides": [], "out": None, "refused": 0, "state_bytes": 0},
+        {"sides": [{"side": "left", "rows": 3, "goals": 3}], "out": 0, "refused": 0, "state_bytes": 0},
+        {"sides": [], "out": 3, "refused": 0, "state_bytes": 0},
+        {"sides": [], "out": 0, "refused": 0, "state_bytes": 0},
+    ]
+    assert "(in: left 3; out: 0)" in http.get(plan, headers={"Accept": "text/plain"}).text
+    assert [each["live"] for each in http.post("/check", json={"query": pairs(stream)}).json()["plan"]["plan"]] == [None] * 4
+
+
 def test_a_query_beyond_its_quota_fails_with_a_remedy(tmp_path: Path, name: str, stream: str) -> None:
     with serving(tmp_path, max_partial_matches=2) as url, httpx.Client(base_url=url) as http:
         put(http, name, pairs(stream))

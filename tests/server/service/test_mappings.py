@@ -113,3 +113,23 @@ def test_frames_and_short_terms(url: str, client: Client, stream: str) -> None:
             feed.send(frame)
             answers.append(json.loads(feed.recv(60)))
     assert [answers[0]["accepted"], answers[0]["rejected"], answers[1]["accepted"], answers[2]["error"]["code"]] == [2, 1, 1, "term"]
+
+
+def test_a_mapping_is_proposed_for_a_body(tmp_path: Path) -> None:
+    """It is what `epsparql map` proposes, relative to the stream's base; nothing is set, and what is no table is refused."""
+    with serving(tmp_path) as url, httpx.Client(base_url=url) as http:
+
+        def propose(body: str, media_type: str = "text/csv", query: str = "") -> httpx.Response:
+            return http.post(f"/streams/s/mapping{query}", content=body.encode(), headers={"Content-Type": media_type})
+
+        found = propose(CSV, query="?base=http://a.example/").json()
+        assert (found["mapping"]["time"], found["mapping"]["base"]) == ("ts", "http://a.example/")
+        assert found["mapping"]["subject"] == "sensor/{sensor}"
+        assert "the subject is made of 'sensor'" in found["comments"]
+        assert http.get("/streams/s").status_code == 404
+        Client(url).create_stream("s", base=EX)
+        assert propose('[{"ts":"2026-01-01T00:00:00Z","sensor":"a","temp":1}]', "application/json").json()["mapping"]["base"] == EX
+        for refused, status in ((propose("{}", "text/turtle"), 415), (propose(""), 400), (propose(CSV, query="?base=x"), 200)):
+            assert refused.status_code == status, refused.text
+        assert http.put("/streams/s", json={"mapping": found["mapping"]}).status_code == 200
+        assert post(http, CSV.replace("cold", "2")).json()["accepted"] == 3

@@ -1,0 +1,117 @@
+/** The last events of a stream, and those that arrive while somebody looks. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api } from "./api";
+import { Cell } from "./cell";
+import { type Event, follow, type Standing } from "./feed";
+import { clock, moment } from "./format";
+import { readable } from "./reasons";
+import { HIDDEN_MS, millis } from "./solutions";
+
+const SHOWN = 50;
+const NONE: ReadonlyMap<string, string> = new Map();
+
+interface Seen {
+  id: string;
+  s: string;
+  p: string;
+  o: string;
+  g: string | null;
+  start: string;
+  end: string;
+  arrived: string;
+  late: boolean;
+}
+
+/** `known`: whether anything was sent to the stream. One that was deleted, and is there again, is followed anew. */
+export function LastEvents({ name, known }: { name: string; known: boolean }) {
+  const [events, setEvents] = useState<readonly Seen[]>([]);
+  const [standing, setStanding] = useState<{ state: Standing; why: string }>({ state: "connecting", why: "" });
+  const [held, hold] = useState(false);
+  useEffect(() => {
+    setEvents([]);
+    if (!known) return;
+    return tail(name, (found) => setEvents((known) => [...found.reverse(), ...known].slice(0, SHOWN)), (state, why = "") => setStanding({ state, why }));
+  }, [name, known]);
+  const [kept, keep] = useState(events);
+  useEffect(() => {
+    if (!held) keep(events);
+  }, [held, events]);
+  if (!kept.length) return null;
+  return (
+    <section>
+      <div class="bar heads">
+        <h2>Last events</h2>
+        <span class={`wire ${held ? "" : standing.state}`} title={standing.why} role="status">
+          {held ? "held" : standing.state}
+        </span>
+        <span class="grow" />
+        {standing.state !== "ended" && (
+          <button type="button" aria-pressed={held} title="Keeps these events on screen; none is lost by it" onClick={() => hold(!held)}>
+            Hold
+          </button>
+        )}
+      </div>
+      <div class="table" tabIndex={0} role="region" aria-label="Last events, the newest first">
+        <table>
+          <thead>
+            <tr>
+              {["arrived", "time", "subject", "predicate", "object"].map((title) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {kept.map((event) => (
+              <tr key={event.id} data-id={event.id}>
+                <td class="figures">{clock(Math.floor(millis(event.arrived)))}</td>
+                <td class="figures">
+                  {moment(millis(event.start))}
+                  {event.end !== event.start && ` → ${moment(millis(event.end))}`}
+                  {event.late && <b class="late"> late</b>}
+                </td>
+                {[event.s, event.p, event.o].map((term, column) => (
+                  <Cell key={column} class="mono" title={term} text={readable(term, NONE)} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** Follows until the returned function is called; a page that is hidden for a while lets go of its connection, and reads on when it is seen again. */
+function tail(name: string, take: (events: Seen[]) => void, tell: (standing: Standing, why?: string) => void): () => void {
+  let last: string | null = null;
+  let control = new AbortController();
+  let hidden = 0;
+  const begin = () => {
+    control = new AbortController();
+    void follow(
+      (after, signal) => api.tail(name, SHOWN, after, signal),
+      last,
+      (found: Event[]) => {
+        last = found[found.length - 1]!.id;
+        take(found.slice(-SHOWN).map((each) => JSON.parse(each.data) as Seen));
+      },
+      tell,
+      control.signal,
+    );
+  };
+  const turned = () => {
+    clearTimeout(hidden);
+    if (document.hidden) hidden = window.setTimeout(() => control.abort(), HIDDEN_MS);
+    else if (control.signal.aborted) begin();
+  };
+  document.addEventListener("visibilitychange", turned);
+  begin();
+  return () => {
+    clearTimeout(hidden);
+    document.removeEventListener("visibilitychange", turned);
+    control.abort();
+  };
+}

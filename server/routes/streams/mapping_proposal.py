@@ -1,0 +1,51 @@
+"""Proposes a mapping for the rows that somebody wants to send to a stream."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+
+from pipeline.mapping.mapper import CSV, JSON
+from pipeline.mapping.mapping import check_base
+from pipeline.mapping.proposal import propose_mapping
+from server.dependencies import INGEST, Shared
+from server.http.body_parsing import read_body, read_media_type
+from server.http.path_names import Name
+from server.http.problem_details import Fault, Problem, describe_responses
+from server.routes.streams.ingest import EXAMPLES, get_stream_settings
+
+router = APIRouter(tags=["streams"])
+_BASE = "http://example.org/"  # names of a proposed mapping are relative to this IRI where nothing else is said
+
+
+class MappingProposal(BaseModel):
+    """Proposes a mapping for a stream, with what was found in the rows and what is doubtful."""
+
+    mapping: dict[str, Any]
+    comments: list[str]
+
+
+@router.post(
+    "/streams/{name}/mapping",
+    dependencies=[INGEST],
+    summary="Propose a mapping from the first rows of a body; nothing is set or sent",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    openapi_extra={
+        "requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}, "example": EXAMPLES[media]} for media in (CSV, JSON)}}
+    },
+)
+async def propose_stream_mapping(
+    name: Name,
+    request: Request,
+    service: Shared,
+    base: Annotated[str | None, Query(description="Names are relative to this IRI, if the stream has no base.")] = None,
+) -> MappingProposal:
+    media_type = read_media_type(request)
+    if media_type not in (CSV, JSON):
+        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "a mapping is for rows of CSV or JSON", expected=f"{CSV}, {JSON}"))
+    body = await read_body(request, service.settings.max_body)
+    wanted = get_stream_settings(service, name).base or check_base(base or _BASE)
+    found = await asyncio.to_thread(propose_mapping, body, media_type, wanted)
+    return MappingProposal(mapping=found.document, comments=list(found.comments))
