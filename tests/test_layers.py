@@ -47,7 +47,7 @@ ARROWS = {
     "connectors/configuration.py": "connectors/credentials.py connectors/errors.py connectors/options.py",
     "connectors/credentials.py": "connectors/errors.py",
     "connectors/inbound": "connectors/configuration.py connectors/errors.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
-    "connectors/mqtt_connection.py": "connectors/errors.py",
+    "connectors/mqtt_connection.py": "connectors/configuration.py connectors/errors.py",
     "connectors/nats_connection.py": "connectors/errors.py",
     "connectors/outbound": "connectors/configuration.py connectors/errors.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
     "connectors/postgresql_connection.py": "connectors/errors.py",

@@ -73,6 +73,6 @@ def test_reports_are_read_back(tmp_path: Path, log: Log) -> None:
     assert told is not None
     assert told.position == log.engine.position
     assert [standing.usage.goals for standing in told.queries.values()] == [40_000]
-    assert [(each.operator, each.sides[0].goals) for each in told.queries[0].operators] == [("SEQ", 40_000)]
+    assert [(each.operator, each.sides[0].goals) for each in told.queries[0].operators if each.keeps] == [("SEQ", 40_000)]
     write_note(note_path(tmp_path, "0"), b'{"position": "none"}')
     assert read_report(tmp_path) is None
