@@ -22,7 +22,7 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
-_EXTRAS = {"serve": "server", "demo": "server", "bench": "server"}
+_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server"}
 """Commands that need more than the extra `engine`."""
 
 
