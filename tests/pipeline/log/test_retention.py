@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -83,7 +84,7 @@ def test_what_is_left_goes_on_as_if_all_were_there(data: Path, tmp_path: Path) -
     assert left == whole[-len(left) :]
     with closing(SolutionReader(data)) as some, closing(SolutionReader(tmp_path / "whole")) as every:
         registered = whole[0].registered
-        assert some.tally(registered) == every.tally(registered)
+        assert replace(some.tally(registered), gone=0) == every.tally(registered)
         assert some.changes == every.changes
         assert some.changes[0].name == "broken"
     with retention(data) as (swept, _):

@@ -253,6 +253,6 @@ def test_a_row_that_is_no_occurrence_ends_the_job_and_is_named(spark: SparkSessi
 
 
 def test_the_page_s_example_over_parquet_files(spark: SparkSession, events: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = (block for block in fenced("spark.md", "python") if "read.parquet" in block)
+    (code,) = (block for block in fenced("spark.md", "python") if 'read.parquet("readings")' in block)
     exec(code.replace('"readings"', repr(str(events))), {"spark": spark})  # the page is ours
     assert "http://e/s" in capsys.readouterr().out

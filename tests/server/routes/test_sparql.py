@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from pipeline.formats.body_parser import RDF_XML
-from tests.server.conftest import DEADLINE_S, EX, serving
+from tests.server.conftest import DEADLINE_S, EX, serving, until
 
 PREFIX = f"PREFIX : <{EX}> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
 JSON = {"Accept": "application/sparql-results+json"}
@@ -194,6 +194,7 @@ def test_a_process_that_was_killed_is_followed_by_another_and_the_last_one_goes_
     before = hosts()
     with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert ask(client, "ASK {}").json() == {"head": {}, "boolean": True}
+        until(lambda: bool(ask(client, "ASK {}").status_code == 200 and hosts() - before), "a process that answers")
         (own,) = hosts() - before
         os.kill(own, signal.SIGKILL)
         assert ask(client, "ASK {}").status_code == 200
