@@ -18,6 +18,10 @@ class WrongCount(Exception):
         return f"{self.what} gave {self.found} matches and must give {self.expected}: nothing is measured with wrong answers"
 
 
+class TooFewEvents(Exception):
+    """A bench had too few events to measure a rate, so it needs a larger --n."""
+
+
 def line(bench: str, **figures: object) -> str:
     return json.dumps({"bench": bench} | figures)
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
-from bench.measurement import WrongCount, line, percentile
+from bench.measurement import TooFewEvents, WrongCount, line, percentile
 from bench.workloads import BATCH, BEGIN, EVERY, MATCHES, PREFIXES, WORKLOADS, Drawn, blocks, check, drawn
 from engine.messages import Drop, Register
 from pipeline.log import LogReader, LogWriter
@@ -32,6 +32,7 @@ PIECES = 4  # events come to the log in at least so many
 MOST_ROWS = 250_000
 JOIN_EVENTS, JOIN_BATCH = 200_000, 50_000
 EVENTS, WARM_EVENTS, PAUSE_S = 200, 20, 0.01
+_FEWEST_COMMITS = 2
 _WARMING, _ROUNDS = 2, 5  # a job in steady state has had its code compiled by the JVM
 _TYPES = "abc"
 
@@ -46,7 +47,12 @@ class Commits:
         self.at.append((time.perf_counter(), position))
 
     def rate(self, rows_between: int) -> float:
-        """Return rows a second from the first commit to the last: the first one has the start of engine and job in it."""
+        """Return rows a second from the first commit to the last: the first one has the start of engine and job in it.
+
+        Raises: TooFewEvents where a single commit was seen, which gives no rate.
+        """
+        if len(self.at) < _FEWEST_COMMITS:
+            raise TooFewEvents("The runner committed all events at once, which gives no rate. Give more events with --n.")
         return rows_between / (self.at[-1][0] - self.at[0][0])
 
 

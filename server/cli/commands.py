@@ -494,7 +494,7 @@ def _add_bench(commands: Commands) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bench.measurement import WrongCount
+    from bench.measurement import TooFewEvents, WrongCount
     from server.cli.bench import measured
 
     try:
@@ -503,7 +503,7 @@ def _bench(arguments: argparse.Namespace) -> int:
             if arguments.json is not None:
                 with arguments.json.open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
-    except WrongCount as fault:
+    except (TooFewEvents, WrongCount) as fault:
         print(fault, file=sys.stderr)
         return BROKEN
     return OK

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, shapes, shared, threads
-from bench.measurement import WrongCount, percentile, slope
+from bench.measurement import TooFewEvents, WrongCount, percentile, slope
 from bench.server import bodies, end_to_end, mapping, server, start, subscribers
+from bench.spark.spark import Commits
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli.commands import BROKEN, main
 from tests.soak import is_full
@@ -203,3 +204,9 @@ def test_mapping_says_rates_of_rows_and_occurrences() -> None:
     figures = json.loads(found)
     assert figures["csv_occurrences_per_s"] == pytest.approx(4 * figures["csv_rows_per_s"], rel=0.01)
     assert min(figures[name] for name in ("csv_rows_per_s", "json_rows_per_s", "ndjson_events_per_s")) > 0
+
+
+def test_one_commit_gives_no_rate() -> None:
+    with pytest.raises(TooFewEvents, match="Give more events with --n"):
+        Commits(at=[(1.0, 10)]).rate(100)
+    assert Commits(at=[(1.0, 10), (3.0, 20)]).rate(100) == 50
