@@ -29,6 +29,8 @@ from epsparql.terms import Variable
 
 Key = tuple[int, ...]
 
+_SPARE_DEADLINES = 64  # entries of the heap beyond two a run, before it is made anew
+
 
 class RunCollector:
     """Reports runs: with EACH those that gained an element at this instant, with CLOSED those that are over by it."""
@@ -129,6 +131,8 @@ class RunCollector:
         deadline = self._deadline(run)
         if deadline < before:  # a later one is found when the entry comes up
             heappush(self._deadlines, (deadline, key))
+            if len(self._deadlines) > 2 * len(self._open) + _SPARE_DEADLINES:
+                self._list_deadlines()
 
     # ------------------------------------------------------------ runs that are over
     def _close(self, key: Key) -> Run:
@@ -156,6 +160,11 @@ class RunCollector:
         gap, within = self.window.gap, self.window.within
         deadline = c.FOREVER if gap is None else run.last + gap
         return deadline if within is None else min(deadline, max(run.last, run.least + within))
+
+    def _list_deadlines(self) -> None:
+        """Make the heap anew: entries that runs have left behind, by an earlier deadline or by their end, would grow with the elements."""
+        self._deadlines = [(deadline, key) for key, run in self._open.items() if (deadline := self._deadline(run)) < c.FOREVER]
+        heapify(self._deadlines)
 
     def _expire(self, now: int) -> Iterator[tuple[Key, Run]]:
         """Yield the runs whose deadline has come."""
@@ -230,5 +239,4 @@ class RunCollector:
             run.held.restore(held, self._worth)
             run.growing.restore(growing, self._worth)
             self._elements += elements
-        self._deadlines = [(deadline, key) for key, run in self._open.items() if (deadline := self._deadline(run)) < c.FOREVER]
-        heapify(self._deadlines)
+        self._list_deadlines()
