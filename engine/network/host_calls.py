@@ -173,8 +173,9 @@ class KernelHost:
             arrays.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
         self._lend_feed(columns)
-        for last in columns[c.IN_END, columns[c.IN_KIND] == c.LAST].tolist():
-            self.collectors.announce_last(last)
+        if n > FEW_COLUMNS or c.LAST in columns[c.IN_KIND].tolist():  # a mask of one column costs more than the kernel
+            for last in columns[c.IN_END, columns[c.IN_KIND] == c.LAST].tolist():
+                self.collectors.announce_last(last)
         arrays.refresh_terms()
         chunks: list[Ints] = []
         while (code := run(arrays.address)) != c.DONE:
