@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from epsparql.terms import RDF_LANG_STRING, BlankNode, Iri, Literal, SolutionTerm, Term, TripleTerm
+from epsparql.terms import MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RDF_LANG_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _BASE = (
@@ -13,7 +13,7 @@ _BASE = (
 _IRI = re.compile(rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR})*)>")
 _BLANK = re.compile(rf"_:([{_BASE}_:0-9](?:[{_BASE}_:0-9\-.\u00b7\u0300-\u036f\u203f-\u2040]*[{_BASE}_:0-9\-\u00b7\u0300-\u036f\u203f-\u2040])?)")
 _QUOTED = rf'"((?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UCHAR})*)"'
-_LITERAL = re.compile(_QUOTED + r"(?:@(?P<language>[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)|\^\^(?P<datatype><[^>]*>))?")
+_LITERAL = re.compile(_QUOTED + r"(?:@(?P<language>[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*(?:--(?:ltr|rtl))?)|\^\^(?P<datatype><[^>]*>))?")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf\"'\\]))")
 _PLAIN_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
@@ -45,25 +45,28 @@ def parse_term(ntriples: str) -> Term:
         return _literal(_unescape(found[1]), found["language"], found["datatype"])
     if found := _BLANK.fullmatch(ntriples):
         return BlankNode(found[1])
+    if ntriples.startswith("<<("):
+        term, end = _parse_at(ntriples, 0, 0)
+        if end == len(ntriples):
+            return term
     raise ValueError(f"not an RDF term in N-Triples syntax: {ntriples[:200]}")
 
 
 def _literal(lexical: str, language: str | None, datatype: str | None) -> Literal:
     if language is not None:
-        return Literal(lexical, RDF_LANG_STRING, language.lower())
+        return Literal.from_tag(lexical, language.lower())
     if datatype is None:
         return Literal(lexical)
     found = _IRI.fullmatch(datatype)
     if found is None:
         raise ValueError(f"not an IRI in N-Triples syntax: {datatype[:200]}")
     iri = _unescape(found[1])
-    if iri == RDF_LANG_STRING:
-        raise ValueError("rdf:langString needs a language tag")
+    if iri in (RDF_LANG_STRING, RDF_DIR_LANG_STRING):
+        raise ValueError("rdf:langString and rdf:dirLangString need a language tag")
     return Literal(lexical, iri)
 
 
 # ---------------------------------------------------------------- statements
-_DEEPEST = 50
 _SPACE = re.compile(r"[ \t]*")
 
 
@@ -92,11 +95,11 @@ def _parse_triple(line: str, start: int, depth: int) -> tuple[TripleTerm, int]:
     return TripleTerm(subject, predicate, object_), at
 
 
-def _parse_at(line: str, start: int, depth: int) -> tuple[SolutionTerm, int]:
+def _parse_at(line: str, start: int, depth: int) -> tuple[Term, int]:
     """Return the term at `start`, and the place after it and the spaces that follow it."""
     if line.startswith("<<(", start):
-        if depth == _DEEPEST:
-            raise ValueError(f"triple terms stand more than {_DEEPEST} deep")
+        if depth == MAX_TRIPLE_DEPTH:
+            raise ValueError(f"triple terms stand more than {MAX_TRIPLE_DEPTH} deep")
         triple, at = _parse_triple(line, _skip_space(line, start + 3), depth + 1)
         if not line.startswith(")>>", at):
             raise ValueError("a triple term ends with )>>")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from connectors.errors import WrongOption
 from connectors.outbound.sink import SolutionMessage
+from epsparql.solutions.solution import term_of
 
 DEFAULT_COLUMNS: Mapping[str, str] = {"query": "query", "id": "id", "start_time": "start", "end_time": "end", "solution": "solution"}
 MEMBERS = ("query", "id", "start", "end", "solution")
@@ -24,7 +25,9 @@ def find_value(source: str, solution: SolutionMessage) -> str | None:
     """Return what a column holds of a solution, as text."""
     if source.startswith(VARIABLE):
         term = (solution.document.get("binding") or {}).get(source.removeprefix(VARIABLE))
-        return None if term is None else str(term["value"])
+        if term is None:
+            return None
+        return str(term_of(term) if term["type"] == "triple" else term["value"])
     if source == "solution":
         return solution.text.decode()
     return str(solution.document[source])

@@ -5,7 +5,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
 from engine.expressions.evaluator import parse_number
 from engine.expressions.values import Number, NumericType
-from epsparql.terms import BlankNode, Iri, Literal
+from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
 Value = int | tuple[int, ...]
 """A value is the number of a term, c.UNBOUND for an error; of COUNT(DISTINCT *), the numbers of a whole solution."""
@@ -49,7 +49,7 @@ class TermValues:
         match self.terms.term(value):
             case Iri(text) | Literal(text):
                 return text
-            case BlankNode() | None:
+            case BlankNode() | TripleTerm() | None:
                 return None
 
     def integer(self, value: int) -> int:

@@ -26,7 +26,7 @@ from engine.messages import ADD, DROP, RDFS
 from engine.physical_plan.plan import Lookup
 from engine.rewrite.resolve_datasets import BACKGROUND
 from engine.triples.hash_index import Table
-from engine.triples.quads import GraphName, Quad, graph_named, name_of
+from engine.triples.quads import GraphName, Quad, graph_named, name_of, written
 from engine.triples.relation import EMPTY, FEW, addition, address, distinct, grown, with_room, without
 from epsparql import algebra as a
 from epsparql.terms import Iri, Term, Variable
@@ -431,7 +431,7 @@ def _same(before: Ints | None, now: Ints) -> Ints:
 def numbers_of(ntriples: str, terms: TermTable) -> Ints:
     """Return the numbers of the terms of an N-Triples text, a triple a row."""
     parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
-    texts = pa.array([str(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
-    distinct = [text if text.startswith(("<", "_")) else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
+    texts = pa.array([written(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
+    distinct = [text if text.startswith(("<", "_")) and not text.startswith("<<") else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
     found: Ints = terms.intern_all(distinct)[texts.indices.to_numpy()].reshape(-1, 3)
     return found

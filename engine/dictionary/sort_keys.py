@@ -1,7 +1,8 @@
 """ORDER BY, MIN and MAX follow one total order, which extends SPARQL 1.1, 15.1.
 
-The unbound comes first, then blank nodes, IRIs and literals. Literals are numbers (NaN least) by exact value, strings without language by code
-points, booleans, dateTimes by instant, day-time durations by length. All others come by N-Triples text.
+The unbound comes first, then blank nodes, IRIs, literals and triple terms. Literals are numbers (NaN least) by exact value, strings without language by code
+points, booleans, dateTimes by instant, day-time durations by length. All other literals come by N-Triples text. Triple terms
+go by subject, then predicate, then object.
 """
 
 from decimal import Decimal
@@ -9,12 +10,12 @@ from decimal import Decimal
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import value_of
 from engine.expressions.values import DateTime, Duration, Number, Text
-from epsparql.terms import BlankNode, Iri, Term
+from epsparql.terms import BlankNode, Iri, Term, TripleTerm
 
-SortKey = tuple[int, int | Decimal | float | str]
+SortKey = tuple[int, "int | Decimal | float | str | tuple[SortKey, ...]"]
 """A key is a class, and a value that compares within the class; terms that are equal in the order have equal keys."""
 
-_UNBOUND, _BLANK, _IRI, _NAN, _NUMBER, _STRING, _BOOLEAN, _INSTANT, _DURATION, _OTHER = range(10)
+_UNBOUND, _BLANK, _IRI, _NAN, _NUMBER, _STRING, _BOOLEAN, _INSTANT, _DURATION, _OTHER, _TRIPLE = range(11)
 _KEPT = 1 << 16
 
 
@@ -36,6 +37,8 @@ def sort_key(term: Term | None) -> SortKey:
             return _INSTANT, micros
         case Duration(0, micros):
             return _DURATION, micros
+        case TripleTerm(subject, predicate, object_):
+            return _TRIPLE, (sort_key(subject), sort_key(predicate), sort_key(object_))
     return _OTHER, str(term)
 
 

@@ -6,7 +6,7 @@ from decimal import ROUND_DOWN, Decimal
 from engine.expressions import numeric, temporal
 from engine.expressions.literals import value_of
 from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, NumericType, Text, Value
-from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term
+from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 
 def _cast_text(lexical: str, datatype: str) -> Value:
@@ -30,7 +30,7 @@ def to_string(value: Value) -> Value:
             return Text(temporal.format_day(value))
         case Duration():
             return Text(temporal.format_duration(value))
-        case BlankNode():
+        case BlankNode() | TripleTerm():
             raise ExpressionError
 
 

@@ -15,7 +15,7 @@ from engine.expressions.temporal import duration_micros, format_duration, format
 from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, Value
 from epsparql import algebra
 from epsparql.algebra import Comparison, Operator, TimeFunction
-from epsparql.terms import BlankNode, Iri, Literal, Term, Variable
+from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm, Variable
 
 Lookup = Callable[[Variable], Term | None]
 Micros = int
@@ -191,6 +191,8 @@ def equal(left: Value, right: Value) -> bool:
             return a == b
         case Day(), Day():
             return _ordered(temporal.order_days(left, right)) == 0
+        case TripleTerm(), TripleTerm():
+            return _equal_triples(left, right)
         case Literal(), _:
             return _same_term(left, right)
         case _, Literal():
@@ -198,9 +200,16 @@ def equal(left: Value, right: Value) -> bool:
     return type(left) is type(right) and left == right  # values of two known types are different
 
 
+def _equal_triples(left: TripleTerm, right: TripleTerm) -> bool:
+    """Decide whether the parts of two triple terms are equal as values: one part that differs decides, whatever an error in the others says."""
+    if left.subject != right.subject or left.predicate != right.predicate:
+        return False
+    return equal(value_of(left.object), value_of(right.object))
+
+
 def _same_term(unknown: Literal, other: Value) -> bool:
     """Decide RDFterm-equal for a literal of unknown value: nobody can tell whether it equals another literal."""
-    if isinstance(other, Iri | BlankNode) or (isinstance(other, Text) and other.language is not None):
+    if isinstance(other, Iri | BlankNode | TripleTerm) or (isinstance(other, Text) and other.language is not None):
         return False
     if unknown == other:
         return True

@@ -16,7 +16,7 @@ from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, parse_term, term_of, value_of
 from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExpressionError, Number, NumericType, Text
 from epsparql.iris import resolve
-from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term
+from epsparql.terms import DIRECTIONS, MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, TripleTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def string(term: Term) -> Term:
     match term:
         case Iri(value) | Literal(value):
             return Literal(value)
-        case BlankNode():
+        case BlankNode() | TripleTerm():
             raise ExpressionError
 
 
@@ -149,7 +149,7 @@ def iri(term: Term, base: Term | None = None) -> Term:
 
 
 def strdt(lexical: Term, of: Term) -> Term:
-    if not isinstance(of, Iri) or of.value == RDF_LANG_STRING:
+    if not isinstance(of, Iri) or of.value in (RDF_LANG_STRING, RDF_DIR_LANG_STRING):
         raise ExpressionError
     return Literal(_simple(lexical), of.value)
 
@@ -157,10 +157,51 @@ def strdt(lexical: Term, of: Term) -> Term:
 def strlang(lexical: Term, tag: Term) -> Term:
     language = _simple(tag)
     try:
-        parse_term(f'""@{language}')
+        known = parse_term(f'""@{language}')
     except ValueError:
         raise ExpressionError from None
-    return Literal(_simple(lexical), RDF_LANG_STRING, language.lower())
+    if not isinstance(known, Literal) or known.direction is not None:
+        raise ExpressionError
+    return Literal.from_tag(_simple(lexical), language.lower())
+
+
+def strlangdir(lexical: Term, tag: Term, direction: Term) -> Term:
+    found = strlang(lexical, tag)
+    base = _simple(direction)
+    if not isinstance(found, Literal) or base not in DIRECTIONS:
+        raise ExpressionError
+    return Literal.from_tag(found.lexical, f"{found.language}--{base}")
+
+
+def langdir(term: Term) -> Term:
+    return Literal(_literal(term).direction or "")
+
+
+def has_lang(term: Term) -> Term:
+    return _flag(isinstance(term, Literal) and term.language is not None)
+
+
+def has_langdir(term: Term) -> Term:
+    return _flag(isinstance(term, Literal) and term.direction is not None)
+
+
+def triple(subject: Term, predicate: Term, object_: Term) -> Term:
+    """Return a triple term.
+
+    Raises: ExpressionError where the terms make no triple, or one that nests deeper than MAX_TRIPLE_DEPTH.
+    """
+    if not isinstance(subject, Iri | BlankNode) or not isinstance(predicate, Iri):
+        raise ExpressionError
+    made = TripleTerm(subject, predicate, object_)
+    if made.depth > MAX_TRIPLE_DEPTH:
+        raise ExpressionError
+    return made
+
+
+def _triple(term: Term) -> TripleTerm:
+    if isinstance(term, TripleTerm):
+        return term
+    raise ExpressionError
 
 
 def is_numeric(term: Term) -> Term:
@@ -316,6 +357,15 @@ FUNCTIONS: dict[str, Function] = {
     "ISBLANK": Function(lambda term: _flag(isinstance(term, BlankNode)), 1, 1),
     "ISLITERAL": Function(lambda term: _flag(isinstance(term, Literal)), 1, 1),
     "ISNUMERIC": Function(is_numeric, 1, 1),
+    "ISTRIPLE": Function(lambda term: _flag(isinstance(term, TripleTerm)), 1, 1),
+    "TRIPLE": Function(triple, 3, 3),
+    "SUBJECT": Function(lambda term: _triple(term).subject, 1, 1),
+    "PREDICATE": Function(lambda term: _triple(term).predicate, 1, 1),
+    "OBJECT": Function(lambda term: _triple(term).object, 1, 1),
+    "HASLANG": Function(has_lang, 1, 1),
+    "HASLANGDIR": Function(has_langdir, 1, 1),
+    "LANGDIR": Function(langdir, 1, 1),
+    "STRLANGDIR": Function(strlangdir, 3, 3),
     "LANGMATCHES": Function(lang_matches, 2, 2),
     "STRLEN": Function(strlen, 1, 1),
     "SUBSTR": Function(substr, 2, 3),

@@ -7,7 +7,7 @@ from typing import assert_never
 from engine.expressions import numeric, temporal
 from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, Value
 from epsparql.ntriples import parse_term as parse_term
-from epsparql.terms import RDF_LANG_STRING, XSD, XSD_STRING, BlankNode, Iri, Literal, Term
+from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 XSD_BOOLEAN = XSD + "boolean"
 TRUE, FALSE = Literal("true", XSD_BOOLEAN), Literal("false", XSD_BOOLEAN)
@@ -35,11 +35,11 @@ _PARSERS: dict[str, Callable[[str], bool | Number | Text | DateTime | Day | Dura
 
 @lru_cache(maxsize=1 << 14)
 def value_of(term: Term) -> Value:
-    """Return the value of a term; the term itself if it is an IRI, a blank node or a literal without a known value."""
+    """Return the value of a term; the term itself if it is an IRI, a blank node, a triple term or a literal without a known value."""
     if not isinstance(term, Literal):
         return term
     if term.language is not None:
-        return Text(term.lexical, term.language)
+        return Text(term.lexical, term.tag)
     parser = _PARSERS.get(term.datatype)
     value = parser(term.lexical) if parser else None
     return term if value is None else value
@@ -48,14 +48,14 @@ def value_of(term: Term) -> Value:
 def term_of(value: Value) -> Term:
     """Return the canonical term of a value."""
     match value:
-        case Iri() | BlankNode() | Literal():
+        case Iri() | BlankNode() | Literal() | TripleTerm():
             return value
         case bool():
             return TRUE if value else FALSE
         case Number():
             return numeric.literal(value)
         case Text(text, language):
-            return Literal(text) if language is None else Literal(text, RDF_LANG_STRING, language)
+            return Literal(text) if language is None else Literal.from_tag(text, language)
         case DateTime(micros):
             return temporal.instant_literal(micros)
         case Day():

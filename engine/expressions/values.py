@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
 
-from epsparql.terms import BlankNode, Iri, Literal
+from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
 Micros = int
 
@@ -36,7 +36,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Represents a string; `language` is set for rdf:langString."""
+    """Represents a string; `language` is set for rdf:langString, and with the direction, as in `ar--rtl`, for rdf:dirLangString."""
 
     value: str
     language: str | None = None
@@ -66,5 +66,5 @@ class Duration:
     micros: Micros
 
 
-Value = bool | Number | Text | DateTime | Day | Duration | Iri | BlankNode | Literal
+Value = bool | Number | Text | DateTime | Day | Duration | Iri | BlankNode | Literal | TripleTerm
 """A Literal stands for itself where its datatype is unknown or does not have its lexical form."""

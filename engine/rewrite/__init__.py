@@ -7,6 +7,7 @@ from engine.pattern_scope import IDENTIFYING, nodes_of
 from engine.rewrite.fold_constants import fold_constants
 from engine.rewrite.hoist_exists import hoist_exists
 from engine.rewrite.mark_found import mark_found
+from engine.rewrite.part_triple_terms import part_triple_terms
 from engine.rewrite.prune_binds import prune_binds
 from engine.rewrite.rename_hidden import rename_hidden
 from engine.rewrite.resolve_datasets import resolve_datasets
@@ -28,7 +29,7 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
     Variables of sub-SELECTs are apart; GRAPH, FROM and WINDOW have become places of triple patterns.
     """
     with deep_stack():
-        query = rename_hidden(separate_runs(query))
+        query = rename_hidden(separate_runs(part_triple_terms(query)))
         for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
             if name not in without and (policy == UNRESTRICTED or name not in _UNRESTRICTED_ONLY):
                 query = step(query)

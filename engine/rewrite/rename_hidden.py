@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from epsparql import algebra as a
-from epsparql.terms import BlankNode, Iri, Literal, Variable
+from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
 
 Names = Mapping[Variable, Variable]
 
@@ -31,7 +31,7 @@ class _Renaming:
         match node:
             case Variable():
                 return names.get(node, node)
-            case Iri() | Literal() | BlankNode() | str():
+            case Iri() | Literal() | BlankNode() | TripleTerm() | str():
                 return node
             case a.SubSelect():
                 return self._rename_select(node, names)
@@ -73,6 +73,6 @@ def find_variables(node: Any) -> set[Variable]:
             found.add(part)
         elif isinstance(part, tuple):
             pending += part
-        elif is_dataclass(part) and not isinstance(part, type | Iri | Literal | BlankNode):
+        elif is_dataclass(part) and not isinstance(part, type | Iri | Literal | BlankNode | TripleTerm):
             pending += [getattr(part, field.name) for field in fields(part)]
     return found

@@ -29,7 +29,12 @@ def quads_of(nquads: str) -> Iterator[Quad]:
     """Yield the quads of an N-Quads text."""
     for quad in pyoxigraph.parse(nquads.encode(), format=pyoxigraph.RdfFormat.N_QUADS):
         graph = None if isinstance(quad.graph_name, pyoxigraph.DefaultGraph) else graph_named(quad.graph_name.value)
-        yield parse_term(str(quad.subject)), parse_term(str(quad.predicate)), parse_term(str(quad.object)), graph
+        yield parse_term(str(quad.subject)), parse_term(str(quad.predicate)), parse_term(written(quad.object)), graph
+
+
+def written(term: pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | pyoxigraph.Triple) -> str:
+    """Return the N-Triples text of a term. (For a triple, `str` gives the text of a statement.)"""
+    return f"<<( {term} )>>" if isinstance(term, pyoxigraph.Triple) else str(term)
 
 
 def triples_of(ntriples: str) -> list[Triple]:

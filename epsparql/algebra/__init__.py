@@ -61,6 +61,7 @@ from epsparql.algebra.patterns import (
     Values,
     Within,
     WithoutFor,
+    variables_in,
 )
 from epsparql.algebra.queries import DEFAULT_STREAM, WHOLE, Ask, Construct, Dataset, Describe, NamedWindow, Query, Report, Select, Sources
 from epsparql.terms import Iri, Literal, Term, Variable
@@ -71,5 +72,5 @@ __all__ = [
     "Graph", "Group", "GroupWindow", "If", "In", "InWindow", "Inverse", "Iri", "Join", "JoinWithout", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
     "Negate", "Negated", "Not", "OneOrMore", "Operator", "Or", "OrderKey", "Path", "Pattern", "Place", "PropertyPath", "Query", "RangeWindow", "Relation",
     "RelationJoin", "Report", "RowsWindow", "RunReport", "RunWindow", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Sequence", "Sources", "SubSelect", "Term", "Time",
-    "TimeFunction", "TriplePattern", "Union", "Values", "Var", "Variable", "Within", "WithoutFor", "ZeroOrMore", "ZeroOrOne",
+    "TimeFunction", "TriplePattern", "Union", "Values", "Var", "Variable", "Within", "WithoutFor", "ZeroOrMore", "ZeroOrOne", "variables_in",
 ]  # fmt: skip

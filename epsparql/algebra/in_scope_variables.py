@@ -14,7 +14,7 @@ def visible_variables(pattern: a.Pattern) -> tuple[Variable, ...]:
 def _visible(pattern: a.Pattern) -> dict[Variable, None]:
     match pattern:
         case a.Bgp(triples):
-            return {term: None for triple in triples for term in (triple.subject, triple.predicate, triple.object) if isinstance(term, Variable)}
+            return {variable: None for triple in triples for variable in a.variables_in(triple.subject, triple.predicate, triple.object)}
         case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Minus(inner, _) | a.InWindow(_, inner):
             return _visible(inner)
         case a.Extend(inner, variable, _):
@@ -26,7 +26,7 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
         ):  # fmt: skip
             return _visible(left) | _visible(right)
         case a.Path(subject, _, object_):
-            return {term: None for term in (subject, object_) if isinstance(term, Variable)}
+            return dict.fromkeys(a.variables_in(subject, object_))
         case a.Values(variables, _) | a.SubSelect(_, variables, _, _):
             return dict.fromkeys(variables)
         case a.Graph(name, inner):

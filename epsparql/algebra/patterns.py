@@ -3,12 +3,13 @@
 Times and durations are integers of microseconds (`Micros`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from epsparql.algebra.expressions import Aggregate, Expression
 from epsparql.algebra.paths import PropertyPath
-from epsparql.terms import Iri, Term, TermOrVariable, Variable
+from epsparql.terms import Iri, Term, TermOrVariable, TripleTermPattern, Variable
 
 Micros = int
 
@@ -18,6 +19,15 @@ class TriplePattern:
     subject: TermOrVariable
     predicate: TermOrVariable
     object: TermOrVariable
+
+
+def variables_in(*terms: TermOrVariable) -> Iterator[Variable]:
+    """Yield the variables among the terms, and those in patterns of triple terms, as often as they stand there."""
+    for term in terms:
+        if isinstance(term, TripleTermPattern):
+            yield from variables_in(term.subject, term.predicate, term.object)
+        elif isinstance(term, Variable):
+            yield term
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,16 @@ def _in_triples(triples: s.TriplesSameSubject, *, blank: bool = False) -> Iterat
                 pending += properties
             case s.Collection(items, _):
                 pending += items
+            case s.TripleNode(subject, verb, object_, _):
+                pending += (subject, verb, object_)
+            case s.ReifiedTriple(subject, verb, object_, reifier, _):
+                pending += (subject, verb, object_, reifier)
+            case s.Reifier(name, _):
+                pending.append(name)
+            case s.AnnotationBlock(properties, _):
+                pending += properties
+            case s.Annotated(inner, annotations, _):
+                pending += (inner, *annotations)
 
 
 def operands(node: s.Expression) -> tuple[s.Expression, ...]:

@@ -29,6 +29,7 @@ class Kind(Flag):
     INSTANT = auto()
     DAY = auto()
     DURATION = auto()
+    TRIPLE = auto()
     OTHER = auto()
 
 
@@ -36,7 +37,7 @@ ERROR = Kind(0)
 ANY = ~ERROR
 FLAG = Kind.TRUE | Kind.FALSE
 STRING = Kind.TEXT | Kind.TAGGED
-LITERAL = ANY & ~(Kind.IRI | Kind.BLANK)
+LITERAL = ANY & ~(Kind.IRI | Kind.BLANK | Kind.TRIPLE)
 ORDERED = (Kind.NUMBER, Kind.TEXT, FLAG, Kind.INSTANT, Kind.DAY, Kind.DURATION)
 """Only values of one of these kinds compare with < and >."""
 
@@ -50,7 +51,7 @@ _DATATYPES = {
 }
 _DATED = Kind.INSTANT | Kind.DAY
 _CALLS: dict[str, tuple[Kind, Kind]] = {
-    "STR": (~Kind.BLANK, Kind.TEXT),
+    "STR": (~(Kind.BLANK | Kind.TRIPLE), Kind.TEXT),
     "LANG": (LITERAL, Kind.TEXT),
     "DATATYPE": (LITERAL, Kind.IRI),
     "IRI": (Kind.IRI | Kind.TEXT, Kind.IRI),
@@ -67,6 +68,12 @@ _CALLS: dict[str, tuple[Kind, Kind]] = {
     **dict.fromkeys(("MD5", "SHA1", "SHA256", "SHA384", "SHA512", "ENCODE_FOR_URI"), (STRING, Kind.TEXT)),
     "STRLEN": (STRING, Kind.NUMBER),
     "STRLANG": (STRING, Kind.TAGGED),
+    "STRLANGDIR": (STRING, Kind.TAGGED),
+    "LANGDIR": (LITERAL, Kind.TEXT),
+    **dict.fromkeys(("HASLANG", "HASLANGDIR"), (ANY, FLAG)),
+    "TRIPLE": (ANY, Kind.TRIPLE),
+    **dict.fromkeys(("SUBJECT", "OBJECT"), (Kind.TRIPLE, ANY)),
+    "PREDICATE": (Kind.TRIPLE, Kind.IRI),
     "STRDT": (STRING | Kind.IRI, LITERAL),
     **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"), (_DATED, Kind.NUMBER)),
     "TIMEZONE": (_DATED, Kind.DURATION),
@@ -77,7 +84,14 @@ _CALLS: dict[str, tuple[Kind, Kind]] = {
 }
 """The pairs hold the kinds that every argument must match, and the kinds of the result."""
 _AGGREGATES = {"COUNT": Kind.NUMBER, "SUM": Kind.NUMBER, "AVG": Kind.NUMBER, "GROUP_CONCAT": STRING}
-_TESTS = {"ISIRI": Kind.IRI, "ISURI": Kind.IRI, "ISBLANK": Kind.BLANK, "ISLITERAL": LITERAL, "ISNUMERIC": Kind.NUMBER | Kind.OTHER}
+_TESTS = {
+    "ISIRI": Kind.IRI,
+    "ISURI": Kind.IRI,
+    "ISBLANK": Kind.BLANK,
+    "ISTRIPLE": Kind.TRIPLE,
+    "ISLITERAL": LITERAL,
+    "ISNUMERIC": Kind.NUMBER | Kind.OTHER,
+}
 COMPARED = {operator for operator in s.BinaryOperator if operator.symbol in ("<", "<=", ">", ">=")}
 
 
@@ -111,7 +125,7 @@ class Kinds:
         match node:
             case s.VariableName(name, _):
                 return self.known.get(name, ANY)
-            case s.IriRef() | s.PrefixedName():
+            case s.IriRef() | s.PrefixedName() | s.TypeVerb():
                 return Kind.IRI
             case s.NumericLiteral():
                 return Kind.NUMBER

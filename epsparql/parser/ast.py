@@ -51,7 +51,7 @@ class Anonymous:
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """Represents a quoted literal, its escapes decoded, with a language or a datatype or neither."""
+    """Represents a quoted literal, its escapes decoded, with a language or a datatype or neither; a base direction follows the language."""
 
     lexical: str
     language: str | None
@@ -92,7 +92,7 @@ class Property:
     """Holds one verb with its objects."""
 
     verb: "Verb"
-    objects: tuple["Node", ...]
+    objects: tuple["Node | Annotated", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,52 @@ class BlankProperties:
     """Represents `[ :p ?o ; ... ]`."""
 
     properties: tuple[Property, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TripleNode:
+    """Represents `<<( s p o )>>`, a triple as a term."""
+
+    subject: "Node"
+    verb: "PlainVerb"
+    object: "Node"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reifier:
+    """Represents `~ name`; without a name it is `Anonymous`."""
+
+    name: "VariableName | IriRef | PrefixedName | BlankLabel | Anonymous"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ReifiedTriple:
+    """Represents `<< s p o ~ name >>`, which stands for its reifier."""
+
+    subject: "Node"
+    verb: "PlainVerb"
+    object: "Node"
+    reifier: Reifier | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationBlock:
+    """Represents `{| :p ?o ; ... |}`, what is said of the reifier before it."""
+
+    properties: tuple[Property, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """Holds an object with the reifiers and annotations of its triple."""
+
+    node: "Node"
+    annotations: tuple[Reifier | AnnotationBlock, ...]
     span: Span
 
 
@@ -150,8 +196,10 @@ class NegatedPath:
 
 Path = IriRef | PrefixedName | TypeVerb | InversePath | SequencePath | AlternativePath | RepeatedPath | NegatedPath
 Verb = Path | VariableName
+PlainVerb = IriRef | PrefixedName | TypeVerb | VariableName
 Node = (
     IriRef | PrefixedName | BlankLabel | Anonymous | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Collection | BlankProperties
+    | TripleNode | ReifiedTriple
 )  # fmt: skip
 
 
@@ -253,7 +301,7 @@ class ExistsCall:
 
 
 Expression = (
-    IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Binary | Unary | ExpressionList | BuiltInCall
+    IriRef | PrefixedName | TypeVerb | StringLiteral | NumericLiteral | BooleanLiteral | VariableName | Binary | Unary | ExpressionList | BuiltInCall
     | AggregateCall | PreviousCall | FunctionCall | ExistsCall
 )  # fmt: skip
 
@@ -401,7 +449,9 @@ class ValuesElement:
     span: Span
 
 
-DataTerm = IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral
+Constant = IriRef | PrefixedName | StringLiteral | NumericLiteral | BooleanLiteral
+DataTerm = Constant | TripleNode
+"""The TripleNode of a DataTerm has DataTerms alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""This module parses text to syntax: the SPARQL 1.1 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are SPARQL's rule numbers.
+"""This module parses text to syntax: the SPARQL 1.2 grammar with EP-SPARQL's Chain (semantics.md section 11). The numbers are those of SPARQL 1.1's rules.
 
 The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Faults are placed where the text stopped making sense.
 Each token that does not match notes what it expected, and the furthest place noted is the fault's (`QueryText.note`). What is refused whatever follows
@@ -6,6 +6,7 @@ it is recognised at its keyword (`refused`).
 """
 
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
@@ -31,15 +32,16 @@ _VARNAME = f"[{_CHARS_U}0-9][{_CHARS_U}0-9\u00b7\u0300-\u036f\u203f-\u2040]*+"  
 _PREFIX = f"[{_BASE}](?:\\.*+[{_CHARS}])*+"  # [168] PN_PREFIX
 _PLX = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"  # [170]
 _LOCAL = f"(?:[{_CHARS_U}:0-9]|{_PLX})(?:\\.*+(?:[{_CHARS}:]|{_PLX}))*+"  # [169] PN_LOCAL
-_IRIREF = r'<[^<>"{}|^`\\\x00-\x20]*+>'  # [139]
+_UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"  # a codepoint escape, which stands in IRIs and strings alone
+_IRIREF = rf'<(?:[^<>"{{}}|^`\\\x00-\x20]|{_UCHAR})*+>'  # [139]
 _PNAME = f"(?:{_PREFIX})?:(?:{_LOCAL})?"  # [140], [141]
-_ECHAR = r"\\[tbnrf\\\"']"  # [160]
+_ECHAR = rf"\\[tbnrf\\\"']|{_UCHAR}"  # [160]
+_SHORT_STRINGS = (rf'"(?!"")(?:[^"\\\n\r]|{_ECHAR})*+"', rf"'(?!'')(?:[^'\\\n\r]|{_ECHAR})*+'")  # [157], [156]
 _STRING = "|".join(
     (
         rf'"""(?:"{{0,2}}(?:[^"\\]|{_ECHAR}))*"""',  # [159]
         rf"'''(?:'{{0,2}}(?:[^'\\]|{_ECHAR}))*'''",  # [158]
-        rf'"(?!"")(?:[^"\\\n\r]|{_ECHAR})*+"',  # [157]
-        rf"'(?!'')(?:[^'\\\n\r]|{_ECHAR})*+'",  # [156]
+        *_SHORT_STRINGS,
     )
 )
 _NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)"  # [146]-[154]
@@ -51,13 +53,14 @@ _LEXEME = "|".join(  # only what a fault shows, so \\w is near enough
 )
 _WORD = re.compile("[A-Za-z_]+")
 _WORD_BEFORE = re.compile(r"(?<![A-Za-z_])([A-Za-z_]++)[ \t\r\n]*+\Z")  # begins at a word only, or a long one would be tried from each of its letters
-_ESCAPED = re.compile(r"\\(.)")
-_CODEPOINT = re.compile(r"\\\\|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+_ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_LOCAL_ESCAPED = re.compile(r"\\(.)")
+_NOT_IN_IRIS = re.compile(r'[<>"{}|^`\\\x00-\x20]')
 
 _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 
 _KEYWORDS = (
-    "BASE", "PREFIX", "SELECT", "DISTINCT", "REDUCED", "AS", "CONSTRUCT", "FROM", "STREAM", "INTO", "WHERE", "FILTER", "BIND", "OPTIONAL", "MINUS",
+    "BASE", "PREFIX", "VERSION", "SELECT", "DISTINCT", "REDUCED", "AS", "CONSTRUCT", "FROM", "STREAM", "INTO", "WHERE", "FILTER", "BIND", "OPTIONAL", "MINUS",
     "UNION", "AND", "SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR", "WITHIN",
     "WITHOUT", "FOR", "EXISTS", "NOT", "IN", "ASK", "DESCRIBE", "NAMED", "GRAPH", "SERVICE", "SILENT", "VALUES", "UNDEF", "WINDOW", "RANGE", "STEP",
     "ROWS", "SESSION", "RUN", "WHILE", "GAP", "UNTIL", "EACH", "CLOSED", "REGISTER", "RSTREAM", "ISTREAM", "DSTREAM", "ON", "GROUP", "BY", "HAVING", "ORDER", "ASC", "DESC", "LIMIT", "OFFSET", "SEPARATOR",
@@ -66,7 +69,8 @@ _BUILT_INS = (
     "STR", "LANG", "LANGMATCHES", "DATATYPE", "BOUND", "IRI", "URI", "BNODE", "RAND", "ABS", "CEIL", "FLOOR", "ROUND", "CONCAT", "STRLEN", "UCASE",
     "LCASE", "ENCODE_FOR_URI", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS",
     "TIMEZONE", "TZ", "NOW", "UUID", "STRUUID", "MD5", "SHA1", "SHA256", "SHA384", "SHA512", "COALESCE", "IF", "STRLANG", "STRDT", "SAMETERM",
-    "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "REGEX", "SUBSTR", "REPLACE", "GETDURATION", "GETSTARTTIME", "GETENDTIME",
+    "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "TRIPLE", "SUBJECT", "PREDICATE", "OBJECT",
+    "ISTRIPLE", "HASLANG", "HASLANGDIR", "LANGDIR", "STRLANGDIR", "REGEX", "SUBSTR", "REPLACE", "GETDURATION", "GETSTARTTIME", "GETENDTIME",
 )  # fmt: skip
 _MODIFIERS = ("GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
 _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT", "FIRST", "LAST")
@@ -75,30 +79,22 @@ _PREVIOUS = "PREV"
 
 # ---------------------------------------------------------------- the text and its furthest fault
 class QueryText(str):
-    """Holds a query's text with its codepoint escapes (SPARQL 19.2) decoded, and the state of one parse of it.
+    """Holds a query's text, and the state of one parse of it.
 
     `furthest` is the last place at which some token failed, `expected` what the tokens that failed there would have been.
     """
 
     text: str
-    offsets: list[int] | None
     furthest: int
     expected: list[str]
     depth: int
 
     @classmethod
     def from_text(cls, text: str) -> "QueryText":
-        decoded, offsets = _decode(text)
-        source = cls(decoded)
-        source.text, source.offsets = text, offsets
+        source = cls("\n" + text[1:] if text.startswith("\ufeff") else text)
+        source.text = text
         source.furthest, source.expected, source.depth = -1, [], 0
         return source
-
-    def span(self, start: int, end: int) -> Span:
-        """Return the stretch of the text as written."""
-        if self.offsets is None:
-            return Span(start, end)
-        return Span(self.offsets[start], self.offsets[end])
 
     def note(self, at: int, expected: str | None) -> None:
         if at < self.furthest:
@@ -112,31 +108,6 @@ class QueryText(str):
         """Return the place of the next token: blanks and comments are passed over."""
         found = _SKIP.match(self, at)
         return found.end() if found else at
-
-
-def decoded(text: str) -> str:
-    """Return the text with its codepoint escapes (SPARQL 19.2) replaced. Raises SyntaxFault."""
-    return _decode(text)[0]
-
-
-def _decode(text: str) -> tuple[str, list[int] | None]:
-    """Replaces `\\uXXXX` and `\\UXXXXXXXX`; the offsets lead from the result's code points to the text's."""
-    decoded = "\n" + text[1:] if text.startswith("\ufeff") else text
-    if "\\u" not in text and "\\U" not in text:
-        return decoded, None
-    parts: list[str] = []
-    offsets: list[int] = []
-    at = 0
-    for found in _CODEPOINT.finditer(decoded):
-        code = found[1] or found[2]
-        if code is None:
-            continue
-        if int(code, 16) > 0x10FFFF or 0xD800 <= int(code, 16) <= 0xDFFF:
-            raise SyntaxFault(f"{found[0]} is no Unicode character", Span(*found.span()), text, "a code point that is a character")
-        parts += decoded[at : found.start()], chr(int(code, 16))
-        offsets += range(at, found.start() + 1)
-        at = found.end()
-    return "".join([*parts, decoded[at:]]), [*offsets, *range(at, len(text) + 1)]
 
 
 class Halt(ParseFatalException):
@@ -187,7 +158,7 @@ class Token(PyparsingToken):
             source.note(at, self.expected)
             raise ParseException(source, at, self.errmsg, self)
         start, end = found.span(1)
-        return end, [self.build(source, found[1], source.span(start, end))]
+        return end, [self.build(source, found[1], Span(start, end))]
 
 
 class Production(ParseElementEnhance):
@@ -258,8 +229,8 @@ class Nested(ParseElementEnhance):
 
 
 def _refuse_depth(source: QueryText, at: int) -> None:
-    if source[at : at + 1] in ("{", "(", "["):
-        span = source.span(at, at + 1)
+    if source.startswith(("{", "(", "[", "<<"), at):
+        span = Span(at, at + 1)
         raise Halt(source, SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", span, source.text, "a flatter query"))
 
 
@@ -322,13 +293,32 @@ def extent(found: Sequence[Any]) -> Span:
 
 
 # ---------------------------------------------------------------- terms
+def _unescape(source: QueryText, text: str, span: Span) -> str:
+    """Return the text of an IRI or a string with its escapes replaced (SPARQL 1.2, 19.2)."""
+
+    def written(found: re.Match[str]) -> str:
+        if found[3] is not None:
+            return _UNESCAPED[found[3]]
+        code = int(found[1] or found[2], 16)
+        if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+            at = source.index(found[0], span.start)
+            place = Span(at, at + len(found[0]))
+            raise Halt(source, SyntaxFault(f"{found[0]} is no Unicode character", place, source.text, "a code point that is a character"))
+        return chr(code)
+
+    return _ESCAPED.sub(written, text) if "\\" in text else text
+
+
 def _iri_ref(source: QueryText, value: str, span: Span) -> ast.IriRef:
-    return ast.IriRef(value[1:-1], span)
+    text = _unescape(source, value[1:-1], span)
+    if "\\" in value and (found := _NOT_IN_IRIS.search(text)):
+        raise Halt(source, SyntaxFault(f"an escape stands for {found[0]!r}, which no IRI has", span, source.text, "a character that IRIs have"))
+    return ast.IriRef(text, span)
 
 
 def _prefixed_name(source: QueryText, value: str, span: Span) -> ast.PrefixedName:
     prefix, _, local = value.partition(":")
-    return ast.PrefixedName(prefix, _ESCAPED.sub(r"\1", local) if "\\" in local else local, span)
+    return ast.PrefixedName(prefix, _LOCAL_ESCAPED.sub(r"\1", local) if "\\" in local else local, span)
 
 
 def _iri_name(source: QueryText, value: str, span: Span) -> ast.IriName:
@@ -337,10 +327,7 @@ def _iri_name(source: QueryText, value: str, span: Span) -> ast.IriName:
 
 def _string(source: QueryText, value: str, span: Span) -> ast.StringLiteral:
     quotes = 3 if value[:3] in ('"""', "'''") else 1
-    lexical = value[quotes:-quotes]
-    if "\\" in lexical:
-        lexical = _ESCAPED.sub(lambda found: _UNESCAPED[found[1]], lexical)
-    return ast.StringLiteral(lexical, None, None, span)
+    return ast.StringLiteral(_unescape(source, value[quotes:-quotes], span), None, None, span)
 
 
 def _literal(source: QueryText, found: list[Any]) -> ast.StringLiteral:
@@ -361,7 +348,7 @@ variable = Token(f"[?$]{_VARNAME}", lambda source, value, span: ast.VariableName
 string = Token(_STRING, _string, "a string")  # [135]
 number = Token(_NUMBER, lambda source, value, span: ast.NumericLiteral(value, span), "a number")  # [130]
 boolean = Token(f"(?i:true|false){_WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false")  # [134]
-language = Token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*", _mark, None)  # [145]
+language = Token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*+(?:--(?:ltr|rtl)(?![a-zA-Z0-9-]))?(?!--)", _mark, None)  # [145]
 literal = Production(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
 blank_label = Token(  # [142], [138]
     f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node"
@@ -369,7 +356,8 @@ blank_label = Token(  # [142], [138]
 anonymous = Token(r"\[[ \t\r\n]*\]", lambda source, value, span: ast.Anonymous(span), None)  # [163]
 integer = Token("[0-9]+", lambda source, value, span: ast.NumericLiteral(value, span), "an integer without a sign")  # [146]
 nil = Token(r"\([ \t\r\n]*\)", lambda source, value, span: ast.Collection((), span), None)  # [161]
-quoted_triple = refused("<<", lambda value: "quoted triples (RDF-star) are not supported")
+type_verb = Token(f"a{_WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
+open_term, close_term = sign("<<(", expected=None), sign(")>>")
 
 # ---------------------------------------------------------------- expressions
 group = Forward()
@@ -411,14 +399,15 @@ def _refuse_comparison_chain(source: QueryText, left: Sign, right: Sign) -> None
 
 
 def _signed(source: QueryText, found: list[Any]) -> ast.Expression:
-    """Build an expression with at most one sign: [118] UnaryExpression."""
-    if len(found) == 1:
-        only: ast.Expression = found[0]
-        return only
-    if len(found) > 2:
-        message = f"{found[1].value!r} follows {found[0].value!r}: an expression has one sign"
-        raise Halt(source, SyntaxFault(message, found[1].span, source.text, "brackets around the expression with its own sign"))
-    return ast.Unary(ast.UnaryOperator(found[0].value), found[1], extent(found))
+    """Build an expression with any number of '!' and at most one sign after them: [118] UnaryExpression."""
+    for sign_, after in itertools.pairwise(found[:-1]):
+        if sign_.value != "!":
+            message = f"{after.value!r} follows {sign_.value!r}: an expression has one sign"
+            raise Halt(source, SyntaxFault(message, after.span, source.text, "brackets around the expression with its own sign"))
+    built: ast.Expression = found[-1]
+    for mark in reversed(found[:-1]):
+        built = ast.Unary(ast.UnaryOperator(mark.value), built, extent((mark, built)))
+    return built
 
 
 def _exists(source: QueryText, found: list[Any]) -> ast.ExistsCall:
@@ -447,6 +436,11 @@ def _aggregate(source: QueryText, found: list[Any]) -> ast.AggregateCall:
     argument = found[3] if distinct else found[2]
     separator = found[-2].lexical if isinstance(found[-3], Sign) and found[-3].value == "=" else None
     return ast.AggregateCall(found[0].value, distinct, None if isinstance(argument, Sign) else argument, separator, extent(found))
+
+
+def _triple_value(source: QueryText, found: list[Any]) -> ast.BuiltInCall:
+    """Build the triple term of an expression, which is a call of TRIPLE: ExprTripleTerm."""
+    return ast.BuiltInCall("TRIPLE", tuple(keep_nodes(found)), extent(found))
 
 
 def _previous(source: QueryText, found: list[Any]) -> ast.PreviousCall:
@@ -521,7 +515,21 @@ built_in = one_of(  # [121]
     ),
 )
 iri_or_function = Production(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
-primary = one_of(variable, number, bracketed, literal, boolean, built_in, iri_or_function)  # [119]
+expression_verb = Labelled(one_of(variable, iri, type_verb), "a predicate")
+triple_value = Forward()
+triple_value <<= Production(  # ExprTripleTerm
+    Nested(
+        all_of(
+            open_term,
+            Labelled(one_of(variable, iri), "a variable or an IRI"),
+            expression_verb,
+            Labelled(one_of(variable, iri, literal, number, boolean, triple_value), "an object"),
+            close_term,
+        )
+    ),
+    _triple_value,
+)
+primary = one_of(triple_value, variable, number, bracketed, literal, boolean, built_in, iri_or_function)  # [119]
 unary_sign = Token(f"!|[+-](?!{_NUMBER[5:]})", _mark, None)
 unary = Labelled(Production(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
 binary_operator = Token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _build_operator, "an operator")
@@ -534,7 +542,36 @@ constraint = one_of(bracketed, built_in, Production(all_of(iri, expression_list)
 
 # ---------------------------------------------------------------- triples
 def _property(source: QueryText, found: list[Any]) -> ast.Property:
-    return ast.Property(found[0], tuple(keep_nodes(found[1:])))
+    objects = keep_nodes(found[1:])
+    if not isinstance(found[0], ast.VariableName | ast.IriName | ast.TypeVerb):
+        for one in objects:
+            if isinstance(one, ast.Annotated):
+                message = "an annotation stands after a property path, which is no predicate of a triple"
+                raise Halt(source, SyntaxFault(message, one.span, source.text, "an IRI or a variable as the predicate"))
+    return ast.Property(found[0], tuple(objects))
+
+
+def _reifier(source: QueryText, found: list[Any]) -> ast.Reifier:
+    return ast.Reifier(found[1] if len(found) > 1 else ast.Anonymous(found[0].span), extent(found))
+
+
+def _annotation_block(source: QueryText, found: list[Any]) -> ast.AnnotationBlock:
+    return ast.AnnotationBlock(tuple(keep_nodes(found)), extent(found))
+
+
+def _annotated(source: QueryText, found: list[Any]) -> ast.Node | ast.Annotated:
+    return found[0] if len(found) == 1 else ast.Annotated(found[0], tuple(found[1:]), extent(found))
+
+
+def _triple_node(source: QueryText, found: list[Any]) -> ast.TripleNode:
+    """Build a triple term: TripleTerm, TripleTermData."""
+    subject, verb, object_ = keep_nodes(found)
+    return ast.TripleNode(subject, verb, object_, extent(found))
+
+
+def _reified(source: QueryText, found: list[Any]) -> ast.ReifiedTriple:
+    subject, verb, object_, *reifier = keep_nodes(found)
+    return ast.ReifiedTriple(subject, verb, object_, reifier[0] if reifier else None, extent(found))
 
 
 def _build_triples(source: QueryText, found: list[Any]) -> ast.TriplesSameSubject:
@@ -585,7 +622,6 @@ semicolon = Token(f";(?:{_SKIP.pattern};)*+", _mark, "';'")
 dot = sign(".")
 node = Forward()
 path = Forward()
-type_verb = Token(f"a{_WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
 bar, hat = sign("|", expected=None), sign("^", expected=None)
 in_property_set = Production(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
 negated = Production(  # [95]
@@ -606,13 +642,33 @@ _NO_PATH = f"(?!{_SKIP.pattern}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
 lone_iri = Token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
 lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: ast.TypeVerb(span), None)
 verb = Labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
-objects = separated(Labelled(node, "an object"), comma)  # [79], [86]
+reifier = Production(all_of(sign("~", expected=None), Opt(one_of(variable, iri, blank_label, anonymous))), _reifier)
+annotation_block = Forward()
+object_ = Production(all_of(Labelled(node, "an object"), ZeroOrMore(one_of(reifier, annotation_block))), _annotated)  # [80], [87]
+objects = separated(object_, comma)  # [79], [86]
 property_ = Production(all_of(verb, objects), _property)
 properties = all_of(property_, ZeroOrMore(all_of(semicolon, Opt(property_))))  # [77], [83]
+annotation_block <<= Production(Nested(all_of(sign("{|", expected=None), properties, sign("|}"))), _annotation_block)
 blank_properties = Production(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
 collection = Production(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
-term = one_of(variable, iri, literal, number, quoted_triple, boolean, blank_label, anonymous, nil)  # [106], [109]
-triples_node = one_of(blank_properties, collection)  # [98], [100]
+atom = one_of(variable, iri, literal, number, boolean, blank_label, anonymous)
+plain_verb = Labelled(one_of(variable, iri, type_verb), "a predicate")
+triple_term, reified_triple = Forward(), Forward()
+triple_part = one_of(triple_term, atom)
+triple_term <<= Production(
+    Nested(all_of(open_term, Labelled(triple_part, "a subject"), plain_verb, Labelled(triple_part, "an object"), close_term)), _triple_node
+)
+reified_part = one_of(triple_term, reified_triple, atom)
+reified_triple <<= Production(
+    Nested(
+        all_of(
+            sign("<<", expected=None), Labelled(reified_part, "a subject"), plain_verb, Labelled(reified_part, "an object"), Opt(reifier), sign(">>")
+        )
+    ),
+    _reified,
+)
+term = one_of(variable, iri, literal, number, triple_term, boolean, blank_label, anonymous, nil)  # [106], [109]
+triples_node = one_of(blank_properties, collection, reified_triple)  # [98], [100]
 node <<= one_of(term, triples_node)  # [104], [105]
 triples = Labelled(  # [75], [81]
     Production(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples),
@@ -753,7 +809,20 @@ graph = Production(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
 service = Production(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
 window_element = Production(all_of(word("WINDOW", expected=None), name, braces), _window_element)
 open_brace, close_brace = sign("{"), sign("}")
-data_term = Labelled(one_of(number, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
+triple_data = Forward()
+triple_data <<= Production(  # TripleTermData
+    Nested(
+        all_of(
+            open_term,
+            Labelled(iri, "the IRI of a subject"),
+            Labelled(one_of(iri, type_verb), "a predicate"),
+            Labelled(one_of(iri, literal, number, boolean, triple_data), "an object without variables"),
+            close_term,
+        )
+    ),
+    _triple_node,
+)
+data_term = Labelled(one_of(number, triple_data, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
 row = Production(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
 data = one_of(  # [62]
     Production(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
@@ -917,7 +986,9 @@ _UPDATE = {
 prefix_name = Token(f"(?:{_PREFIX})?:", _prefixed_name, "a prefix such as ex:")  # [140]
 base = Production(all_of(word("BASE"), iri_ref), _base)  # [5]
 prefix = Production(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
-declarations = ZeroOrMore(one_of(base, prefix))  # [4]
+short_string = Token("|".join(_SHORT_STRINGS), _mark, "a string in single quotes or double quotes")
+version = all_of(word("VERSION"), short_string)  # which says what the text is written for, and nothing follows from it
+declarations = ZeroOrMore(one_of(base, prefix, version))  # [4]
 stream_name = Production(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
 in_stream = Production(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
 window_length = Labelled(  # Dur
@@ -1056,11 +1127,11 @@ def _fault(source: QueryText) -> QueryError:
     found = re.compile(_LEXEME, re.S).match(source, at)
     lexeme = found[0] if found else ""
     if lexeme.upper() == "SEQOPTIONAL":  # also without the braces that an operator needs, as the paper prints it
-        return Unsupported(_SEQOPTIONAL, source.span(at, at + len(lexeme)), source.text)
+        return Unsupported(_SEQOPTIONAL, Span(at, at + len(lexeme)), source.text)
     slip = likely_slip(Stop(source, at, lexeme, source.expected, (*_BUILT_INS, *_AGGREGATES), (*_AFTER_GROUPS, *_APPLIED)))
     if slip is not None:
-        return SyntaxFault(slip.message, source.span(slip.start, slip.end), source.text, slip.expected)
-    span = source.span(at, at + len(lexeme))
+        return SyntaxFault(slip.message, Span(slip.start, slip.end), source.text, slip.expected)
+    span = Span(at, at + len(lexeme))
     return SyntaxFault(_message(source, at, lexeme), span, source.text, _expectation(source, at, lexeme))
 
 

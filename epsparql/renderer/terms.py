@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from epsparql import algebra as a
 from epsparql.iris import resolve
-from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, Variable
+from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 from epsparql.trees import walk_nodes
 
 _SHORT = {
@@ -48,10 +48,12 @@ class TermWriter:
 
     def term(self, term: TermOrVariable) -> str:
         match term:
-            case Variable(name) if term.hidden:
-                return name
             case Iri(value):
                 return self.iri(value)
+            case TripleTerm() | TripleTermPattern():
+                return f"<<( {self.term(term.subject)} {self.term(term.predicate)} {self.term(term.object)} )>>"
+            case Variable(name) if term.hidden:
+                return name
             case Literal(lexical, datatype, _) if datatype in _SHORT and _SHORT[datatype].fullmatch(lexical):
                 return lexical
             case Literal(lexical, datatype, None) if datatype in self.names and datatype != XSD_STRING:

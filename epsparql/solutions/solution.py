@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epsparql.ntriples import parse_statements
-from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal, SolutionTerm, TripleTerm
+from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Solution:
     triples: str | None
     boolean: bool | None = None
 
-    def __getitem__(self, variable: str) -> SolutionTerm:
+    def __getitem__(self, variable: str) -> Term:
         """Return the term of a variable. Raises: KeyError where it is not bound, which names the variables that are."""
         term = self.get(variable)
         if term is None:
@@ -31,7 +31,7 @@ class Solution:
             raise KeyError(f"{variable!r} is not bound in this solution of {self.query!r}; it binds {bound}")
         return term
 
-    def get(self, variable: str) -> SolutionTerm | None:
+    def get(self, variable: str) -> Term | None:
         """Return the term of a variable, or None where it is not bound."""
         found = (self.binding or {}).get(variable)
         return None if found is None else term_of(found)
@@ -54,7 +54,7 @@ def solution_of(document: Mapping[str, Any]) -> Solution:
     return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"))
 
 
-def term_of(value: Mapping[str, Any]) -> SolutionTerm:
+def term_of(value: Mapping[str, Any]) -> Term:
     """Return a term of SPARQL's JSON results. Raises: ValueError for a type that is not known."""
     match value["type"]:
         case "uri":
@@ -62,8 +62,9 @@ def term_of(value: Mapping[str, Any]) -> SolutionTerm:
         case "bnode":
             return BlankNode(value["value"])
         case "literal" | "typed-literal":
-            language = value.get("xml:lang")
-            return Literal(value["value"], RDF_LANG_STRING if language else value.get("datatype", XSD_STRING), language)
+            if language := value.get("xml:lang"):
+                return Literal.from_tag(value["value"], f"{language}--{direction}" if (direction := value.get("its:dir")) else language)
+            return Literal(value["value"], value.get("datatype", XSD_STRING))
         case "triple":
             subject, predicate, object_ = (term_of(value["value"][place]) for place in ("subject", "predicate", "object"))
             if isinstance(subject, Iri | BlankNode) and isinstance(predicate, Iri):

@@ -1,13 +1,13 @@
 """This module holds what all parts of a translation share: the query's text and names, its warnings, its constants."""
 
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from epsparql import algebra as a
 from epsparql.errors import InvalidLiteral, QueryError, Span, Warning_
 from epsparql.iris import Names
 from epsparql.literals import MAX_TREE_DEPTH, literal_fault
 from epsparql.parser import ast as s
-from epsparql.terms import RDF_LANG_STRING, XSD, Iri, Literal, Variable
+from epsparql.terms import RDF, XSD, Iri, Literal, TripleTerm, Variable
 from epsparql.translate.source_map import SourceMap
 
 
@@ -38,7 +38,19 @@ class Context:
         self._numbers[kind] = number + 1
         return Variable(f"_:{kind}#{number}")
 
-    def term(self, node: s.DataTerm) -> Iri | Literal:
+    def data_term(self, node: s.DataTerm) -> Iri | Literal | TripleTerm:
+        """Return a constant, which may be a triple term. Raises InvalidLiteral where a lexical form is not its datatype's."""
+        if not isinstance(node, s.TripleNode):
+            return self.term(node)
+        subject, object_ = self.data_term(cast(s.DataTerm, node.subject)), self.data_term(cast(s.DataTerm, node.object))
+        assert isinstance(subject, Iri), "the grammar has no other subject here"
+        assert not isinstance(node.verb, s.VariableName)
+        return TripleTerm(subject, self.predicate(node.verb), object_)
+
+    def predicate(self, verb: s.IriRef | s.PrefixedName | s.TypeVerb) -> Iri:
+        return Iri(RDF + "type") if isinstance(verb, s.TypeVerb) else Iri(self.names.iri(verb))
+
+    def term(self, node: s.Constant) -> Iri | Literal:
         """Return a constant. Raises InvalidLiteral where its lexical form is not its datatype's."""
         match node:
             case s.IriRef() | s.PrefixedName():
@@ -48,7 +60,7 @@ class Context:
             case s.BooleanLiteral(text, _):
                 return Literal(text, XSD + "boolean")
             case s.StringLiteral(lexical, str() as language, _, _):
-                return Literal(lexical, RDF_LANG_STRING, language)
+                return Literal.from_tag(lexical, language)
             case s.StringLiteral(lexical, None, None, _):
                 return Literal(lexical)
             case s.StringLiteral(lexical, _, datatype, span) if datatype is not None:

@@ -18,6 +18,7 @@ _ARITIES: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("RAND", "NOW", "UUID", "STRUUID", *_TIMES), (0, 0)),
     "BNODE": (0, 1),
     **dict.fromkeys(("LANGMATCHES", "CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER", "STRLANG", "STRDT", "SAMETERM"), (2, 2)),
+    **dict.fromkeys(("TRIPLE", "STRLANGDIR"), (3, 3)),
     "IF": (3, 3),
     "REGEX": (2, 3),
     "SUBSTR": (2, 3),
@@ -52,6 +53,8 @@ def expression(scope: NameScope, node: s.Expression) -> a.Expression:
             return scope.translate_variable(node)
         case s.IriRef() | s.PrefixedName() | s.StringLiteral() | s.NumericLiteral() | s.BooleanLiteral():
             return a.Constant(scope.context.term(node))
+        case s.TypeVerb():
+            return a.Constant(scope.context.predicate(node))
         case s.Unary(operator, operand, _):
             return _unary(operator, expression(scope, operand))
         case s.Binary():

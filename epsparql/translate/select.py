@@ -157,7 +157,7 @@ class SelectTranslator:
         if len(row.terms) != width:
             message = f"the row has {_counted(len(row.terms), 'value')} for {_counted(width, 'variable')}"
             self._context.fail(SyntaxFault, message, row.span, "a value or UNDEF for each variable")
-        return tuple(None if term is None else self._context.term(term) for term in row.terms)
+        return tuple(None if term is None else self._context.data_term(term) for term in row.terms)
 
 
 def list_shown(pattern: a.Pattern) -> tuple[Variable, ...]:

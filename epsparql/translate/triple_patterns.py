@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import reduce
-from typing import assert_never
+from typing import assert_never, cast
 
 from epsparql import algebra as a
 from epsparql.errors import QueryError, ScopeFault, Span, SyntaxFault
 from epsparql.parser import ast as s
-from epsparql.parser.grammar import decoded
-from epsparql.terms import RDF, BlankNode, Iri, TermOrVariable, Variable
+from epsparql.terms import RDF, BlankNode, Iri, Literal, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 from epsparql.translate.context import Context
 
 EMPTY = a.Bgp(())
@@ -21,6 +20,7 @@ Plans grow with them times the variables they bind.
 """
 _REPEATED: dict[str, type[a.ZeroOrOne | a.ZeroOrMore | a.OneOrMore]] = {"?": a.ZeroOrOne, "*": a.ZeroOrMore, "+": a.OneOrMore}
 Link = a.TriplePattern | a.Path
+REIFIES = Iri(RDF + "reifies")
 
 
 class TripleTranslator:
@@ -28,7 +28,7 @@ class TripleTranslator:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._taken = set(_TAKEN.findall(decoded(context.text)))  # wherever they stand: labels are among them
+        self._taken = set(_TAKEN.findall(context.text))  # wherever they stand: labels are among them
         self._count = 0
         self._fresh = 0
         self._bgp = 0  # the basic graph pattern being read; each has its own number
@@ -64,9 +64,28 @@ class TripleTranslator:
                 inner: list[Link] = []
                 first = prop.verb.span.start if start is None else start
                 span = Span(first if node is prop.objects[0] else node.span.start, node.span.end)
-                self._add_links(self._linked(subject, prop.verb, self._node(node, inner)), span, found)
+                object_ = self._node(node.node if isinstance(node, s.Annotated) else node, inner)
+                self._add_links(self._linked(subject, prop.verb, object_), span, found)
+                if isinstance(node, s.Annotated):
+                    self._annotate(_triple(subject, self._plain_verb(cast(s.PlainVerb, prop.verb)), object_), node, inner)
                 found += inner
             start = None
+
+    def _annotate(self, triple: TripleTerm | TripleTermPattern, node: s.Annotated, found: list[Link]) -> None:
+        """Add the reifiers of a triple, and what is said of them: a block is about the reifier just before it, else about one of its own."""
+        last: TermOrVariable | None = None
+        for part in node.annotations:
+            if isinstance(part, s.Reifier):
+                last = self._reify(triple, part, part.span, found)
+            else:
+                about = self._reify(triple, None, part.span, found) if last is None else last
+                self._describe(about, part.properties, found)
+                last = None
+
+    def _reify(self, triple: TripleTerm | TripleTermPattern, reifier: s.Reifier | None, span: Span, found: list[Link]) -> TermOrVariable:
+        name = self._fresh_blank() if reifier is None else self._node(reifier.name, found)
+        self._add_links([a.TriplePattern(name, REIFIES, triple)], span, found)
+        return name
 
     def _add_links(self, links: Iterable[Link], span: Span, found: list[Link]) -> None:
         for link in links:
@@ -82,7 +101,7 @@ class TripleTranslator:
             case s.VariableName(name, _):
                 yield a.TriplePattern(subject, Variable(name), object_)
             case s.IriRef() | s.PrefixedName() | s.TypeVerb():
-                yield a.TriplePattern(subject, self._predicate(verb), object_)
+                yield a.TriplePattern(subject, self._context.predicate(verb), object_)
             case _ if self._writing:
                 message = "a property path stands in a template, where each triple has one predicate"
                 self._context.fail(SyntaxFault, message, verb.span, "an IRI or a variable")
@@ -97,13 +116,13 @@ class TripleTranslator:
             case _:
                 assert_never(verb)
 
-    def _predicate(self, verb: s.IriRef | s.PrefixedName | s.TypeVerb) -> Iri:
-        return Iri(RDF + "type") if isinstance(verb, s.TypeVerb) else Iri(self._context.names.iri(verb))
+    def _plain_verb(self, verb: s.PlainVerb) -> Iri | Variable:
+        return Variable(verb.name) if isinstance(verb, s.VariableName) else self._context.predicate(verb)
 
     def _translate_path(self, path: s.Path) -> a.PropertyPath:
         match path:
             case s.IriRef() | s.PrefixedName() | s.TypeVerb():
-                return a.Link(self._predicate(path))
+                return a.Link(self._context.predicate(path))
             case s.InversePath(inner, _):
                 return a.Inverse(self._translate_path(inner))
             case s.SequencePath(parts, _):
@@ -117,9 +136,9 @@ class TripleTranslator:
         assert_never(path)
 
     def _negated(self, path: s.NegatedPath) -> a.Negated:
-        forward = tuple(self._predicate(part) for part in path.parts if not isinstance(part, s.InversePath))
+        forward = tuple(self._context.predicate(part) for part in path.parts if not isinstance(part, s.InversePath))
         backward = tuple(
-            self._predicate(part.path)
+            self._context.predicate(part.path)
             for part in path.parts
             if isinstance(part, s.InversePath) and isinstance(part.path, s.IriRef | s.PrefixedName | s.TypeVerb)
         )
@@ -154,6 +173,11 @@ class TripleTranslator:
                 return subject
             case s.Collection(items, _):
                 return self._collection(items, found)
+            case s.TripleNode(subject, verb, object_, _):
+                return _triple(self._node(subject, found), self._plain_verb(verb), self._node(object_, found))
+            case s.ReifiedTriple(subject, verb, object_, reifier, span):
+                triple = _triple(self._node(subject, found), self._plain_verb(verb), self._node(object_, found))
+                return self._reify(triple, reifier, span, found)
             case _:
                 return self._context.term(node)
 
@@ -194,7 +218,7 @@ class TripleTranslator:
     def _check_template(self, element: s.TriplesSameSubject, triples: list[a.TriplePattern], visible: tuple[Variable, ...]) -> None:
         if isinstance(element.subject, s.StringLiteral | s.NumericLiteral | s.BooleanLiteral):
             self._context.warn("literal-subject", "a literal is no subject: this triple is never written", element.subject.span)
-        used = dict.fromkeys(term for t in triples for term in (t.subject, t.predicate, t.object) if isinstance(term, Variable) and not term.hidden)
+        used = dict.fromkeys(variable for t in triples for variable in a.variables_in(t.subject, t.predicate, t.object) if not variable.hidden)
         for variable in used:
             if variable not in visible:
                 message = f"{variable} stands in the template and no pattern binds it: triples with it are never written"
@@ -212,5 +236,15 @@ def join_patterns(context: Context, left: a.Pattern, right: a.Pattern, span: Spa
     return join
 
 
+def _triple(subject: TermOrVariable, predicate: Iri | Variable, object_: TermOrVariable) -> TripleTerm | TripleTermPattern:
+    """Return a triple term, or the pattern of one where it has variables, or a subject that no triple term has."""
+    match subject, predicate, object_:
+        case Iri(), Iri(), Iri() | Literal() | TripleTerm():
+            return TripleTerm(subject, predicate, object_)
+    return TripleTermPattern(subject, predicate, object_)
+
+
 def _template_term(term: TermOrVariable) -> TermOrVariable:
+    if isinstance(term, TripleTermPattern):
+        return TripleTermPattern(_template_term(term.subject), term.predicate, _template_term(term.object))
     return BlankNode(term.name[2:]) if isinstance(term, Variable) and term.hidden else term

@@ -16,7 +16,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.fast_path import batch_of_columns, odd_terms, used_terms
-from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
+from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms, labelled
 
 _PLACES = {"s": SUBJECTS, "p": PREDICATES, "o": OBJECTS, "g": GRAPHS}
 _TIMES = ("start", "end")
@@ -168,7 +168,7 @@ def _canonical(column: pa.DictionaryArray, k: int, name: str, terms: CanonicalTe
     except FormatError as fault:
         where = column.indices.fill_null(-1).to_numpy() == k
         raise _fault(fault.code, where, f"{name}: {fault.message}", fault.expected) from None
-    return written(term[2:]) if term.startswith("_:") else term
+    return labelled(term, written)
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -88,7 +88,7 @@ def checked_name(name: str) -> str:
     if name == NO_GRAPH:
         return name
     try:
-        if canonical(f"<{name}>") == f"<{name}>":
+        if canonical(f"<{name}>") == f"<{name}>" and not name.startswith("<"):
             return name
     except FormatError:
         pass

@@ -15,7 +15,8 @@ from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
 from pipeline.formats.rdf.rdf import MessageTime, read_message
-from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
+from pipeline.formats.rdf.rdf_messages import MESSAGE_VERSIONS, announces_messages, parse_ld_lines, parse_messages, read_timed_message
+from pipeline.formats.rdf.rdf_version import VERSIONS
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
 from pipeline.formats.short_terms import ShortTerms
 
@@ -25,6 +26,7 @@ TURTLE = "text/turtle"
 TRIG = "application/trig"
 N_QUADS = "application/n-quads"
 LD_JSON = "application/ld+json"
+NDJSON_LD = "application/x-ld+ndjson"
 RDF_XML = "application/rdf+xml"
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -44,10 +46,11 @@ _SUFFIXES = {
     ".trig": TRIG,
     ".nq": N_QUADS,
     ".jsonld": LD_JSON,
+    ".ndjsonld": NDJSON_LD,
     ".rdf": RDF_XML,
     ".arrows": ARROW,
 }
-MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
+MEDIA_TYPES = (NDJSON, *_RDF, NDJSON_LD, ARROW)
 
 
 def media_type_of(path: Path | str) -> str:
@@ -80,8 +83,8 @@ def parse_body(
 ) -> pa.RecordBatch:
     """Return OCCURRENCES (late all False) of one body. Rows without a time stand at `default`, or else at `arrived`.
 
-    `media_type` may carry parameters, of which `version=1.2-messages` counts; `timing` is the property that times such messages; `short`
-    lets terms of ndjson be short. Raises: FormatError, code `media-type` for an unknown media type.
+    `media_type` may carry parameters, of which `version` counts: RDF Messages are read where it is one of MESSAGE_VERSIONS, or where the body begins with
+    one. `timing` is the property that times messages; `short` lets terms of ndjson be short. Raises: FormatError, code `media-type` for an unknown media type.
     """
     kind = media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
@@ -89,13 +92,17 @@ def parse_body(
         return parse_ndjson(body, otherwise, short)
     if kind == ARROW:
         return parse_arrow(body, otherwise)
+    if kind == NDJSON_LD:
+        rows = RowBuilder(ExpansionBudget(len(body)))
+        parse_ld_lines(body, otherwise, rows, timing)
+        return rows.batch()
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is not a media type for events", expected=", ".join(MEDIA_TYPES))
-    if (version := version_of(media_type)) is not None:
-        if version != VERSION or kind in (LD_JSON, RDF_XML):
-            raise FormatError(
-                "media-type", f"{kind} has no version {version!r} here", expected=f"version={VERSION} of {TURTLE}, {TRIG}, {N_TRIPLES} or {N_QUADS}"
-            )
+    version, may_have_messages = version_of(media_type), kind not in (LD_JSON, RDF_XML)
+    if version not in (None, *VERSIONS, *(MESSAGE_VERSIONS if may_have_messages else ())):
+        expected = f"one of {', '.join(VERSIONS)}; of {TURTLE}, {TRIG}, {N_TRIPLES} and {N_QUADS} also of {', '.join(MESSAGE_VERSIONS)}"
+        raise FormatError("media-type", f"{kind} has no version {version!r} here", expected=expected)
+    if version in MESSAGE_VERSIONS or (may_have_messages and announces_messages(body)):
         rows = RowBuilder(ExpansionBudget(len(body)))
         parse_messages(body, _RDF[kind], otherwise, rows, timing)
         return rows.batch()
@@ -142,5 +149,5 @@ def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, short: Sh
 
 
 __all__ = [
-    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "N_QUADS", "N_TRIPLES", "RDF_XML", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
+    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "NDJSON_LD", "N_QUADS", "N_TRIPLES", "RDF_XML", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
 ]  # fmt: skip

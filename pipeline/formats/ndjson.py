@@ -18,7 +18,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import events_batch
-from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
+from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms, labelled
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import MessageTime, read_message
@@ -235,9 +235,7 @@ class _Place:
 
     def _term(self, terms: CanonicalTerms, name: str, text: str, labels: Labels) -> str:
         try:
-            if text.startswith("_:"):
-                return labels.blank_node(terms[text][2:])
-            return terms[text]
+            return labelled(terms[text], labels.blank_node)
         except FormatError as fault:
             raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import OCCURRENCES, Micros
-from epsparql.terms import RDF, RDF_LANG_STRING, XSD_STRING
+from epsparql.terms import RDF, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING
 from pipeline.inspection.backward_reader import Look
 
 RATE_SPAN: Micros = 300_000_000
@@ -56,7 +56,7 @@ def profile_of(look: Look, accepted: int, now: Micros) -> StreamProfile:
     span = RATE_SPAN if is_complete else min(RATE_SPAN, max(now - int(arrived.min()), 1))
     tally = _Tally(table, arrived >= now - span, span / 1_000_000)
     predicates, objects = _texts(table, "p"), _texts(table, "o")
-    is_class = np.fromiter((text[0] == "<" for text in objects), bool, len(objects))
+    is_class = np.fromiter((text[0] == "<" and text[1] != "<" for text in objects), bool, len(objects))
     is_type = np.fromiter((text == TYPE for text in predicates), bool, len(predicates))
     kinds = [_kind_of(text) for text in objects]
     known = sorted({kind for kind in kinds if kind})
@@ -131,4 +131,7 @@ def _kind_of(term: str) -> str:
         return ""
     if term[-1] == '"':
         return f"<{XSD_STRING}>"
-    return term[term.rindex("^^") + 2 :] if term[-1] == ">" else f"<{RDF_LANG_STRING}>"
+    if term[-1] == ">":
+        return term[term.rindex("^^") + 2 :]
+    tag = term.rpartition('"')[2]
+    return f"<{RDF_DIR_LANG_STRING if '--' in tag else RDF_LANG_STRING}>"

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyoxigraph as ox
 
+from engine.triples.quads import written
+from epsparql.solutions.solution import term_of
 from pipeline.formats.batches.timestamps import instant, iso
 
 
@@ -57,7 +60,7 @@ def parse_solution(told: Mapping[str, object]) -> Solution:
     )
 
 
-def term_object(term: object) -> dict[str, str]:
+def term_object(term: object) -> dict[str, Any]:
     """Return a term as SPARQL's JSON results write it."""
     match term:
         case ox.NamedNode():
@@ -65,9 +68,13 @@ def term_object(term: object) -> dict[str, str]:
         case ox.BlankNode():
             return {"type": "bnode", "value": term.value}
         case ox.Literal(language=str(language)):
-            return {"type": "literal", "value": term.value, "xml:lang": language}
+            direction = {} if term.direction is None else {"its:dir": term.direction.value}
+            return {"type": "literal", "value": term.value, "xml:lang": language, **direction}
         case ox.Literal():
             return {"type": "literal", "value": term.value, "datatype": term.datatype.value}
+        case ox.Triple():
+            parts = {"subject": term.subject, "predicate": term.predicate, "object": term.object}
+            return {"type": "triple", "value": {name: term_object(part) for name, part in parts.items()}}
     raise ValueError(f"{term} is no term of a solution")
 
 
@@ -75,17 +82,7 @@ def _term(value: object) -> str:
     """Return a term in N-Triples, in the one way in which pyoxigraph writes it."""
     if isinstance(value, str):
         (found,) = ox.parse(f"<x:s> <x:p> {value} .", ox.RdfFormat.N_TRIPLES)
-        return str(found.object)
+        return written(found.object)
     if not isinstance(value, Mapping):
         raise TypeError(f"{value!r} is no term")
-    text = str(value["value"])
-    match value["type"]:
-        case "uri":
-            return str(ox.NamedNode(text))
-        case "bnode":
-            return f"_:{text}"
-        case _ if "xml:lang" in value:
-            return str(ox.Literal(text, language=str(value["xml:lang"])))
-        case _:
-            datatype = value.get("datatype")
-            return str(ox.Literal(text) if datatype is None else ox.Literal(text, datatype=ox.NamedNode(str(datatype))))
+    return str(term_of(value))

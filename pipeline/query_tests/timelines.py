@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
+from engine.triples.quads import written
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.query_tests.solutions import Solution, parse_solution, term_object
 from pipeline.replay.input_files import SourceFault
@@ -157,7 +158,7 @@ def parse_timeline(text: str, path: Path, query: str, first: int = 0) -> Timelin
         if not line.times:
             background.append(f"{quad} .\n")
         named = {} if isinstance(quad.graph_name, ox.DefaultGraph) else {"g": str(quad.graph_name)}
-        event = {"s": str(quad.subject), "p": str(quad.predicate), "o": str(quad.object)} | named
+        event = {"s": str(quad.subject), "p": str(quad.predicate), "o": written(quad.object)} | named
         for start, end in line.times:
             streams.setdefault(stream, []).append(json.dumps(event | {"start": iso(start), "end": iso(end)}) + "\n")
     return Timeline({name: "".join(lines) for name, lines in streams.items()}, "".join(background), tuple(expected))
@@ -187,7 +188,7 @@ def _draw_label(solution: Solution, prefixes: Mapping[str, str]) -> str:
         return str(solution.boolean).lower()
     if solution.triples is not None:
         (quad,) = ox.parse(solution.triples, ox.RdfFormat.N_TRIPLES)
-        return " ".join(_shorten_term(str(term), prefixes) for term in (quad.subject, quad.predicate, quad.object))
+        return " ".join(_shorten_term(written(term), prefixes) for term in (quad.subject, quad.predicate, quad.object))
     return " ".join(f"?{name}={_shorten_term(term, prefixes)}" for name, term in solution.binding)
 
 

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from engine.expressions.evaluator import parse_term
-from epsparql.terms import BlankNode, Iri, Literal
+from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.rdf.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
+from pipeline.formats.rdf.rdf_version import version_of_statements, version_of_terms
 from pipeline.solutions.json_encoder import bindings, heads, ndjson
 from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import StoredSolution, listed
@@ -63,6 +64,8 @@ def _plain(term: str) -> str:
             return term
         case Literal(lexical):
             return lexical
+        case TripleTerm():
+            return term
 
 
 def csv(solutions: Iterable[StoredSolution], variables: Sequence[str]) -> str:
@@ -148,6 +151,12 @@ def triples_of(solution: StoredSolution) -> list[ox.Triple]:
     return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
 
 
+def version_of_page(page: pa.RecordBatch, form: Form) -> str:
+    """Return the version of RDF that a page of one query's solutions (STORED) needs: one of `rdf_version.VERSIONS`."""
+    values = page.column("values").flatten()
+    return version_of_statements(values) if isinstance(form, Triples) else version_of_terms(values)
+
+
 def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
     """Serialize a page of one query's solutions (STORED) as `media_type`, one of those that are `list_media_types`."""
     if media_type == NDJSON:
@@ -166,5 +175,5 @@ def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
 
 __all__ = [
     "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
-    "triples_of", "turtle", "write_page",
+    "triples_of", "turtle", "version_of_page", "write_page",
 ]  # fmt: skip

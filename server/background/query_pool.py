@@ -43,6 +43,14 @@ class _Host:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Holds an answer, and the version of RDF that it needs. A media type that has no triple terms gets no text for them."""
+
+    version: str
+    text: bytes
+
+
 class _Gone(Fault):
     """Reports that the process has ended although nobody asked it to."""
 
@@ -62,7 +70,7 @@ class QueryPool:
         self._turns = asyncio.Semaphore(settings.sparql_processes)
         self._waiting = 0
 
-    async def answer_query(self, question: Question) -> bytes:
+    async def answer_query(self, question: Question) -> Answer:
         """Return the answer to a query.
 
         Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500.
@@ -137,7 +145,7 @@ class QueryPool:
         return host
 
     # ------------------------------------------------------------ a query
-    async def _asked(self, host: _Host, question: Question) -> bytes:
+    async def _asked(self, host: _Host, question: Question) -> Answer:
         settings, loop = self._settings, asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -164,7 +172,7 @@ class QueryPool:
             raise _ended(NO_MEMORY, settings)
         verdict, detail = json.loads(said)
         if verdict == DONE:
-            return answer
+            return Answer(detail, answer)
         if verdict == FAULT:
             raise Fault(Problem(HTTPStatus.BAD_REQUEST, "query", detail))
         raise _ended(verdict, settings)

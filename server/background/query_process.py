@@ -8,6 +8,7 @@ process.
 import io
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypedDict
 
+import pyarrow as pa
 import pyoxigraph as ox
 
 from engine.background.fact_store import FactIndex, numbers_of
@@ -24,7 +26,8 @@ from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import parse_term
 from engine.expressions.values import ExpressionError
 from engine.messages import ADD
-from epsparql.terms import BlankNode, Iri, Literal, Term
+from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
+from pipeline.formats.rdf.rdf_version import RDF_1_1, RDF_1_2, RDF_1_2_BASIC, WITHOUT_TRIPLE_TERMS, version_of_terms
 from pipeline.log import LogReader
 from pipeline.log.background_graphs import graph_lines
 from pipeline.log.catalog import BackgroundGraph
@@ -42,6 +45,8 @@ GRAPHS = {
     "application/ld+json": ox.RdfFormat.JSON_LD,
 }
 Answer = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
+_RDF_1_2 = re.compile(r"<<|--|triple|strlangdir", re.IGNORECASE)
+"""A query that makes what RDF 1.1 has not has one of these in its text."""
 DONE, TOO_LARGE, NO_MEMORY, FAULT = "done", "too-large", "memory", "fault"
 
 
@@ -69,7 +74,7 @@ class Question(TypedDict):
 
 def main() -> None:
     setting: Setting = json.loads(sys.stdin.buffer.readline())
-    store = _store(setting)
+    store, has_rdf12 = _store(setting)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(setting["socket"])
         listener.listen(128)
@@ -79,12 +84,13 @@ def main() -> None:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 _bound(setting)
-                _answer(store, connection, setting["answer"])
+                _answer(store, has_rdf12, connection, setting["answer"])
                 os._exit(0)  # skips the clean-up that the parent does at its end
             connection.close()
 
 
-def _store(setting: Setting) -> ox.Store:
+def _store(setting: Setting) -> tuple[ox.Store, bool]:
+    """Return the background, and whether it has anything that RDF 1.1 has not."""
     reader, terms = LogReader(setting["data"]), TermTable()
     index = FactIndex(terms)
     for name, entries in setting["graphs"]:
@@ -94,17 +100,19 @@ def _store(setting: Setting) -> ox.Store:
     holding = index.under(setting["entailment"]).everything().tolist()
     store = ox.Store()
     store.bulk_extend(ox.parse("".join(f"{' '.join(map(terms.text, quad))} .\n" for quad in holding).encode(), ox.RdfFormat.N_QUADS))
-    return store
+    objects = pa.array([terms.text(quad[2]) for quad in holding], pa.utf8())
+    return store, version_of_terms(objects) != RDF_1_1
 
 
-def _given(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
+def _given(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:
     match term:
         case Iri(value):
             return ox.NamedNode(value)
         case BlankNode(label):
             return ox.BlankNode(label)
-        case Literal(lexical, datatype, language):
-            return ox.Literal(lexical, language=language) if language is not None else ox.Literal(lexical, datatype=ox.NamedNode(datatype))
+        case Literal() | TripleTerm():
+            quad: ox.Quad = next(iter(ox.parse(f"<x:s> <x:p> {term} .", ox.RdfFormat.N_TRIPLES)))
+            return quad.object
 
 
 def _bound(setting: Setting) -> None:
@@ -134,12 +142,12 @@ class _TooLarge(Exception):
     pass
 
 
-def _answer(store: ox.Store, connection: socket.socket, limit: int) -> None:
+def _answer(store: ox.Store, has_rdf12: bool, connection: socket.socket, limit: int) -> None:
     with connection, connection.makefile("rwb") as file:
         try:
             question: Question = json.loads(file.readline())
-            found = _solve(store, question, limit)
-            file.write(json.dumps([DONE, ""]).encode() + b"\n" + found)
+            version, found = _solve(store, question, limit, has_rdf12=has_rdf12 or _RDF_1_2.search(question["query"]) is not None)
+            file.write(json.dumps([DONE, version]).encode() + b"\n" + found)
         except _TooLarge:
             file.write(json.dumps([TOO_LARGE, ""]).encode() + b"\n")
         except MemoryError:
@@ -148,20 +156,38 @@ def _answer(store: ox.Store, connection: socket.socket, limit: int) -> None:
             file.write(json.dumps([FAULT, str(fault)]).encode() + b"\n")
 
 
-def _solve(store: ox.Store, question: Question, limit: int) -> bytes:
+def _solve(store: ox.Store, question: Question, limit: int, *, has_rdf12: bool) -> tuple[str, bytes]:
+    """Return the version of RDF that the answer needs, and the answer; no text where the media type has no triple terms and the answer has some."""
     functions: dict[ox.NamedNode, Callable[..., Answer | None]] = {
         ox.NamedNode(name[1:-1]): _function(extension) for name, extension in extensions().items()
     }
     default, named = _named(question["default"]), _named(question["named"])
-    found = store.query(
-        question["query"], use_default_graph_as_union=question["union"], default_graph=default, named_graphs=named, custom_functions=functions
-    )
-    written = _Limited(limit)
+
+    def solve() -> Any:
+        return store.query(
+            question["query"], use_default_graph_as_union=question["union"], default_graph=default, named_graphs=named, custom_functions=functions
+        )
+
+    version = _version(solve()) if has_rdf12 else RDF_1_1  # so that most queries are answered once
+    if version == RDF_1_2 and question["media_type"] in WITHOUT_TRIPLE_TERMS:
+        return version, b""
+    found, written = solve(), _Limited(limit)
     if isinstance(found, ox.QueryTriples):
         found.serialize(written, GRAPHS[question["media_type"]])
     else:
         found.serialize(written, TABLES[question["media_type"]])
-    return written.getvalue()
+    return version, written.getvalue()
+
+
+def _version(found: Any) -> str:
+    version = RDF_1_1
+    for row in () if isinstance(found, ox.QueryBoolean) else found:
+        for term in row if isinstance(found, ox.QuerySolutions) else (row.object,):
+            if isinstance(term, ox.Triple):
+                return RDF_1_2
+            if isinstance(term, ox.Literal) and term.direction is not None:
+                version = RDF_1_2_BASIC
+    return version
 
 
 def _named(graphs: list[str] | None) -> Any:

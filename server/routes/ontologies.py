@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from engine.messages import ADD, DROP, REPLACE
 from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
+from pipeline.formats.rdf.rdf_version import version_of_statements
 from pipeline.log.catalog import BackgroundGraph
 from server.background.manager import Change
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import read_body
-from server.http.content_negotiation import choose_media_type
+from server.http.content_negotiation import choose_media_type, versioned
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, describe_responses, unknown_fault
 from server.service import Service
@@ -134,13 +135,13 @@ async def list_ontologies(service: Shared) -> OntologyList:
 )
 async def get_ontology(name: Name, request: Request, service: Shared) -> Response:
     graph = _find_graph(service, name)
-    media_type = choose_media_type(request.headers.get("accept"), tuple(_WRITTEN))
-    text = await asyncio.to_thread(_write_graph, service, graph, media_type)
-    return Response(text, media_type=media_type)
+    text = await asyncio.to_thread(service.background.read_ntriples, graph)
+    version = await asyncio.to_thread(version_of_statements, text.splitlines())
+    media_type = choose_media_type(request.headers.get("accept"), tuple(_WRITTEN), version)
+    return Response(await asyncio.to_thread(_write_graph, graph, text, media_type), media_type=versioned(media_type, version))
 
 
-def _write_graph(service: Service, graph: BackgroundGraph, media_type: str) -> bytes:
-    text = service.background.read_ntriples(graph)
+def _write_graph(graph: BackgroundGraph, text: str, media_type: str) -> bytes:
     if media_type == N_TRIPLES:
         return text.encode()
     place = ox.NamedNode(graph.name) if graph.name and media_type in (TRIG, N_QUADS) else ox.DefaultGraph()

@@ -16,12 +16,12 @@ from pipeline.formats.batches.timestamps import instant
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStreamAddresses, write_event_page, write_root
-from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, write_page
+from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, version_of_page, write_page
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
 from server.http import connection_limits
-from server.http.content_negotiation import choose_media_type
+from server.http.content_negotiation import choose_media_type, versioned
 from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
@@ -105,11 +105,14 @@ async def get_solutions(
 ) -> Response:
     registration = service.catalog.get_query(name)
     form = get_shape(registration.text).form
-    media_type = choose_media_type(request.headers.get("accept"), list_media_types(form))
+    accept = request.headers.get("accept")
+    choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
     found = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
+    version = await asyncio.to_thread(version_of_page, found, form)
+    media_type = choose_media_type(accept, list_media_types(form), version)
     link = _link_next_page(name, request, found, limit)
     written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
-    return Response(await asyncio.to_thread(write_page, written_as, found, form), media_type=media_type, headers=link)
+    return Response(await asyncio.to_thread(write_page, written_as, found, form), media_type=versioned(media_type, version), headers=link)
 
 
 def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int) -> dict[str, str]:
@@ -214,7 +217,8 @@ async def get_event_stream(
 ) -> Response:
     registration = service.catalog.get_query(name)
     _check_page(registration, registered, page)
-    media_type = choose_media_type(request.headers.get("accept"), tuple(MEDIA_TYPES))
+    accept = request.headers.get("accept")
+    media_type = choose_media_type(accept, tuple(MEDIA_TYPES))
     addresses = EventStreamAddresses(f"{request.base_url}queries/{encode_name(name)}/ldes", registration.registered)
     tally = await asyncio.to_thread(service.solutions.tally, registration.registered)
     if page is None:
@@ -228,7 +232,10 @@ async def get_event_stream(
     if _is_known(if_none_match, headers):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     found = await asyncio.to_thread(service.solutions.read_rank, registration.registered, page * PAGE, held)
-    return Response(await asyncio.to_thread(write_event_page, addresses, page, listed(found), media_type), media_type=media_type, headers=headers)
+    version = version_of_page(found, Triples())
+    media_type = choose_media_type(accept, tuple(MEDIA_TYPES), version)
+    written = await asyncio.to_thread(write_event_page, addresses, page, listed(found), media_type)
+    return Response(written, media_type=versioned(media_type, version), headers=headers)
 
 
 def _check_page(registration: Registration, registered: int | None, page: int | None) -> None:

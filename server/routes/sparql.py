@@ -16,7 +16,7 @@ from server.background.query_pool import QueryPool
 from server.background.query_process import GRAPHS, TABLES, Question
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, read_body, read_media_type
-from server.http.content_negotiation import choose_media_type
+from server.http.content_negotiation import choose_media_type, versioned
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.http.query_parameters import check_names
 from server.service import Service
@@ -99,7 +99,8 @@ async def _answer_query(request: Request, text: str, default: Sequence[str] | No
     pool: QueryPool = request.app.state.query_pool
     parsed = epsparql.parse(text).query  # this parser gives the places of faults, and refuses SERVICE and updates
     offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
-    chosen = choose_media_type(request.headers.get("accept"), tuple(offered))
+    accept = request.headers.get("accept")
+    chosen = choose_media_type(accept, tuple(offered))
     given = default is not None or named is not None
     question = Question(
         query=text,
@@ -110,12 +111,16 @@ async def _answer_query(request: Request, text: str, default: Sequence[str] | No
     )
     try:
         answer = await pool.answer_query(question)
+        if (held := choose_media_type(accept, tuple(offered), answer.version)) != chosen:  # the first choice cannot hold triple terms
+            chosen = held
+            answer = await pool.answer_query({**question, "media_type": chosen})
     except Fault as fault:
         raise _locate_fault(fault) from None
-    if chosen == RDF_XML and UNNAMED_ELEMENT in answer:
+    if chosen == RDF_XML and UNNAMED_ELEMENT in answer.text:
         detail = "RDF/XML has no name for a predicate that does not end in an XML name"
         raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=", ".join(GRAPHS)))
-    return Response(answer, media_type=chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8")
+    content_type = chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8"
+    return Response(answer.text, media_type=versioned(content_type, answer.version))
 
 
 def _locate_fault(fault: Fault) -> Fault:

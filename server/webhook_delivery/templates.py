@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from epsparql.solutions.solution import term_of
 from server.http.path_names import encode_name
 
 SLACK, TEAMS, PAGERDUTY, CLOUDEVENTS, CUSTOM = "slack", "teams", "pagerduty", "cloudevents", "custom"
@@ -149,10 +150,9 @@ def _list_facts(solution: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _write_term(term: Mapping[str, Any]) -> str:
     """Return a term as SPARQL's CSV results write it: bare."""
-    value = term["value"]
-    if not isinstance(value, str):  # a triple term
-        return json.dumps(value, ensure_ascii=False)
-    return f"_:{value}" if term["type"] == "bnode" else value
+    if term["type"] == "triple":
+        return str(term_of(term))
+    return f"_:{term['value']}" if term["type"] == "bnode" else str(term["value"])
 
 
 # ---------------------------------------------------------------- templates of users

@@ -14,7 +14,7 @@ from operator import eq, ge, gt, le, lt, ne
 from struct import pack, unpack
 
 from epsparql import algebra
-from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, Variable
+from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm, Variable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTEGER, DECIMAL, DOUBLE, FLOAT, BOOLEAN = (XSD + name for name in ("integer", "decimal", "double", "float", "boolean"))
@@ -228,6 +228,8 @@ def compare(op: str, a: Term, b: Term) -> bool:
 
 def same(a: Term, b: Term) -> bool:
     """Terms that no value comparison is for."""
+    if isinstance(a, TripleTerm) and isinstance(b, TripleTerm):
+        return a.subject == b.subject and a.predicate == b.predicate and compare("=", a.object, b.object)
     if not isinstance(a, Literal) or not isinstance(b, Literal):
         return a == b
     if a.language is not None or b.language is not None:
@@ -331,6 +333,8 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, 
             return flag(exists[expression])
         case algebra.Call("STR", (operand,)):
             return string(value(operand))
+        case algebra.Call("ISTRIPLE" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT" as name, operands):
+            return of_triples(name, [value(operand) for operand in operands])
     raise NotImplementedError(expression)
 
 
@@ -403,8 +407,24 @@ def string(term: Term) -> Term:
             return Literal(value)
         case Literal(lexical):
             return Literal(lexical)
-        case BlankNode():
+        case BlankNode() | TripleTerm():
             raise Failure
+
+
+def of_triples(name: str, terms: list[Term]) -> Term:
+    """The functions that make triple terms and take them apart."""
+    match name, terms:
+        case "ISTRIPLE", [term]:
+            return flag(isinstance(term, TripleTerm))
+        case "TRIPLE", [(Iri() | BlankNode()) as subject, Iri() as predicate, object_]:
+            return TripleTerm(subject, predicate, object_)
+        case "SUBJECT", [TripleTerm() as triple]:
+            return triple.subject
+        case "PREDICATE", [TripleTerm() as triple]:
+            return triple.predicate
+        case "OBJECT", [TripleTerm() as triple]:
+            return triple.object
+    raise Failure
 
 
 def exists_in(expression: object) -> list[algebra.Exists]:

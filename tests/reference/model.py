@@ -7,7 +7,7 @@ from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import Pattern, Relation, TriplePattern
-from epsparql.terms import XSD, BlankNode, Iri, Literal, Term, Variable
+from epsparql.terms import XSD, BlankNode, Iri, Literal, Term, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 
 TRUE = algebra.Constant(Literal("true", XSD + "boolean"))
 ROW = "_:row of "
@@ -82,6 +82,8 @@ def _substitute(node: object, bindings: Mapping[Variable, Term]) -> object:
     A node that names a new variable keeps it: its value is compared with the solution afterwards. A sub-SELECT's own variables are others.
     """
     match node:
+        case TripleTermPattern(subject, predicate, object_):
+            return TripleTermPattern(*(_substitute(part, bindings) for part in (subject, predicate, object_)))  # type: ignore[arg-type]
         case Variable():
             return bindings.get(node, node)
         case algebra.Var(variable):
@@ -96,7 +98,7 @@ def _substitute(node: object, bindings: Mapping[Variable, Term]) -> object:
         case algebra.SubSelect(inner, projection, distinct, modifiers):
             visible = {variable: term for variable, term in bindings.items() if variable in projection}
             return type(node)(_substitute(inner, visible), projection, distinct, _substitute(modifiers, visible))  # type: ignore[arg-type]
-        case Iri() | BlankNode() | Literal() | algebra.Values():
+        case Iri() | BlankNode() | Literal() | TripleTerm() | algebra.Values():
             return node
         case tuple():
             return tuple(_substitute(part, bindings) for part in node)
@@ -216,9 +218,16 @@ def short_enough(x: Solution, limit: Micros | None) -> bool:
 def match_triple(pattern: TriplePattern, triple: Triple) -> Bindings | None:
     found: dict[Variable, Term] = {}
     for wanted, term in zip((pattern.subject, pattern.predicate, pattern.object), triple, strict=True):
-        if isinstance(wanted, Variable):
-            if found.setdefault(wanted, term) != term:
-                return None
-        elif wanted != term:
+        if not bind(wanted, term, found):
             return None
     return frozenset(found.items())
+
+
+def bind(wanted: TermOrVariable, term: Term, found: dict[Variable, Term]) -> bool:
+    """Bind what a pattern has at the place of a term, and say whether it fits. A triple term is the value of a hidden variable, and its parts fit."""
+    if isinstance(wanted, TripleTermPattern):
+        if not isinstance(term, TripleTerm):
+            return False
+        pairs = (wanted.subject, term.subject), (wanted.predicate, term.predicate), (wanted.object, term.object)
+        return all(bind(inner, part, found) for inner, part in pairs) and found.setdefault(wanted, term) == term
+    return found.setdefault(wanted, term) == term if isinstance(wanted, Variable) else wanted == term

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from epsparql.algebra import Expression, Modifiers
-from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, Variable
+from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, TripleTerm, Variable
 from tests.reference.expressions import boolean, duration, instant, numeric, text
 from tests.reference.model import Micros, Solution, projected
 
@@ -14,12 +14,14 @@ Rank = tuple[object, ...]
 
 
 def rank(term: Term | None) -> Rank:
-    """Unbound, blank nodes, IRIs, literals; these by class, then by value."""
+    """Unbound, blank nodes, IRIs, literals, triple terms; literals by class, then by value; triple terms part by part."""
     match term:
         case None:
             return (0,)
         case BlankNode() | Iri():
             return 1 if isinstance(term, BlankNode) else 2, str(term)
+        case TripleTerm():
+            return 4, rank(term.subject), rank(term.predicate), rank(term.object)
     if (number := numeric(term)) is not None:
         return (3, 0, 0) if number != number else (3, 0, 1, number)
     if term.datatype == XSD_STRING:

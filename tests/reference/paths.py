@@ -6,8 +6,8 @@ from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import PropertyPath
-from epsparql.terms import Term, Variable
-from tests.reference.model import Micros, Solution, Triple
+from epsparql.terms import Term, TermOrVariable, Variable
+from tests.reference.model import Micros, Solution, Triple, bind
 
 Edge = tuple[Triple, Micros | None, Micros | None]
 """A triple with its interval; None, None for a background triple."""
@@ -38,13 +38,13 @@ def pairs(pattern: algebra.Path, edges: frozenset[Edge]) -> Iterator[Solution]:
     for walk in walks:
         bound: dict[Variable, Term] = {}
         for end, node in zip(ends, (walk.first, walk.last), strict=True):
-            if (bound.setdefault(end, node) if isinstance(end, Variable) else end) != node:
+            if not bind(end, node, bound):
                 break
         else:
             yield Solution(frozenset(bound.items()), walk.start, walk.end)
 
 
-def _zero_length(ends: tuple[Term | Variable, Term | Variable], edges: Iterable[Edge]) -> set[Walk]:
+def _zero_length(ends: tuple[TermOrVariable, TermOrVariable], edges: Iterable[Edge]) -> set[Walk]:
     """Section 1: constants are timeless; between two variables each node stands on the interval of each occurrence it is in."""
     constants = {end for end in ends if not isinstance(end, Variable)}
     if constants:

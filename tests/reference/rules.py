@@ -11,7 +11,7 @@ from hashlib import sha1
 
 from epsparql import algebra
 from epsparql.algebra import Query, TriplePattern
-from epsparql.terms import BlankNode, Iri, Term, TermOrVariable
+from epsparql.terms import BlankNode, Iri, Term, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 from tests.reference.model import Fact, Interval, Micros, Occurrence, Solution, Triple
 from tests.reference.patterns import USUAL, Settings
 from tests.reference.queries import Given, Streams, found, seen
@@ -106,9 +106,16 @@ def _instantiated(rule: str, template: tuple[TriplePattern, ...], x: Solution) -
     identity = sha1(repr((rule, sorted(map(str, x.bindings)), x.start, x.end)).encode()).hexdigest()[:16]
 
     def term(part: TermOrVariable) -> Term | None:
-        if isinstance(part, BlankNode):
-            return BlankNode(f"{part.label}x{identity}")
-        return x.lookup(part) if not isinstance(part, Iri | BlankNode | algebra.Literal) else part
+        match part:
+            case BlankNode(label):
+                return BlankNode(f"{label}x{identity}")
+            case TripleTermPattern():
+                subject, predicate, object_ = term(part.subject), term(part.predicate), term(part.object)
+                known = isinstance(subject, Iri | BlankNode) and isinstance(predicate, Iri) and object_ is not None
+                return TripleTerm(subject, predicate, object_) if known else None  # type: ignore[arg-type]  # which `known` says
+            case Variable():
+                return x.lookup(part)
+        return part
 
     for pattern in template:
         subject, predicate, object_ = term(pattern.subject), term(pattern.predicate), term(pattern.object)

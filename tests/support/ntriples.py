@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pyoxigraph as ox
 
-from epsparql.terms import BlankNode, Iri, Literal, Term
+from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 from tests.reference.evaluator import Triple
 
 
@@ -13,7 +13,7 @@ def parse_statement(statement: str) -> Triple:
     text = statement.strip()
     triples = list(ox.parse(text if text.endswith(" .") else f"{text} .", format=ox.RdfFormat.N_TRIPLES))
     assert len(triples) == 1, statement
-    return _term(triples[0].subject), _term(triples[0].predicate), _term(triples[0].object)
+    return term_of(triples[0].subject), term_of(triples[0].predicate), term_of(triples[0].object)
 
 
 def parse_statements(text: str) -> list[Triple]:
@@ -25,12 +25,18 @@ def parse_term(text: str) -> Term:
     return parse_statement(f"<x:s> <x:p> {text} .")[2]
 
 
-def _term(term: object) -> Term:
+def term_of(term: object) -> Term:
+    """A term as pyoxigraph reads it, as the language has it."""
     match term:
         case ox.NamedNode():
             return Iri(term.value)
         case ox.BlankNode():
             return BlankNode(term.value)
         case ox.Literal():
-            return Literal(term.value, term.datatype.value, term.language)
+            return Literal(term.value, term.datatype.value, term.language, None if term.direction is None else str(term.direction))
+        case ox.Triple():
+            subject, predicate = term_of(term.subject), term_of(term.predicate)
+            assert isinstance(subject, Iri | BlankNode)
+            assert isinstance(predicate, Iri)
+            return TripleTerm(subject, predicate, term_of(term.object))
     raise TypeError(term)

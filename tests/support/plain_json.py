@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from engine.expressions.evaluator import parse_term
 from engine.messages import INSTANT
-from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal
+from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_ids import STORED, key_of
@@ -17,19 +17,24 @@ from pipeline.solutions.solution_log import StoredSolution
 
 def term_json(term: str) -> str:
     """A term as SPARQL's JSON results write it."""
-    parsed = parse_term(term)
-    match parsed:
+    return quoted(_fields(parse_term(term)))
+
+
+def _fields(term: Term) -> dict[str, Any]:
+    match term:
         case Iri(value):
-            fields = {"type": "uri", "value": value}
+            return {"type": "uri", "value": value}
         case BlankNode(label):
-            fields = {"type": "bnode", "value": label}
-        case Literal(lexical, datatype, language):
+            return {"type": "bnode", "value": label}
+        case TripleTerm(subject, predicate, object_):
+            return {"type": "triple", "value": {"subject": _fields(subject), "predicate": _fields(predicate), "object": _fields(object_)}}
+        case Literal(lexical, datatype, language, direction):
             fields = {"type": "literal", "value": lexical}
             if language is not None:
                 fields["xml:lang"] = language
             elif datatype not in (XSD_STRING, RDF_LANG_STRING):
                 fields["datatype"] = datatype
-    return quoted(fields)
+            return fields if direction is None else {**fields, "its:dir": direction}
 
 
 def quoted(value: object) -> str:

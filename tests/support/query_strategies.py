@@ -6,7 +6,7 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from epsparql.terms import XSD, Literal
+from epsparql.terms import RDF, XSD, Iri, Literal, TripleTerm
 from tests.reference.evaluator import Fact, Occurrence, Settings, Triple
 from tests.support.feeds import EXAMPLE, SECOND, Body
 from tests.support.feeds import term as parse_shorthand
@@ -167,6 +167,45 @@ def shared() -> st.SearchStrategy[str]:
     """Groups that agree on the subject and often match."""
     objects = st.sampled_from(("?v", "?w", "?u", "?t"))
     return st.tuples(st.sampled_from((":p", ":p", ":q", ":r", "?p")), objects).map(lambda parts: f"{{ ?s {' '.join(parts)} }}")
+
+
+def about_triples() -> st.SearchStrategy[str]:
+    """Triples whose object is a triple term with variables, in a group; reifiers and annotations among them."""
+    inner = st.tuples(
+        st.sampled_from(("?s", "?s", "?t", ":a", "_:@")), st.sampled_from((":p", ":q", "?p")), st.sampled_from(("?v", "?v", "?w", "?s", "1"))
+    )
+    terms = st.recursive(
+        inner.map(lambda parts: f"<<( {' '.join(parts)} )>>"),
+        lambda deeper: st.tuples(st.sampled_from(("?t", ":a")), deeper).map("<<( {0[0]} :p {0[1]} )>>".format),
+        max_leaves=2,
+    )
+    said = st.tuples(st.sampled_from(("?s", "?t", "?u", ":a")), st.sampled_from((":p", ":r", "?p")), terms).map(" ".join)
+    reified = inner.map(lambda parts: f"<< {' '.join(parts)} ~ ?u >>")
+    annotated = st.sampled_from(("?s :p ?v {| :r ?w |}", "?s :q ?w ~ ?u", ":a ?p ?v ~ ?t {| :q ?w |}"))
+    taken = said.map("{} FILTER(isTRIPLE(<<( ?s :p ?v )>>) || OBJECT(?v) = 1)".format)
+    made = st.just("?s :p ?v BIND(TRIPLE(?s, :p, ?v) AS ?x@)")
+    return st.one_of(said, said, reified, annotated, taken, made, st.tuples(said, reified).map(" . ".join)).map("{{ {} }}".format)
+
+
+def triple_queries() -> st.SearchStrategy[str]:
+    """Shapes over groups with triple terms and over others."""
+    groups = st.one_of(about_triples(), about_triples(), shared())
+    shapes = (
+        *OPERATORS,
+        *WITHIN_EXPRESSIONS,
+        "G MINUS { ?s ?p <<( ?t :p ?v )>> }",
+        "GRAPH N G",
+        "{ SELECT ?v WHERE G } G",
+        "{ ?s :p* <<( ?t ?p ?v )>> }",
+    )
+    return st.sampled_from(shapes).flatmap(lambda shape: shaped(shape, groups)).map(lambda body: PROLOGUE + _numbered(f"SELECT * WHERE {body}"))
+
+
+def triple_rules() -> st.SearchStrategy[str]:
+    """Rules that write reifiers and triple terms into another stream."""
+    templates = st.sampled_from(("?s :r <<( ?s :p ?v )>>", "?s :p ?v {| :q ?w |}", "<< ?t :q _:x >> :r _:x", ":a :p <<( ?s :p <<( ?t :q ?v )>> )>>"))
+    bodies = st.one_of(about_triples(), st.tuples(about_triples(), shared()).map("{{ {0[0]} SEQ {0[1]} }}".format))
+    return st.tuples(templates, bodies).map(lambda parts: PROLOGUE + _numbered(f"CONSTRUCT {{ {parts[0]} }} INTO STREAM <{OTHER}> WHERE {parts[1]}"))
 
 
 def paths() -> st.SearchStrategy[str]:
@@ -453,6 +492,21 @@ def numeric_feeds() -> st.SearchStrategy[list[Occurrence]]:
     first = literals.map(lambda found: [Occurrence((TERMS[0], PREDICATES[0], each), 0, 0) for each in found])
     later = literals.map(lambda found: [Occurrence((TERMS[0], PREDICATES[2], each), SECOND, SECOND) for each in found])
     return st.tuples(first, later).map(lambda parts: [*parts[0], *parts[1]])
+
+
+def triple_feeds() -> st.SearchStrategy[list[Occurrence]]:
+    """Occurrences of which most are about triples."""
+    inner = st.recursive(triples(), lambda deeper: st.tuples(st.sampled_from(TERMS), st.just(PREDICATES[0]), deeper.map(_triple_term)), max_leaves=2)
+    about = st.tuples(st.sampled_from(TERMS), st.sampled_from((*PREDICATES, Iri(RDF + "reifies"), Iri(RDF + "reifies"))), inner.map(_triple_term))
+    one = st.tuples(st.one_of(about, about, triples()), st.integers(0, 4), st.sampled_from(GRAPH_NAMES))
+    return st.lists(one.map(lambda parts: Occurrence(parts[0], parts[1] * SECOND, parts[1] * SECOND, parts[2])), min_size=5, max_size=12, unique=True)
+
+
+def _triple_term(triple: Triple) -> TripleTerm:
+    subject, predicate, object_ = triple
+    assert isinstance(subject, Iri)
+    assert isinstance(predicate, Iri)
+    return TripleTerm(subject, predicate, object_)
 
 
 def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:

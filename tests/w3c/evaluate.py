@@ -10,7 +10,7 @@ from engine.engine import Engine
 from engine.messages import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, Facts, Finish, Register
 from epsparql import algebra as a
 from tests.support.ntriples import parse_statement, parse_term
-from tests.w3c.results import csv_cell, expected, statement_table, triples, truth
+from tests.w3c.results import Quad, csv_cell, expected, quads, statement_table, truth
 from tests.w3c.suite import SuiteCase, is_beyond_rdfs
 from tests.w3c.tables import Table, by_value, same
 
@@ -18,8 +18,6 @@ INSTANT = 1_700_000_000_000_000
 """The one instant of a test's message."""
 EMPTY = 0
 """Where the solutions of an empty finished stream stand (semantics.md section 1)."""
-
-Quad = tuple[str, str, str, str | None]
 
 
 def text_of(case: SuiteCase) -> str:
@@ -96,4 +94,6 @@ def dataset(case: SuiteCase, query: a.Query) -> list[Quad]:
     if query.sources.dataset is not None:
         named |= {name.rpartition("/")[2] for name in (*query.sources.dataset.default, *query.sources.dataset.named)}
     files = [(name, None) for name in case.data] + [(name, f"<{case.iri(name)}>") for name in sorted(named)]
-    return [(s, p, o, graph) for number, (name, graph) in enumerate(files) for s, p, o in triples(case.path(name), case.iri(name), f"d{number}")]
+    return [
+        (s, p, o, graph or own) for number, (name, graph) in enumerate(files) for s, p, o, own in quads(case.path(name), case.iri(name), f"d{number}")
+    ]

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER
+from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER, RDF_PASSED_OVER
+from tests.w3c.rdf_cases import RdfCase, rdf_cases
 from tests.w3c.suite import Kind, SuiteCase, beyond_rdfs, cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "w3c.md"
 
-HEAD = """# The W3C's SPARQL test suites
+HEAD = """# The W3C's test suites
 
-This page lists which tests of the W3C's SPARQL 1.0 and 1.1 suites pass: `python -m pytest tests/w3c`. Each query is registered with
+This page lists which tests of the W3C's SPARQL 1.0, 1.1 and 1.2 suites, and of its RDF 1.2 suites, pass: `python -m pytest tests/w3c`. Each query is registered with
 `default_graph: unnamed`, over a stream of one message. All triples of the message have one instant *t*. The query must have SPARQL's solutions, each on [*t*, *t*].
 
 - **Evaluation.** The default graph and the named graphs are one message. The tests compare the solutions, their number and their intervals.
@@ -20,14 +21,16 @@ This page lists which tests of the W3C's SPARQL 1.0 and 1.1 suites pass: `python
   with the result under `--entailment owl-rl`.
 - **Syntax.** Positive tests parse, and negative tests are refused. Each parsed query is also rendered as text and parsed again.
   The queries of `syntax-fed` parse, and are then refused because they contain SERVICE.
-- **Left out** are the groups about updates, evaluation of SERVICE, the protocols and the service description.
+- **RDF 1.2.** Files of Turtle, TriG, N-Triples, N-Quads and RDF/XML are read as background. The triples must be those expected,
+  wrong files must be refused, and terms must have their canonical text. Files of N-Triples and N-Quads are read as events too.
+- **Left out** are the tests of updates, evaluation of SERVICE, the protocols, the service description and RDF 1.2 semantics.
 
 `python -m tests.w3c.page` writes this page, and a test compares it with the results.
 """
 
 
 def page(tests: Sequence[SuiteCase]) -> str:
-    return "\n".join([HEAD, *_table(tests), "", *_passed_over(), "", *_beyond_rdfs(), "", *_by_value(), ""])
+    return "\n".join([HEAD, *_table(tests), "", *_rdf_table(), "", *_passed_over(), "", *_beyond_rdfs(), "", *_by_value(), ""])
 
 
 def _beyond_rdfs() -> list[str]:
@@ -44,16 +47,22 @@ def _table(tests: Sequence[SuiteCase]) -> list[str]:
     rows += [_row(suite, group, list(own)) for (suite, group), own in groupby(tests, key=lambda case: (case.suite, case.group))]
     evaluated = [case for case in tests if case.kind is Kind.EVALUATION]
     syntax = [case for case in tests if case.kind is not Kind.EVALUATION]
-    return [*rows, _row("both", "evaluation", evaluated), _row("both", "syntax", syntax), _row("both", "all", tests)]
+    return [*rows, _row("all", "evaluation", evaluated), _row("all", "syntax", syntax), _row("all", "all", tests)]
 
 
-def _row(suite: str, group: str, tests: Sequence[SuiteCase]) -> str:
-    left_out = sum(case.id in PASSED_OVER for case in tests)
+def _rdf_table() -> list[str]:
+    rows = ["## Reading RDF 1.2", "", "| suite | group | tests | passed | not passed |", "|---|---|---:|---:|---:|"]
+    rows += [_row("rdf12", folder, list(own)) for folder, own in groupby(rdf_cases(), key=lambda case: case.folder)]
+    return [*rows, _row("rdf12", "all", rdf_cases())]
+
+
+def _row(suite: str, group: str, tests: Sequence[SuiteCase | RdfCase]) -> str:
+    left_out = sum(case.id in PASSED_OVER or case.id in RDF_PASSED_OVER for case in tests)
     return f"| {suite} | {group} | {len(tests)} | {len(tests) - left_out} | {left_out or ''} |"
 
 
 def _passed_over() -> list[str]:
-    rows = [f"| `{name}` | {reason} |" for name, reason in sorted(PASSED_OVER.items())]
+    rows = [f"| `{name}` | {reason} |" for name, reason in sorted((PASSED_OVER | RDF_PASSED_OVER).items())]
     return ["## Tests not passed", "", "| test | reason |", "|---|---|", *rows]
 
 

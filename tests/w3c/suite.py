@@ -1,4 +1,4 @@
-"""The W3C's SPARQL 1.0 and 1.1 test suites, read from their manifests."""
+"""The W3C's SPARQL 1.0, 1.1 and 1.2 test suites, read from their manifests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ from rdflib.collection import Collection
 from rdflib.term import Node
 
 ROOT = Path(__file__).parents[3] / "shared" / "w3c-sparql"
+ROOT_1_2 = ROOT.parent / "w3c-1.2"
 BASES = {
     "sparql10": "http://www.w3.org/2001/sw/DataAccess/tests/data-r2/",
     "sparql11": "http://www.w3.org/2009/sparql/docs/tests/data-sparql11/",
+    "sparql12": "https://w3c.github.io/rdf-tests/sparql/sparql12/",
 }
 """Where a suite lives on the Web: the base of the relative IRIs in its files."""
 
@@ -43,11 +45,13 @@ KINDS = {
     MF.NegativeSyntaxTest: Kind.NEGATIVE,
     MF.NegativeSyntaxTest11: Kind.NEGATIVE,
 }
+UPDATES = (MF.PositiveUpdateSyntaxTest, MF.NegativeUpdateSyntaxTest, MF.UpdateEvaluationTest)
+"""Tests of updates, which stand among the others in SPARQL 1.2's groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteCase:
-    """One test of a manifest. Files stand in the folder `ROOT / suite / group`."""
+    """One test of a manifest. Files stand in the folder `suite / group` of `ROOT` or `ROOT_1_2`."""
 
     suite: str
     group: str
@@ -65,7 +69,7 @@ class SuiteCase:
         return f"{self.suite}/{self.group}/{self.name}"
 
     def path(self, name: str) -> Path:
-        return ROOT / self.suite / self.group / name
+        return (ROOT_1_2 if self.suite == "sparql12" else ROOT) / self.suite / self.group / name
 
     def iri(self, name: str) -> str:
         return f"{BASES[self.suite]}{self.group}/{name}"
@@ -86,7 +90,7 @@ def beyond_rdfs() -> list[SuiteCase]:
 
 
 def _all_cases() -> list[SuiteCase]:
-    manifests = sorted(ROOT.glob("*/*/manifest.ttl"))
+    manifests = [*sorted(ROOT.glob("*/*/manifest.ttl")), *sorted(ROOT_1_2.glob("sparql12/*/manifest.ttl"))]
     return [case for manifest in manifests if manifest.parent.name not in OTHER_SPECIFICATIONS for case in _cases(manifest)]
 
 
@@ -99,7 +103,8 @@ def _cases(manifest: Path) -> Iterator[SuiteCase]:
     graph = Graph().parse(manifest, publicID=f"{BASES[suite]}{group}/manifest.ttl")
     for head in graph.objects(None, MF.entries):
         for test in Collection(graph, head):
-            yield _case(graph, test, suite, group)
+            if graph.value(test, RDF.type) not in UPDATES:
+                yield _case(graph, test, suite, group)
 
 
 def _case(graph: Graph, test: Node, suite: str, group: str) -> SuiteCase:

@@ -1,13 +1,12 @@
 """Answers as tables of terms in N-Triples text, and when two tables are the same up to the names of blank nodes."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-import pyoxigraph as ox
-
-from epsparql.terms import XSD, BlankNode, Iri, Literal, Term
+from epsparql.terms import XSD, Literal
 
 Row = tuple[str | None, ...]
 Colours = Mapping[str, int]
@@ -33,18 +32,6 @@ class Table:
         """The table with these columns; those that it lacks are unbound."""
         places = [self.variables.index(name) if name in self.variables else None for name in variables]
         return Table(tuple(variables), tuple(tuple(None if place is None else row[place] for place in places) for row in self.rows), self.ordered)
-
-
-def term_of(term: object) -> Term:
-    """A term as pyoxigraph reads it, as the language has it."""
-    match term:
-        case ox.NamedNode():
-            return Iri(term.value)
-        case ox.BlankNode():
-            return BlankNode(term.value)
-        case ox.Literal():
-            return Literal(term.value, term.datatype.value, term.language)
-    raise TypeError(term)
 
 
 def same(found: Table, expected: Table) -> bool:
@@ -74,13 +61,13 @@ def _match(left: Sequence[Row], right: Sequence[Row], left_marks: Colours, right
 
 def _refined(rows: Sequence[Row], marks: Colours) -> dict[str, int]:
     """A colour for each blank node, from where it stands and beside what, until no more can be told apart."""
-    colours = {cell: marks.get(cell, 0) for row in rows for cell in row if _is_blank(cell) and cell is not None}
+    colours = {label: marks.get(label, 0) for row in rows for cell in row for label in _labels(cell)}
     while True:
         seen: dict[str, Counter[object]] = {node: Counter() for node in colours}
         for row, painted in zip(rows, _painted(rows, colours), strict=True):
             for place, cell in enumerate(row):
-                if cell in seen:
-                    seen[cell][place, painted] += 1
+                for order, label in enumerate(_labels(cell)):
+                    seen[label][place, order, painted] += 1
         finer = {node: hash((colours[node], frozenset(seen[node].items()))) for node in colours}
         if len(set(finer.values())) == len(set(colours.values())):
             return finer
@@ -88,11 +75,23 @@ def _refined(rows: Sequence[Row], marks: Colours) -> dict[str, int]:
 
 
 def _painted(rows: Sequence[Row], colours: Colours) -> list[tuple[object, ...]]:
-    return [tuple(colours[cell] if _is_blank(cell) and cell is not None else cell for cell in row) for row in rows]
+    return [tuple(_repainted(cell, colours) for cell in row) for row in rows]
 
 
-def _is_blank(cell: str | None) -> bool:
-    return cell is not None and cell.startswith("_:")
+def _repainted(cell: str | None, colours: Colours) -> object:
+    """Return a cell with colours for its blank nodes, those in a triple term too."""
+    labels = _labels(cell)
+    if not labels:
+        return cell
+    return _BLANK.sub(lambda found: "_:" if found[1] else found[0], cell or ""), *(colours[label] for label in labels)
+
+
+_BLANK = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>()]*>|(_:[^\s]+)')
+"""A blank node of an N-Triples text, in its group; strings and IRIs, which may look like one, have none."""
+
+
+def _labels(cell: str | None) -> list[str]:
+    return [label for label in _BLANK.findall(cell or "") if label]
 
 
 def by_value(table: Table) -> Table:

@@ -9,10 +9,11 @@ import pytest
 
 import epsparql
 from server.cli import commands
+from tests.support.ntriples import term_of
 from tests.w3c.evaluate import dataset, text_of
 from tests.w3c.results import csv_table, expected, solutions, statement_table
 from tests.w3c.suite import ROOT, SuiteCase, cases
-from tests.w3c.tables import Table, same, term_of
+from tests.w3c.tables import Table, same
 
 AT = "2023-11-14T22:13:20Z"
 PRINTED = {

@@ -159,7 +159,7 @@ def _halves(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 def _rank(term: int, terms: TermTable) -> tuple[int, float, float] | None:
     class_, value = sort_key(terms.term(term))
-    if isinstance(value, str):
+    if isinstance(value, str | tuple):
         return None
     if isinstance(value, float):
         return class_, value, 0.0

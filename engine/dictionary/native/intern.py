@@ -59,12 +59,16 @@ def link_term(cells, heads, number):
 
 
 @inlined
-def kind_of(first, last):
-    """Return a term's kind, as the kernel's `kinds` has it, by its text's first and last byte.
+def kind_of(source, n):
+    """Return a term's kind, as the kernel's `kinds` has it, by the n bytes of its text.
 
-    An IRI is 1, a blank node 2, a literal 3, or 4 if it is a string and no more.
+    An IRI is 1, a blank node 2, a literal 3, or 4 if it is a string and no more. A triple term is 3 as well: like a literal, it is no subject,
+    and the host decides whether two of them are equal.
     """
-    return 1 if first == ord("<") else 2 if first == ord("_") else 4 if last == ord('"') else 3
+    first = byte(source)
+    if first == ord("<"):
+        return 3 if byte(source + 1) == ord("<") else 1
+    return 2 if first == ord("_") else 4 if byte(source + n - 1) == ord('"') else 3
 
 
 @inlined
@@ -89,7 +93,7 @@ def add_term(terms, hash_, source, n):
     copy(address_of(terms.text) + at[BYTES], source, n)
     at[BYTES] += n
     at[LIVE] += 1
-    terms.kinds[number] = kind_of(byte(source), byte(source + n - 1))
+    terms.kinds[number] = kind_of(source, n)
     link_term(cells, terms.heads, number)
     if at[VALUED] != 0:
         note_value(at, terms.values, terms.hard, number, source, n)
@@ -179,7 +183,7 @@ def enter(at, cells, heads, text, kinds, ends):
         cells[number, START], cells[number, LENGTH] = begin, n
         if n > 0:
             cells[number, HASH] = hash_bytes(address_of(text) + begin, n, at[SEED])
-            kinds[number] = kind_of(byte(address_of(text) + begin), byte(address_of(text) + ends[k] - 1))
+            kinds[number] = kind_of(address_of(text) + begin, ends[k] - begin)
             at[LIVE] += 1
             link_term(cells, heads, number)
         else:

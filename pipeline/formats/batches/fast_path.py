@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.messages import INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.ntriples import OBJECTS
+from pipeline.formats.batches.ntriples import OBJECTS, TRIPLE
 from pipeline.formats.native import interning, ndjson, nquads
 
 LONGEST = 1 << 30
@@ -91,12 +91,14 @@ def _piece(body: bytes, span: Ints) -> bytes:
 
 
 def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | None:
-    """Return canonical texts of terms; None where one is no term, so that the exact path says why.
+    """Return canonical texts of terms; None where one is no term, so that the exact path says why, or a triple term.
 
     The scanner has already checked where each may stand.
     """
     try:
         texts = [msgspec.json.decode(b'"' + piece + b'"', type=str) if in_json else piece.decode() for piece in pieces]
+        if any(text.startswith(TRIPLE) for text in texts):  # what looks like one may be the beginning of one, and has blank nodes of its own
+            return None
         return [OBJECTS[text].encode() for text in texts]
     except (FormatError, ValueError):
         return None

@@ -1,17 +1,21 @@
 """This module validates single terms in N-Triples syntax and brings them to their one canonical text."""
 
 import re
+from collections.abc import Callable
 
 import pyoxigraph as ox
 
+from engine.triples.quads import written
+from epsparql.ntriples import parse_term
+from epsparql.terms import BlankNode, Iri, Term, TripleTerm
 from pipeline.errors import FormatError
 
 MAX_TERM = 1 << 18
 CACHED = 200_000
-NO_DIRECTIONS = "base directions (RDF 1.2) are not supported"
-PLAIN_TAG = "a plain language tag such as @en"
+TRIPLE = "<<"
+"""A triple term's text begins so; no other term's does."""
 
-_ONE_TERM = '<iri>, "literal" or _:label'
+_ONE_TERM = '<iri>, "literal", _:label or <<( triple )>>'
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf'<(?:[^\x00-\x20<>"{{}}|^`\\]|{_UCHAR})*>'
 _STRING = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UCHAR})*"'
@@ -31,21 +35,48 @@ def canonical(text: str) -> str:
         return text
     if len(text) > MAX_TERM:
         raise FormatError("term", f"a term of {len(text)} characters; the limit is {MAX_TERM}", 1, 1)
-    if text.startswith("<<"):
-        raise FormatError("term", "triple terms are not supported", 1, 1)
-    if "<<" in text and not _TERM.fullmatch(text):  # the parser would go as deep as triple terms do
+    if text.startswith(TRIPLE):
+        _check_triple(text)
+    elif TRIPLE in text and not _TERM.fullmatch(text):  # the parser would go as deep as triple terms do
         raise FormatError("term", f"{text[:64]!r} is not one term in N-Triples syntax", 1, 1, _ONE_TERM)
     line = f"<x:s> <x:p> {text} ."
     try:
         parsed = list(ox.parse(line.encode("utf-8", "surrogatepass"), ox.RdfFormat.N_TRIPLES))
     except (SyntaxError, ValueError) as fault:
         raise _fault(fault, text) from None
-    if len(parsed) != 1 or not _TERM.fullmatch(text):
+    if len(parsed) != 1 or not (text.startswith(TRIPLE) or _TERM.fullmatch(text)):
         raise FormatError("term", f"{text[:64]!r} is not one term in N-Triples syntax", 1, 1, _ONE_TERM)
-    term = parsed[0].object
-    if isinstance(term, ox.Literal) and term.direction is not None:
-        raise FormatError("term", NO_DIRECTIONS, 1, text.rindex("--") + 1, PLAIN_TAG)
-    return str(term)
+    return written(parsed[0].object)
+
+
+def labelled(text: str, name: Callable[[str], str]) -> str:
+    """Return a canonical term whose blank nodes have other names; `name` gives the term of a blank node's label."""
+    if text.startswith("_:"):
+        return name(text[2:])
+    if text.startswith(TRIPLE) and "_:" in text:
+        return str(_renamed(parse_term(text), name))
+    return text
+
+
+def _renamed(term: Term, name: Callable[[str], str]) -> Term:
+    match term:
+        case BlankNode(label):
+            return BlankNode(name(label)[2:])
+        case TripleTerm(subject, predicate, object_):
+            known = _renamed(subject, name)
+            assert isinstance(known, Iri | BlankNode)
+            return TripleTerm(known, predicate, _renamed(object_, name))
+    return term
+
+
+def _check_triple(text: str) -> None:
+    """Refuse a text that begins like a triple term and is none, or nests too deep for the parser. Raises: FormatError."""
+    try:
+        parse_term(text)
+    except ValueError as fault:
+        raise FormatError(
+            "term", f"{text[:64]!r} is no triple term in N-Triples syntax: {fault}"[:512], 1, 1, "<<( subject predicate object )>>"
+        ) from None
 
 
 def _fault(fault: Exception, text: str) -> FormatError:
@@ -59,7 +90,7 @@ def _fault(fault: Exception, text: str) -> FormatError:
 class CanonicalTerms(dict[str, str]):
     """Maps texts to canonical texts, each validated once; blank nodes keep their label, which their message then changes.
 
-    `kinds` is what may stand at the place: `<` IRIs, `"` literals, `_` blank nodes.
+    `kinds` is what may stand at the place: `<` IRIs, `"` literals, `_` blank nodes, `(` triple terms.
     """
 
     def __init__(self, kinds: str, place: str) -> None:
@@ -76,9 +107,10 @@ class CanonicalTerms(dict[str, str]):
     def checked(self, text: str) -> str:
         """Return the `canonical` text of a term that may stand here. Raises: FormatError."""
         term = canonical(text)
-        if term[0] not in self.kinds:
-            what = {"<": "an IRI", '"': "a literal", "_": "a blank node"}[term[0]]
-            allowed = " or ".join({"<": "<iri>", '"': '"literal"', "_": "_:label"}[kind] for kind in self.kinds)
+        kind = "(" if term.startswith(TRIPLE) else term[0]
+        if kind not in self.kinds:
+            what = {"<": "an IRI", '"': "a literal", "_": "a blank node", "(": "a triple term"}[kind]
+            allowed = " or ".join({"<": "<iri>", '"': '"literal"', "_": "_:label", "(": "<<( triple )>>"}[each] for each in self.kinds)
             raise FormatError("term", f"{what} cannot be the {self.place}", 1, 1, allowed)
         return term
 
@@ -86,7 +118,7 @@ class CanonicalTerms(dict[str, str]):
 SUBJECTS, PREDICATES, OBJECTS, GRAPHS = (
     CanonicalTerms("<_", "subject"),
     CanonicalTerms("<", "predicate"),
-    CanonicalTerms('<"_', "object"),
+    CanonicalTerms('<"_(', "object"),
     CanonicalTerms("<_", "graph"),
 )
 """All bodies share these maps, for their content is a function of the text alone."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.formats.native.swar import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
-from pipeline.formats.native.terms import BACKSLASH, LESS, QUOTE, UNDERSCORE
+from pipeline.formats.native.terms import BACKSLASH, LESS, QUOTE, UNDERSCORE, term_end
 from pipeline.formats.native.timestamps import put_instant
 
 BINDINGS, TRIPLES, VERDICT = range(3)
@@ -20,6 +20,8 @@ def _bytes(text):
 
 
 _URI, _BNODE, _LITERAL = (_bytes(f'{{"type":"{kind}","value":"') for kind in ("uri", "bnode", "literal"))
+_TRIPLE, _PREDICATE, _OBJECT = (_bytes(text) for text in ('{"type":"triple","value":{"subject":', ',"predicate":', ',"object":'))
+_DIRECTION = _bytes('","its:dir":"')
 _DATATYPE, _LANGUAGE, _STRING = _bytes('","datatype":"'), _bytes('","xml:lang":"'), _bytes('"^^<http://www.w3.org/2001/XMLSchema#string>')
 _START, _END, _BINDING, _TRIPLES, _VERDICT = (_bytes(t) for t in ('","start":"', '","end":"', '","binding":{', '","triples":"', '","boolean":'))
 _TRUE_TERM, _TRUE, _FALSE = _bytes('"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'), _bytes("true"), _bytes("false")
@@ -128,7 +130,27 @@ def _put_quoted(out, at, text, i, end):
 # ---------------------------------------------------------------- terms and values
 @native.jit
 def _put_term(out, at, text, i, end):
-    """Write a term as SPARQL's JSON results have it, and return the place after it."""
+    """Write a term as SPARQL's JSON results have it, and return the place after it. Only the object of a triple term may be one itself."""
+    depth = 0
+    while text[i] == LESS and text[i + 1] == LESS:
+        at, i, depth = _put(out, at, _TRIPLE), i + len("<<( "), depth + 1
+        for named in (_PREDICATE, _OBJECT):
+            after, _ = term_end(text, i, np.uint64(0))
+            at = _put(out, _put_plain_term(out, at, text, i, after), named)
+            i = after + 1
+    after = end
+    if depth:
+        after, _ = term_end(text, i, np.uint64(0))
+    at = _put_plain_term(out, at, text, i, after)
+    for _ in range(2 * depth):
+        out[at] = _CLOSE
+        at += 1
+    return at
+
+
+@native.jit
+def _put_plain_term(out, at, text, i, end):
+    """Write an IRI, blank node or literal, and return the place after it."""
     if text[i] == LESS:
         at, _ = _put_text(out, _put(out, at, _URI), text, i + 1, end - 1)
     elif text[i] == UNDERSCORE:
@@ -137,9 +159,12 @@ def _put_term(out, at, text, i, end):
         at, i = _put_text(out, _put(out, at, _LITERAL), text, i + 1, end)
         if i + 2 < end and text[i + 1] == 64:
             at = _put(out, at, _LANGUAGE)
-            for k in range(i + 2, end):
+            k = i + 2
+            while k < end and not (text[k] == _DASH and text[k - 1] == _DASH):
                 out[at] = text[k] | 32 if 65 <= text[k] <= 90 else text[k]
-                at += 1
+                at, k = at + 1, k + 1
+            if k < end:  # the first of the two dashes is written already
+                at, _ = _put_text(out, _put(out, at - 1, _DIRECTION), text, k + 1, end)
         elif i + 4 < end and not (end - i == len(_STRING) and starts(text, i, _STRING)):
             at, _ = _put_text(out, _put(out, at, _DATATYPE), text, i + 4, end - 1)
     out[at], out[at + 1] = QUOTE, _CLOSE
@@ -207,11 +232,11 @@ def _put_times(out, at, ids, row):
 
 @native.inlined
 def _room(values, row, fragments, query, forms):
-    """Return the bytes that a solution takes at most: a character becomes six at most."""
+    """Return the bytes that a solution takes at most: a character becomes six at most, and the punctuation of a triple term ten times as much."""
     lists, offsets, _, _ = values
     text = np.int64(offsets[lists[row + 1]]) - offsets[lists[row]]
     first, after = forms[query, 1], forms[query, 2]
-    return 6 * text + fragments[1][after] - fragments[1][first] + _TEXT_ROOM * np.int64(lists[row + 1] - lists[row]) + _ROW_ROOM
+    return 16 * text + fragments[1][after] - fragments[1][first] + _TEXT_ROOM * np.int64(lists[row + 1] - lists[row]) + _ROW_ROOM
 
 
 # ---------------------------------------------------------------- whole pages

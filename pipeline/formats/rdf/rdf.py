@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import pyoxigraph as ox
 
+from engine.triples.quads import written
+from epsparql.terms import MAX_TRIPLE_DEPTH
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
-from pipeline.formats.batches.ntriples import MAX_TERM, NO_DIRECTIONS, PLAIN_TAG
+from pipeline.formats.batches.ntriples import MAX_TERM, labelled
 from pipeline.formats.batches.row_builder import NO_TERM, RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.json_ld import check_contexts
@@ -73,7 +75,7 @@ def read_message(
         for column in range(4) if blanks else ():
             if (blank := terms[column]) < NO_TERM:
                 if blank not in names:
-                    names[blank] = rows.number(labels.blank_node(blanks[NO_TERM - 1 - blank]))
+                    names[blank] = rows.number(labelled(blanks[NO_TERM - 1 - blank], labels.blank_node))
                 terms[column] = names[blank]
         if terms[3] == NO_TERM and graph is not None:
             terms[3] = rows.number(graph)
@@ -81,16 +83,17 @@ def read_message(
 
 
 def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: RowBuilder) -> tuple["array[int]", list[str], list[Said]]:
-    """Return four numbers a statement, the blank nodes as written, and what may state a time.
+    """Return four numbers a statement, the terms with blank nodes as written, and what may state a time.
 
-    Blank nodes have their numbers below NO_TERM, until they are named.
+    Terms with blank nodes have their numbers below NO_TERM, until the nodes are named.
     """
     cells, blanks, said = array("i"), dict[str, int](), list[Said]()
 
     def number(term: Node) -> int:
-        if isinstance(term, ox.BlankNode):
-            return blanks.setdefault(term.value, NO_TERM - 1 - len(blanks))
-        return rows.number(_text(term, text))
+        found = _text(term, text)
+        if isinstance(term, ox.BlankNode) or (isinstance(term, ox.Triple) and "_:" in found):
+            return blanks.setdefault(found, NO_TERM - 1 - len(blanks))
+        return rows.number(found)
 
     spend = rows.budget.spend
     for s, p, o, g in parse_quads(text, fmt, budget=rows.budget):
@@ -162,7 +165,7 @@ def time_of(literal: Node, text: bytes) -> int:
 
 
 def _time_fault(text: bytes, culprit: Node, message: str, expected: str = "") -> FormatError:
-    line, column = place_of(text, "<<" if isinstance(culprit, ox.Triple) else culprit.value)
+    line, column = place_of(text, written_part(culprit))
     return FormatError("time", message, line, column, expected)
 
 
@@ -175,19 +178,33 @@ def place_of(text: bytes, needle: str) -> tuple[int, int]:
 
 
 def term_text(term: Node, labels: Labels, text: bytes) -> str:
-    """Return a term's canonical N-Triples text, with blank nodes relabelled."""
-    return labels.blank_node(term.value) if isinstance(term, ox.BlankNode) else _text(term, text)
+    """Return a term's canonical N-Triples text, with blank nodes relabelled. Raises: FormatError."""
+    return labelled(_text(term, text), labels.blank_node)
 
 
 def _text(term: Node, text: bytes) -> str:
-    """Return the canonical N-Triples text of a term that is no blank node. Raises: FormatError."""
+    """Return the canonical N-Triples text of a term, whose blank nodes keep their labels. Raises: FormatError."""
     if isinstance(term, ox.Triple):
-        raise FormatError("rdf", "triple terms (RDF 1.2) are not supported", *place_of(text, "<<"))
-    if isinstance(term, ox.Literal) and term.direction is not None:
-        raise FormatError("rdf", NO_DIRECTIONS, *place_of(text, term.value), PLAIN_TAG)
-    found = str(term)
+        _check_depth(term, text)
+    found = written(term)
     if len(found) > MAX_TERM:  # this length includes quotes and escapes
-        parts = (term.value, term.datatype.value, term.language or "") if isinstance(term, ox.Literal) else (term.value,)
+        if isinstance(term, ox.Triple):
+            parts: tuple[str, ...] = (found,)
+        else:
+            parts = (term.value, term.datatype.value, term.language or "") if isinstance(term, ox.Literal) else (term.value,)
         if (size := max(map(len, parts))) > MAX_TERM:
-            raise FormatError("term", f"a term of {size} characters; the limit is {MAX_TERM}", *place_of(text, term.value[:64]))
+            raise FormatError("term", f"a term of {size} characters; the limit is {MAX_TERM}", *place_of(text, written_part(term)[:64]))
     return found
+
+
+def _check_depth(term: ox.Triple, text: bytes) -> None:
+    depth, inner = 1, term.object
+    while isinstance(inner, ox.Triple):
+        depth, inner = depth + 1, inner.object
+    if depth > MAX_TRIPLE_DEPTH:
+        raise FormatError("too-deep", f"triple terms are nested deeper than {MAX_TRIPLE_DEPTH}", *place_of(text, "<<"))
+
+
+def written_part(term: Node) -> str:
+    """Return a text that stands where the term stands."""
+    return "<<" if isinstance(term, ox.Triple) else term.value

@@ -1,20 +1,26 @@
-"""This module reads RDF Messages: several messages in one body of Turtle, TriG, N-Triples or N-Quads, told apart by `MESSAGE`.
+"""This module reads RDF Messages: several messages in one body.
 
-Source: W3C RDF Stream Processing community group, "RDF Messages", living draft of 2026. Prefixes go on from message to message, blank nodes do not.
+In Turtle, TriG, N-Triples and N-Quads, `MESSAGE` stands between them. In NDJSON-LD each line is one. Prefixes and contexts go on from message to
+message, blank nodes do not. Source: W3C RDF Stream Processing community group, "RDF Messages", living draft of 2026.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import pyoxigraph as ox
 
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.row_builder import RowBuilder
-from pipeline.formats.rdf.rdf import ENDS_AT, STARTS_AT, TIMING, MessageTime, Node, Said, place_of, read_message, time_of
+from pipeline.formats.rdf.rdf import ENDS_AT, STARTS_AT, TIMING, MessageTime, Said, place_of, read_message, time_of, written_part
+from pipeline.formats.rdf.rdf_version import VERSIONS
 from pipeline.formats.rdf.turtle_lexer import Token, place, tokens
 
-VERSION = "1.2-messages"
+MESSAGE_VERSIONS = tuple(f"{version}-messages" for version in VERSIONS)
+_ANNOUNCED = re.compile(rb"(?:\s|#[^\n]*\n)*@?version\s+[\"']1\.[12](?:-basic)?-messages[\"']", re.IGNORECASE)
+_CONTEXT = "@context"
 _CARRIED = 1 << 24  # bytes of prefixes that go on, counted for each message anew
 _REPEATED = 64  # prefixes that some writers declare in each message anew
 
@@ -28,6 +34,11 @@ class RdfMessage:
     directives: tuple[bytes, ...]
 
 
+def announces_messages(body: bytes) -> bool:
+    """Tell whether a body of the Turtle family begins with a version of RDF Messages."""
+    return _ANNOUNCED.match(body) is not None
+
+
 def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None = None) -> None:
     """Add the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
 
@@ -37,15 +48,51 @@ def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Ro
     carried = 0
     for number, message in enumerate(split(body)):
         carried += sum(map(len, message.directives))
+        if not message.text:
+            continue
         if carried > _CARRIED:
-            raise FormatError(
-                "messages", "too many prefixes go on into too many messages; send the messages in several bodies", *place(body, message.start)
-            )
+            raise _too_much_goes_on(*place(body, message.start))
         text = b" ".join(message.directives) + b"\n" + message.text
         try:
             read_timed_message(text, fmt, otherwise, rows, timing, scope=b"%d %s" % (number, message.text))
         except FormatError as fault:
             raise _moved(fault, *place(body, message.start)) from None
+
+
+def parse_ld_lines(body: bytes, otherwise: Interval, rows: RowBuilder, timing: str | None = None) -> None:
+    """Add the statements of NDJSON-LD: each line is a message, an empty one (`{}`), or a context for the messages after it.
+
+    Messages are timed as `parse_messages` has it. Raises: FormatError, also for a blank line but the last one.
+    """
+    context, carried = b"", 0
+    lines = body.split(b"\n")
+    for number, line in enumerate(lines[:-1] if not lines[-1].strip() else lines, 1):
+        members = _members(line, number)
+        if list(members) == [_CONTEXT]:
+            context = bytes(members[_CONTEXT])
+        elif members:
+            carried += len(context)
+            if carried > _CARRIED:
+                raise _too_much_goes_on(number, 1)
+            before = b'{"@context":%s,"@graph":' % context if context else b""
+            text = before + line + b"}" if context else line
+            try:
+                read_timed_message(text, ox.RdfFormat.JSON_LD, otherwise, rows, timing, scope=b"%d %s" % (number, line))
+            except FormatError as fault:
+                column = None if fault.column is None else max(fault.column - len(before.decode("utf-8", "replace")), 1)
+                raise FormatError(fault.code, fault.message, number, column, fault.expected) from None
+
+
+def _members(line: bytes, number: int) -> dict[str, msgspec.Raw]:
+    try:
+        return msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise FormatError("json", f"the line is no JSON object: {fault}", number, 1, "one JSON object per line; {} is an empty message") from None
+
+
+def _too_much_goes_on(line: int, column: int) -> FormatError:
+    what = "prefixes or contexts of too many bytes go on into too many messages; send the messages in several bodies"
+    return FormatError("messages", what, line, column)
 
 
 def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None, scope: bytes | None = None) -> None:
@@ -73,7 +120,7 @@ def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Inter
         return None, frozenset()
     for each in said:
         if values[each.predicate] != each.value:
-            raise FormatError("time", f"the message has two times by <{each.predicate}>", *place_of(text, _lexical(each.value)))
+            raise FormatError("time", f"the message has two times by <{each.predicate}>", *place_of(text, written_part(each.value)))
     instants = {name: time_of(value, text) for name, value in values.items()}
     alone = frozenset(each.row for each in said) if timing is None else frozenset()
     if len(instants) == 1 and STARTS_AT not in instants and ENDS_AT not in instants:
@@ -82,20 +129,15 @@ def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Inter
     if instants.keys() != {STARTS_AT, ENDS_AT} or instants[STARTS_AT] > instants[ENDS_AT]:
         value = next(iter(values.values()))
         expected = "prov:generatedAtTime alone, or startsAtTime and endsAtTime in this order"
-        raise FormatError("time", "the message's time is no instant and no interval", *place_of(text, _lexical(value)), expected)
+        raise FormatError("time", "the message's time is no instant and no interval", *place_of(text, written_part(value)), expected)
     return Interval(instants[STARTS_AT], instants[ENDS_AT]), alone
 
 
-def _lexical(term: Node) -> str:
-    return "<<" if isinstance(term, ox.Triple) else term.value
-
-
 def split(body: bytes) -> Iterator[RdfMessage]:
-    """Yield the messages in order; an empty message gives nothing, so it is left out. Raises: FormatError for another version."""
+    """Yield the messages in order, empty ones too; nothing follows the last delimiter if all after it is blank. Raises: FormatError."""
     cut, start, directives = _Cut(body), 0, tuple[bytes, ...]()
     for begin, end in cut.delimiters():
-        if text := cut.taken(start, begin):
-            yield RdfMessage(text, start, directives)
+        yield RdfMessage(cut.taken(start, begin), start, directives)
         start, directives = end, tuple(cut.directives)
     if text := cut.taken(start, len(body)):
         yield RdfMessage(text, start, directives)
@@ -152,8 +194,8 @@ class _Cut:
 
     def _version(self, start: int, *, stop: bool) -> None:
         said = next(self._tokens, None)
-        if said is None or said[0].strip(b"\"'") != VERSION.encode():
-            raise FormatError("messages", "this is another version", *place(self._body, start), expected=f'VERSION "{VERSION}"')
+        if said is None or said[0].strip(b"\"'").decode("utf-8", "replace") not in (*MESSAGE_VERSIONS, *VERSIONS):
+            raise FormatError("messages", "this is another version", *place(self._body, start), expected=f'VERSION "{MESSAGE_VERSIONS[-1]}"')
         self._versions.append((start, self._stop(said.end()) if stop else said.end()))
 
     def _declare(self, kind: bytes, name: Token | None, iri: Token | None) -> None:

@@ -25,7 +25,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 IRIS = [
     "<http://e/a>", "<http://e/b>", "<urn:g:1>", "<urn:g:2>", "<http://e:80/x#y>", "<x:a:b/c>", "<http://e/?q=1&r>", "<http://e/\\u0061>", "<http://e/é>",
     "<http://e/%41>", "<a>", "<http://e/ >", "<http://e", "<>", "<http://e:123456/>", "<http:///a>", "<:a>", "<1:a>", "<http://[::1]/>", "<http://e/\\u00zz>",
-    "<http://e/a#b#c>", "<http://e//a>", "<x:>", "<x:#a>", "<http://e/a\n>",
+    "<http://e/a#b#c>", "<http://e//a>", "<x:>", "<x:#a>", "<http://e/a\n>", "<<( <x:a> <x:b> <x:c> )>>", "<<( <x:a> <x:b> _:a )>>", '<<(<x:a>\t<x:b> "c" )>>',
+    "<<( <x:a> <x:b> <<( _:a <x:b> _:c )>> )>>", "<<( <x:a> <x:b> )>>", "<<( <x:a>", "<<(", ")>>",
 ]  # fmt: skip
 TEXTS = [
     '""', '"a"', '"é😀"', '"a b"', '"\\u00e9"', '"\\""', '"\\\\"', '"tab\t"', '"\x7f"', '"\ufffe"', '"\uffff"', '"\U0001fffe"', '"a', '"\\q"', "'a'", '"\u0085"', '"a\nb"',

@@ -67,7 +67,7 @@ def test_a_property_of_ones_own_stays_an_occurrence() -> None:
         pytest.param(f"{S} 1 .\nMESSAGE {S} .\n", (2, 37), id="behind the delimiter"),
         pytest.param("PREFIX : <http://e/>\nMESSAGE\n\n  :s :p :o ; q:p 1 .", (4, 14), id="after prefixes"),
         pytest.param(f"<http://e/g> {{\nMESSAGE\n{S} 1 }}", (2, 1), id="in a graph"),
-        pytest.param(f'VERSION "1.2"\n{S} 1 .', (1, 1), id="another version"),
+        pytest.param(f'VERSION "1.3"\n{S} 1 .', (1, 1), id="another version"),
         pytest.param(f'@message\n{S} 1 .', (1, 9), id="no full stop"),
         pytest.param(f'<http://e/m> {AT} "x" .', (1, 59), id="no time"),
         pytest.param(f"MESSAGE\n<http://e/m> {AT} {TIME1} , {TIME2} .", (2, 60), id="two times"),
@@ -82,7 +82,7 @@ def test_faults_have_their_place_in_the_body(body: str, place: tuple[int, int]) 
 
 
 def test_versions_that_are_not_known() -> None:
-    for media_type in (f"{TURTLE}; version=1.3", LD_JSON + MESSAGES):
+    for media_type in (f"{TURTLE}; version=1.3", LD_JSON + MESSAGES, f"{TURTLE}; version=1.3-messages"):
         with pytest.raises(FormatError) as fault:
             parse("", media_type)
         assert fault.value.code == "media-type"

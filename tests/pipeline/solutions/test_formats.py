@@ -17,11 +17,33 @@ from pipeline.solutions.solution_log import NONE_STORED, StoredSolution, solutio
 from tests.support.plain_json import stored
 
 T1, T2 = instant("2026-01-01T00:00:01Z"), instant("2026-01-01T00:00:02.5Z")
+FIVE = '"5"^^<http://e/t>'
 TERMS = [
     pytest.param("<http://e/a>", {"type": "uri", "value": "http://e/a"}, "http://e/a", id="IRI"),
     pytest.param("_:b1", {"type": "bnode", "value": "b1"}, "_:b1", id="blank node"),
     pytest.param('"a\\"\\n\\u0001é"', {"type": "literal", "value": 'a"\n\u0001é'}, 'a"\n\u0001é', id="string"),
     pytest.param('"a"@en-us', {"type": "literal", "value": "a", "xml:lang": "en-us"}, "a", id="language"),
+    pytest.param('"a"@ar--rtl', {"type": "literal", "value": "a", "xml:lang": "ar", "its:dir": "rtl"}, "a", id="base direction"),
+    pytest.param(
+        "<<( _:s <x:p> <<( <x:s> <x:p> 5 )>> )>>".replace("5", FIVE),
+        {
+            "type": "triple",
+            "value": {
+                "subject": {"type": "bnode", "value": "s"},
+                "predicate": {"type": "uri", "value": "x:p"},
+                "object": {
+                    "type": "triple",
+                    "value": {
+                        "subject": {"type": "uri", "value": "x:s"},
+                        "predicate": {"type": "uri", "value": "x:p"},
+                        "object": {"type": "literal", "value": "5", "datatype": "http://e/t"},
+                    },
+                },
+            },
+        },
+        f"<<( _:s <x:p> <<( <x:s> <x:p> {FIVE} )>> )>>",
+        id="triple term",
+    ),
     pytest.param('"01"^^<http://e/t>', {"type": "literal", "value": "01", "datatype": "http://e/t"}, "01", id="datatype"),
 ]
 
@@ -36,7 +58,7 @@ def line_of(solution: StoredSolution, form: Form) -> str:
 
 
 @pytest.mark.parametrize(("term", "binding", "plain"), TERMS)
-def test_a_term_in_json_and_csv(term: str, binding: dict[str, str], plain: str) -> None:
+def test_a_term_in_json_and_csv(term: str, binding: dict[str, object], plain: str) -> None:
     assert json.loads(line_of(solved(term), Bindings(("v",))))["binding"]["v"] == binding
     assert list(csv.reader(io.StringIO(formats.csv([solved(term)], ["v"]), newline="")))[1][3] == plain
 

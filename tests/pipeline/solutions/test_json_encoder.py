@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsparql.terms import XSD, BlankNode, Iri, Literal
+from epsparql.terms import XSD, BlankNode, Iri, Literal, TripleTerm
 from pipeline.solutions import formats, json_encoder
 from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import StoredSolution, solution_id
@@ -19,9 +19,15 @@ IRIS = st.sampled_from(
 literals = (
     st.builds(Literal, TEXTS, IRIS)
     | st.builds(Literal, TEXTS)
-    | st.builds(lambda text, tag: Literal(text, language=tag), TEXTS, st.sampled_from(["en", "EN-at", "zh-hant"]))
+    | st.builds(Literal.from_tag, TEXTS, st.sampled_from(["en", "EN-at", "zh-hant", "ar--rtl", "en-at--ltr"]))
 )
-terms = (st.builds(Iri, IRIS) | literals | st.builds(BlankNode, st.sampled_from(["a", "b1", "m0123-4"]))).map(str)
+nodes = st.builds(Iri, IRIS) | st.builds(BlankNode, st.sampled_from(["a", "b1", "m0123-4"]))
+triple_terms = st.recursive(
+    st.builds(TripleTerm, nodes, st.builds(Iri, IRIS), nodes | literals),
+    lambda inner: st.builds(TripleTerm, nodes, st.builds(Iri, IRIS), inner),
+    max_leaves=3,
+)
+terms = (nodes | literals | triple_terms).map(str)
 micros = st.integers(-(1 << 61) + 1, (1 << 61) - 1) | st.integers(0, 4 * 10**15) | st.builds(lambda s: s * 10**6, st.integers(-(10**10), 10**10))
 names = st.sampled_from(["v", "w", "é", 'a"b', "a_long_name_of_a_variable", "\\"])
 statements = st.lists(st.builds("<x:a> <http://e/p> {} .".format, terms), max_size=3)
