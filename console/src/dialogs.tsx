@@ -55,7 +55,7 @@ const KEYS: [string, [string, string][]][] = [
       ["Ctrl Enter", "run the query of the open tab"],
       ["Alt N", "new query"],
       ["Alt 1 … 9", "the tab of this number"],
-      ["Alt S / P", "solutions / plan"],
+      ["Alt S / C / M / P", "solutions / chart / map / plan"],
       ["Alt E", "into the editor (Escape, then Tab, leaves it)"],
       ["↑ ↓", "in the table: choose a solution"],
       ["Esc", "close what is chosen"],

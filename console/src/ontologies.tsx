@@ -5,7 +5,7 @@ import { api } from "./api";
 import { Cell } from "./cell";
 import { bytes, count, shortIri, some } from "./format";
 import { classes, statements, type Statement } from "./ntriples";
-import { asked, attempt, ontologies } from "./state";
+import { admin, asked, attempt, ontologies } from "./state";
 import { Sure } from "./sure";
 
 const MOST = 5000;
@@ -22,6 +22,7 @@ const FORMATS: [type: string, name: string, endings: string[]][] = [
 export function Ontologies() {
   const [open, setOpen] = useState<string | null>(null);
   const all = ontologies.value;
+  if (asked.value && !admin.value) return <p class="empty">The background is shown to tokens with the scope admin. Enter one under Token.</p>;
   return (
     <article class="page" aria-label="Background">
       <header>
