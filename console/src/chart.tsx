@@ -175,7 +175,7 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
 
 // ---------------------------------------------------------------- axes
 /** About how many lines across there are. */
-const lines = (height: number) => Math.max(2, Math.floor(height / 45));
+const lines = (height: number) => Math.max(2, Math.floor(height / 34));
 
 function extent({ series }: Plotted): { from: number; to: number } {
   let [from, to] = [Infinity, -Infinity];

@@ -103,7 +103,7 @@ function Standing({ of, edit }: { of: Connector; edit: () => void }) {
       </div>
       <dl class="figures-list">
         <Figure label="messages" value={count(of.messages)} tells={of.direction === "in" ? "taken over" : "written"} />
-        <Figure label="lag" value={of.lag === null ? "–" : count(of.lag)} tells={of.lag === null ? "not told by this system" : "messages behind"} />
+        <Figure label="lag" value={of.lag === null ? "–" : count(of.lag)} tells={of.lag === null ? "not known" : "messages behind"} />
         <Figure label="last position" value={of.position ?? "–"} tells={of.position === null ? "none yet" : "the receiving side holds it"} />
         <Figure label="faults" value={count(of.faults)} tells="since its process started" />
         {seldom.map(([counter, tells]) => (
@@ -113,7 +113,7 @@ function Standing({ of, edit }: { of: Connector; edit: () => void }) {
       {fault && (
         <p class={failing ? "fault" : "quiet"}>
           {failing ? "" : "Last fault: "}
-          {fault} {of.fault_at && <span class="quiet figures">{moment(Math.floor(millis(of.fault_at)))} UTC</span>}
+          {fault} {of.fault_at && <span class="quiet figures">{moment(Math.floor(millis(of.fault_at) / 1000) * 1000)} UTC</span>}
         </p>
       )}
     </>

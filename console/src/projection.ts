@@ -89,7 +89,7 @@ export function graticule({ centre, scale }: View, frame: Frame, room: Size): { 
 export function degreesOf(degrees: number, step: number, positive: string, negative: string): string {
   const digits = Math.max(0, Math.ceil(-Math.log10(step)));
   const shown = Math.abs(degrees).toFixed(digits);
-  return `${shown}°${Number(shown) === 0 ? "" : degrees > 0 ? positive : negative}`;
+  return `${shown}°${Number(shown) % 180 === 0 ? "" : degrees > 0 ? positive : negative}`;
 }
 
 /** A round distance of at most `most` pixels, as measured at the middle latitude. */

@@ -68,6 +68,14 @@ def scenes(page: Page) -> Any:
     page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
     page.locator("tr[data-id]").first.click()
     yield "solutions"
+    page.get_by_role("tab", name="Chart").click()
+    expect(page.locator(".plots polyline").first).to_be_visible()
+    page.get_by_role("combobox", name="time", exact=True).select_option("past")
+    page.get_by_role("application").focus()
+    page.keyboard.press("End")
+    yield "chart"
+    page.get_by_role("tab", name="Map").click()
+    yield "no map"
     page.get_by_role("tab", name="Plan").click()
     expect(page.locator(".step").first).to_be_visible()
     yield "plan"
@@ -78,6 +86,9 @@ def scenes(page: Page) -> Any:
     yield "stream"
     page.get_by_role("button", name="Background").click()
     yield "ontologies"
+    page.get_by_role("navigation").get_by_role("button", name="Connectors").click()
+    page.get_by_role("textbox", name="Name of the connector").fill("broker")
+    yield "connectors"
     page.keyboard.press("?")
     yield "keys"
     page.keyboard.press("Escape")
