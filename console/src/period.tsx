@@ -40,11 +40,12 @@ async function look(query: QuerySummary, from: string, to: string): Promise<void
 }
 
 export function Period() {
-  const query = registered.value!;
+  const query = registered.value;
   const shown = current.value;
   const [open, setOpen] = useState(shown !== null);
   const [{ from, to }, set] = useState({ from: shown?.from ?? "", to: shown?.to ?? "" });
-  useEffect(() => setOpen(current.peek() !== null), [query.registered]);
+  useEffect(() => setOpen(current.peek() !== null), [query?.registered]);
+  if (!query) return null; // it was dropped just now
   const choose = (kind: string) => {
     setOpen(kind === "past");
     if (kind === "live") past.value = null;

@@ -46,7 +46,7 @@ export function Results() {
       </div>
       {different.value.length > 0 && <Another />}
       <div class="pane">
-        {pane.value === "plan" ? <Plan /> : rows.value.length ? <Shown /> : <Nothing />}
+        {pane.value === "plan" ? <Plan /> : query && rows.value.length ? <Shown /> : <Nothing />}
         {selected.value && pane.value !== "plan" && <Why />}
       </div>
     </section>
@@ -86,7 +86,7 @@ function Counts() {
       </span>
       <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
       {query.memory !== null && query.memory.goals > 0 && (
-        <span class="quiet" title="Partial solutions that wait to be completed, and the memory of the query's state">
+        <span class="quiet" title="Partial matches that wait to be completed, and the memory of the query's state">
           {partialMatches(query.memory.goals)} · {bytes(query.memory.state_bytes)}
         </span>
       )}

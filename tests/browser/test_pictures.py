@@ -92,6 +92,9 @@ def test_values_of_a_past_range(page: Page, client: Client) -> None:
     expect(page.get_by_text("No solution ends in this range.")).to_be_visible()
     page.get_by_role("combobox", name="time", exact=True).select_option("live")
     expect(plot(page).locator("circle")).to_have_count(22)
+    page.get_by_role("button", name="Drop").click()
+    page.get_by_role("button", name="Really drop?").click()
+    expect(page.locator(".empty")).to_contain_text("to run the query")
 
 
 @pytest.mark.parametrize("width", [390, 1024])
