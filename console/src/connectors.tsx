@@ -113,7 +113,7 @@ function Standing({ of, edit }: { of: Connector; edit: () => void }) {
       {fault && (
         <p class={failing ? "fault" : "quiet"}>
           {failing ? "" : "Last fault: "}
-          {fault} {of.fault_at && <span class="quiet figures">{moment(Math.floor(millis(of.fault_at) / 1000) * 1000)} UTC</span>}
+          {fault} {of.fault_at && <span class="quiet figures">· {moment(Math.floor(millis(of.fault_at) / 1000) * 1000)} UTC</span>}
         </p>
       )}
     </>

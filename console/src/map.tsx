@@ -37,11 +37,11 @@ export function PointMap() {
             </select>
           </label>
         )}
-        <ChooseGroups what="colours by" by={by} rows={shown} />
+        {locator && <ChooseGroups what="colours by" by={by} rows={shown} />}
         <span class="grow" />
         <Period />
       </div>
-      <Legend by={by} groups={groups} left={left} />
+      {locator && <Legend by={by} groups={groups} left={left} />}
       {locator ? (
         <Places key={locator.name} locator={locator} by={by} groups={groups} />
       ) : shown.length ? (

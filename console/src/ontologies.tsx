@@ -77,7 +77,7 @@ function Load() {
   return (
     <form class="load bar" onSubmit={(event) => (event.preventDefault(), void load(false))}>
       <input type="file" aria-label="File" onChange={(event) => choose(event.currentTarget.files?.[0] ?? null)} />
-      <input type="text" aria-label="Name" placeholder="name of the graph: an IRI, or default" value={name} onInput={(event) => rename(event.currentTarget.value)} />
+      <input type="text" aria-label="Name" placeholder="the graph: an IRI, or default" value={name} onInput={(event) => rename(event.currentTarget.value)} />
       <select aria-label="Format" value={type} onChange={(event) => setType(event.currentTarget.value)}>
         {FORMATS.map(([each, called]) => (
           <option key={each} value={each}>

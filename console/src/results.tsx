@@ -162,7 +162,7 @@ function Nothing() {
           <>Correct the fault above to run the query.</>
         ) : text.trim() ? (
           <>
-            Press <kbd>Ctrl</kbd> <kbd>Enter</kbd> to run the query; what it finds appears here with its intervals.
+            Press Run, or <kbd>Ctrl</kbd> <kbd>Enter</kbd>, to run the query; what it finds appears here with its intervals.
           </>
         ) : (
           <>Solutions appear here once a query runs.</>

@@ -119,7 +119,7 @@ export function Timeline() {
           onPointerLeave={() => (setTip(null), (hovered.value = null))}
           onClick={act.click}
         />
-        {tip && <Tip row={tip.box.placed.row} x={tip.x} y={tip.box.y + tip.box.h - 4} room={room} />}
+        {tip && <Tip row={tip.box.placed.row} x={tip.x} y={tip.box.y + tip.box.h / 2} room={room} />}
       </div>
     </section>
   );

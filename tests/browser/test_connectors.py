@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from epsparql.client import ApiError, Client
+from tests.browser.test_access import AXE, FAINT, RULES, VIOLATIONS
 from tests.connectors.systems.brokers import free_port
 from tests.server.conftest import event, serving
 from tests.server.operations.test_security import digest
@@ -105,13 +106,17 @@ def test_a_connector_with_a_fault_without_a_mouse(connected: Page, width: int) -
     connected.keyboard.press("Tab")
     connected.keyboard.press("Tab")
     connected.keyboard.press("Control+a")
-    connected.keyboard.insert_text(json.dumps({"type": "nats", "stream": "weather", "url": f"nats://127.0.0.1:{free_port()}", "jetstream": "READINGS"}))
+    connected.keyboard.insert_text(
+        json.dumps({"type": "nats", "stream": "weather", "url": f"nats://127.0.0.1:{free_port()}", "jetstream": "READINGS"})
+    )
     connected.keyboard.press("Tab")
     connected.keyboard.press("Enter")
     shown = connector(connected, "broker")
     expect(shown).to_contain_text("waiting")
     expect(shown.locator(".fault")).to_contain_text("NATS")
     assert connected.evaluate("document.documentElement.scrollWidth") == width
+    connected.evaluate(AXE)
+    assert (connected.evaluate(VIOLATIONS, RULES), connected.evaluate(FAINT)) == ([], [])
     page = connected.get_by_role("article", name="Connectors")
     assert page.evaluate("(page) => page.scrollWidth - page.clientWidth") == 0
     if width == 390:

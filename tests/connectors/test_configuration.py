@@ -168,4 +168,6 @@ def test_the_console_s_examples_are_settings_of_each_system_and_direction() -> N
     places = CredentialPlaces("EPSPARQL_CONNECTOR_", Path("/srv"), limited=True)
     examples = json.loads((ROOT / "console/data/connectors.json").read_text(encoding="utf-8"))
     found = [parse_connector("example", example["options"], places) for example in examples]
-    assert {(each.system, each.direction) for each in found} == {(name, direction) for name, system in SYSTEMS.items() for direction in system.options}
+    assert {(each.system, each.direction) for each in found} == {
+        (name, direction) for name, system in SYSTEMS.items() for direction in system.options
+    }
