@@ -85,7 +85,7 @@ const KEYS: [string, [string, string][]][] = [
     "Map",
     [
       ["wheel or + −", "zoom"],
-      ["drag or arrows", "move"],
+      ["drag or ← →", "move"],
       ["0", "everything"],
       ["N / P", "next / previous place"],
       ["Enter", "the newest solution there"],

@@ -85,12 +85,14 @@ function Load() {
           </option>
         ))}
       </select>
-      <button type="submit" class="primary" disabled={!file || !name}>
-        Load
-      </button>
-      <button type="button" disabled={!file || !name} title="Add to what the graph holds" onClick={() => load(true)}>
-        Add
-      </button>
+      <span class="buttons">
+        <button type="submit" class="primary" disabled={!file || !name}>
+          Load
+        </button>
+        <button type="button" disabled={!file || !name} title="Add to what the graph holds" onClick={() => load(true)}>
+          Add
+        </button>
+      </span>
     </form>
   );
 }
