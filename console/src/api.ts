@@ -77,6 +77,25 @@ export interface Ontology {
   size: number;
 }
 
+export interface Connector {
+  name: string;
+  direction: "in" | "out";
+  options: Record<string, unknown>;
+  /** It stands in the file that the server's settings name, so that it cannot be changed here. */
+  fixed: boolean;
+  state: "starting" | "running" | "waiting" | "failed" | "completed" | "stopped";
+  position: string | null;
+  lag: number | null;
+  messages: number;
+  late: number;
+  skipped: number;
+  missed: number;
+  faults: number;
+  fault: string | null;
+  fault_at: string | null;
+  restarts: number;
+}
+
 export interface Mark {
   code: string;
   message: string;
@@ -172,6 +191,7 @@ async function json<T>(method: string, path: string, body?: unknown, signal?: Ab
 
 const query = (name: string) => `queries/${encodeURIComponent(name)}`;
 const stream = (name: string) => `streams/${encodeURIComponent(name)}`;
+const connector = (name: string) => `connectors/${encodeURIComponent(name)}`;
 const ontology = (name: string) => `ontologies/${encodeURIComponent(name)}`;
 
 export const api = {
@@ -188,6 +208,12 @@ export const api = {
   events: (name: string, after: string | null, signal: AbortSignal) =>
     request("GET", `${query(name)}/events${after ? `?after=${encodeURIComponent(after)}` : ""}`, { signal, headers: { Accept: "text/event-stream" } }),
   solutions: async (name: string, type: string, limit: number) => (await request("GET", `${query(name)}/solutions?limit=${limit}`, { headers: { Accept: type } })).blob(),
+  /** The newest that end between these times, and whether there are more. */
+  between: async (name: string, from: string, to: string, limit: number) => {
+    const parameters = new URLSearchParams({ order: "newest", limit: String(limit), ...(from && { from }), ...(to && { to }) });
+    const response = await request("GET", `${query(name)}/solutions?${parameters}`, { headers: { Accept: "application/x-ndjson" } });
+    return { text: await response.text(), more: response.headers.has("Link") };
+  },
   why: (name: string, id: string) => json<Reasons>("GET", `${query(name)}/solutions/${encodeURIComponent(id)}/why`),
   streams: () => json<{ streams: StreamDocument[] }>("GET", "streams"),
   putStream: (name: string, settings: object) => json<StreamDocument>("PUT", stream(name), settings),
@@ -209,4 +235,7 @@ export const api = {
   loadOntology: (name: string, body: Blob | string, mediaType: string, add: boolean) =>
     request(add ? "POST" : "PUT", ontology(name), { body, headers: { "Content-Type": mediaType } }),
   dropOntology: (name: string) => request("DELETE", ontology(name)),
+  connectors: () => json<{ connectors: Connector[] }>("GET", "connectors"),
+  putConnector: (name: string, options: object) => json<Connector>("PUT", connector(name), options),
+  dropConnector: (name: string) => request("DELETE", connector(name)),
 };

@@ -1,6 +1,7 @@
 /** The page. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Connectors } from "./connectors";
 import { KeysDialog, TokenDialog } from "./dialogs";
 import { Editor, type EditorHost } from "./editor";
 import { blank, Gallery } from "./gallery";
@@ -43,6 +44,7 @@ export function App() {
         {trouble.value && <Trouble />}
         {shown.kind === "stream" && <Stream name={shown.name} />}
         {shown.kind === "ontologies" && <Ontologies />}
+        {shown.kind === "connectors" && <Connectors />}
         {(shown.kind === "examples" || (shown.kind === "query" && !tab.value)) && <Gallery />}
         {shown.kind === "query" && tab.value && <Work />}
         <PlayBar />
@@ -105,6 +107,8 @@ function shortcuts(): () => void {
       view.value = { kind: "query" };
     } else if (event.altKey && event.code === "KeyN") blank();
     else if (event.altKey && event.code === "KeyS") choose("solutions");
+    else if (event.altKey && event.code === "KeyC") choose("chart");
+    else if (event.altKey && event.code === "KeyM") choose("map");
     else if (event.altKey && event.code === "KeyP") choose("plan");
     else if (event.altKey && event.code === "KeyE") document.querySelector<EditorHost>(".editor")?.editor?.focus();
     else if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && !event.defaultPrevented) void run();

@@ -56,6 +56,7 @@ const KEYS: [string, [string, string][]][] = [
       ["Alt N", "new query"],
       ["Alt 1 … 9", "the tab of this number"],
       ["Alt S / P", "solutions / plan"],
+      ["Alt C / M", "chart / map"],
       ["Alt E", "into the editor (Escape, then Tab, leaves it)"],
       ["↑ ↓", "in the table: choose a solution"],
       ["Esc", "close what is chosen"],
@@ -70,6 +71,24 @@ const KEYS: [string, [string, string][]][] = [
       ["0", "everything"],
       ["F", "follow the newest"],
       ["N / P", "next / previous solution"],
+    ],
+  ],
+  [
+    "Chart",
+    [
+      ["← →", "along a line"],
+      ["↑ ↓", "to another line"],
+      ["Enter", "the solution of the point"],
+    ],
+  ],
+  [
+    "Map",
+    [
+      ["wheel or + −", "zoom"],
+      ["drag or ← →", "move"],
+      ["0", "everything"],
+      ["N / P", "next / previous place"],
+      ["Enter", "the newest solution there"],
     ],
   ],
   [
@@ -97,7 +116,7 @@ export function KeysDialog() {
               {pairs.map(([keys, does]) => (
                 <div key={keys}>
                   <dt>
-                    {keys.split(" ").map((key) => (BETWEEN.includes(key) ? ` ${key} ` : <kbd key={key}>{key}</kbd>))}
+                    {keys.split(" ").map((key, k, all) => (BETWEEN.includes(key) && k < all.length - 1 ? ` ${key} ` : <kbd key={key}>{key}</kbd>))}
                   </dt>
                   <dd>{does}</dd>
                 </div>

@@ -4,6 +4,7 @@ import "./style.css";
 import "./controls.css";
 import "./panes.css";
 import "./pages.css";
+import "./pictures.css";
 import { render } from "preact";
 import { App } from "./app";
 import { goOn } from "./player";

@@ -61,7 +61,7 @@ export function FileOfRows({ stream }: { stream: StreamDocument }) {
     });
   const send = ({ file, type, mapping }: Chosen) =>
     work(async () => {
-      await api.putStream(name, { ...settingsOf(stream), mapping: parsed(mapping), on_error: onError });
+      await api.putStream(name, { ...settingsOf(stream), mapping: parsed(mapping, "the mapping"), on_error: onError });
       const { accepted, late, rejected } = await api.send(name, file, type);
       say("done", [`${file.name}: ${some(accepted, "event")} accepted`, late && `${count(late)} of them late`, rejected && `${some(rejected, "row")} did not map`].filter(Boolean).join(", "));
       choose(null);
@@ -150,10 +150,11 @@ async function beginning(file: File): Promise<string> {
   return text.slice(0, text.lastIndexOf("\n") + 1);
 }
 
-function parsed(mapping: string): object {
+/** The object that a person wrote as JSON; a fault names it by `subject`. */
+export function parsed(text: string, subject: string): object {
   try {
-    return JSON.parse(mapping) as object;
+    return JSON.parse(text) as object;
   } catch (error) {
-    throw new Error(`the mapping is no JSON: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`${subject} is no JSON: ${error instanceof Error ? error.message : error}`);
   }
 }

@@ -5,7 +5,7 @@ import { api } from "./api";
 import { Cell } from "./cell";
 import { bytes, count, shortIri, some } from "./format";
 import { classes, statements, type Statement } from "./ntriples";
-import { asked, attempt, ontologies } from "./state";
+import { admin, asked, attempt, ontologies } from "./state";
 import { Sure } from "./sure";
 
 const MOST = 5000;
@@ -22,6 +22,7 @@ const FORMATS: [type: string, name: string, endings: string[]][] = [
 export function Ontologies() {
   const [open, setOpen] = useState<string | null>(null);
   const all = ontologies.value;
+  if (asked.value && !admin.value) return <p class="empty">The background is shown to tokens with the scope admin. Enter one under Token.</p>;
   return (
     <article class="page" aria-label="Background">
       <header>
@@ -76,7 +77,7 @@ function Load() {
   return (
     <form class="load bar" onSubmit={(event) => (event.preventDefault(), void load(false))}>
       <input type="file" aria-label="File" onChange={(event) => choose(event.currentTarget.files?.[0] ?? null)} />
-      <input type="text" aria-label="Name" placeholder="name of the graph: an IRI, or default" value={name} onInput={(event) => rename(event.currentTarget.value)} />
+      <input type="text" aria-label="Name" placeholder="the graph: an IRI, or default" value={name} onInput={(event) => rename(event.currentTarget.value)} />
       <select aria-label="Format" value={type} onChange={(event) => setType(event.currentTarget.value)}>
         {FORMATS.map(([each, called]) => (
           <option key={each} value={each}>
@@ -84,12 +85,14 @@ function Load() {
           </option>
         ))}
       </select>
-      <button type="submit" class="primary" disabled={!file || !name}>
-        Load
-      </button>
-      <button type="button" disabled={!file || !name} title="Add to what the graph holds" onClick={() => load(true)}>
-        Add
-      </button>
+      <span class="buttons">
+        <button type="submit" class="primary" disabled={!file || !name}>
+          Load
+        </button>
+        <button type="button" disabled={!file || !name} title="Add to what the graph holds" onClick={() => load(true)}>
+          Add
+        </button>
+      </span>
     </form>
   );
 }

@@ -1,10 +1,12 @@
 /** The plan as a graph; beside each operator what it keeps now. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, type PlanDocument, type PlanLive, type QuerySummary, Refused } from "./api";
+import { api, type PlanDocument, type PlanLive, type QuerySummary } from "./api";
 import { checked } from "./checks";
 import { count, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
+import { repeat } from "./repeat";
+import { useSize } from "./size";
 import { amount } from "./solutions";
 import { different, registered } from "./state";
 import { tab } from "./tabs";
@@ -64,39 +66,21 @@ export function Plan() {
   );
 }
 
-function useSize(box: HTMLElement | null): { width: number; height: number } {
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  useEffect(() => {
-    if (!box) return;
-    const observer = new ResizeObserver(() => setSize({ width: box.clientWidth, height: box.clientHeight }));
-    observer.observe(box);
-    return () => observer.disconnect();
-  }, [box]);
-  return size;
-}
-
 /** The plan of a running query, asked for again and again: with it come the rows that its steps have had. */
 function useLive(query: QuerySummary | null): PlanDocument | null {
   const [found, setFound] = useState<{ registered: number; plan: PlanDocument } | null>(null);
   const registered = query?.registered;
   useEffect(() => {
     if (!query) return;
+    const { name, registered } = query;
     let over = false;
-    let next = 0;
-    const ask = async () => {
-      try {
-        const plan = document.hidden ? null : await api.plan(query.name);
-        if (over) return;
-        if (plan) setFound({ registered: query.registered, plan });
-      } catch (error) {
-        if (error instanceof Refused && error.problem.status === 404) return;
-      }
-      if (!over) next = window.setTimeout(ask, EVERY_MS);
-    };
-    void ask();
+    const stop = repeat(async () => {
+      const plan = await api.plan(name);
+      if (!over) setFound({ registered, plan });
+    }, EVERY_MS);
     return () => {
       over = true;
-      clearTimeout(next);
+      stop();
     };
   }, [query?.name, registered]);
   return found && found.registered === registered ? found.plan : null;

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
+import { connectorsInShort } from "./connectors";
 import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
 import { millis } from "./solutions";
 import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
@@ -32,15 +33,8 @@ export function Rail() {
       <div class={`scroll ${many ? "many" : ""}`}>
         <Queries only={many ? wanted.value : ""} />
         {feeds.value && <Streams only={many ? wanted.value : ""} />}
-        {admin.value && (
-          <section>
-            <h2>
-              <button type="button" class="plain heading" aria-current={view.value.kind === "ontologies"} onClick={() => go({ kind: "ontologies" })}>
-                Background <span class="quiet figures">{ontologies.value.length || ""}</span>
-              </button>
-            </h2>
-          </section>
-        )}
+        {admin.value && <Page kind="ontologies" title="Background" tells={String(ontologies.value.length || "")} />}
+        {admin.value && <Page kind="connectors" title="Connectors" tells={connectorsInShort()} />}
       </div>
       <footer class="links">
         <button type="button" class="plain" aria-current={view.value.kind === "examples"} onClick={() => go({ kind: "examples" })}>
@@ -54,6 +48,19 @@ export function Rail() {
         </button>
       </footer>
     </nav>
+  );
+}
+
+/** The way to a page of its own. */
+function Page({ kind, title, tells }: { kind: "ontologies" | "connectors"; title: string; tells: string }) {
+  return (
+    <section class="way">
+      <h2>
+        <button type="button" class="plain heading" aria-current={view.value.kind === kind} onClick={() => go({ kind })}>
+          {title} <span class="quiet figures">{tells}</span>
+        </button>
+      </h2>
+    </section>
   );
 }
 

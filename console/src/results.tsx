@@ -2,19 +2,28 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { token } from "./api";
+import { Chart } from "./chart";
 import { checked } from "./checks";
 import { Download } from "./download";
 import { bytes, count, partialMatches, rate } from "./format";
+import { PointMap } from "./map";
 import { Plan } from "./plan";
 import { selected } from "./selection";
 import { amount, rows, standing, watch } from "./solutions";
 import { different, queries, rateOf, registered, trouble } from "./state";
 import { Table } from "./table";
 import { LONG_AGO } from "./stream";
-import { change, choose, pane, showQuery, tab, unused } from "./tabs";
+import { change, choose, type Pane, pane, showQuery, tab, unused } from "./tabs";
 import { Timeline } from "./timeline";
 import { streamsOf } from "./watermark";
 import { Why } from "./why";
+
+const PANES: [Pane, string][] = [
+  ["solutions", "Solutions"],
+  ["chart", "Chart"],
+  ["map", "Map"],
+  ["plan", "Plan"],
+];
 
 export function Results() {
   const query = registered.value;
@@ -26,24 +35,26 @@ export function Results() {
     <section class="results" aria-label="Results">
       <div class="bar top">
         <div class="switch" role="tablist" aria-label="Results">
-          <button type="button" role="tab" aria-selected={pane.value === "solutions"} onClick={() => choose("solutions")}>
-            Solutions
-          </button>
-          <button type="button" role="tab" aria-selected={pane.value === "plan"} onClick={() => choose("plan")}>
-            Plan
-          </button>
+          {PANES.map(([name, title]) => (
+            <button key={name} type="button" role="tab" aria-selected={pane.value === name} onClick={() => choose(name)}>
+              {title}
+            </button>
+          ))}
         </div>
         <span class="grow" />
         {query && <Counts />}
       </div>
       {different.value.length > 0 && <Another />}
       <div class="pane">
-        {pane.value === "plan" ? <Plan /> : rows.value.length ? <Found /> : <Nothing />}
-        {selected.value && pane.value === "solutions" && <Why />}
+        {pane.value === "plan" ? <Plan /> : query && rows.value.length ? <Shown /> : <Nothing />}
+        {selected.value && pane.value !== "plan" && <Why />}
       </div>
     </section>
   );
 }
+
+/** The solutions, as the tab shows them. */
+const Shown = () => (pane.value === "chart" ? <Chart /> : pane.value === "map" ? <PointMap /> : <Found />);
 
 /** The name is that of a registered query, which is not the one written above. */
 function Another() {
@@ -75,7 +86,7 @@ function Counts() {
       </span>
       <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
       {query.memory !== null && query.memory.goals > 0 && (
-        <span class="quiet" title="Partial solutions that wait to be completed, and the memory of the query's state">
+        <span class="quiet" title="Partial matches that wait to be completed, and the memory of the query's state">
           {partialMatches(query.memory.goals)} · {bytes(query.memory.state_bytes)}
         </span>
       )}
@@ -151,7 +162,7 @@ function Nothing() {
           <>Correct the fault above to run the query.</>
         ) : text.trim() ? (
           <>
-            Press <kbd>Ctrl</kbd> <kbd>Enter</kbd> to run the query; what it finds appears here with its intervals.
+            Press Run, or <kbd>Ctrl</kbd> <kbd>Enter</kbd>, to run the query; what it finds appears here with its intervals.
           </>
         ) : (
           <>Solutions appear here once a query runs.</>

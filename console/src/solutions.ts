@@ -93,7 +93,8 @@ function take(query: QuerySummary, events: Event[]): void {
   rows.value = surplus > 0 ? grown.slice(surplus) : grown;
 }
 
-function row(line: string): Row {
+/** A line of ndjson. */
+export function row(line: string): Row {
   const found = JSON.parse(line) as { id: string; start: string; end: string; binding?: Record<string, Term>; triples?: string; boolean?: boolean };
   const asked = found.boolean === undefined ? {} : { answer: { type: "literal" as const, value: String(found.boolean) } };
   return { id: found.id, start: millis(found.start), end: millis(found.end), binding: found.binding ?? asked, triples: found.triples ?? null };

@@ -1,16 +1,18 @@
 /** What the server tells of itself, asked for once a second while somebody looks. */
 
 import { computed, signal } from "@preact/signals";
-import { api, Refused, token, type Ontology, type QuerySummary, type StreamDocument } from "./api";
+import { api, type Connector, type Ontology, type QuerySummary, Refused, type StreamDocument, token } from "./api";
+import { repeat } from "./repeat";
 import { differences, tab } from "./tabs";
 
 const EVERY_MS = 1000;
 const SAMPLES = 60;
-const LISTS = 3;
+const LISTS = 4;
 
 export const queries = signal<readonly QuerySummary[]>([]);
 export const streams = signal<readonly StreamDocument[]>([]);
 export const ontologies = signal<readonly Ontology[]>([]);
+export const connectors = signal<readonly Connector[]>([]);
 /** What stands in the way, if anything: shown until it is gone. */
 export const trouble = signal<{ code: string; detail: string } | null>(null);
 export const asked = signal(false);
@@ -22,8 +24,9 @@ export const admin = signal(true);
 export const feeds = signal(true);
 export const runner = signal("");
 export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
-/** What the middle of the page shows: the open tab, the gallery, a stream, or the ontologies. */
-export const view = signal<{ kind: "query" } | { kind: "examples" } | { kind: "stream"; name: string } | { kind: "ontologies" }>({ kind: "query" });
+/** What the middle of the page shows: the open tab, the gallery, a stream, the ontologies, or the connectors. */
+type View = { kind: "query" | "examples" | "ontologies" | "connectors" } | { kind: "stream"; name: string };
+export const view = signal<View>({ kind: "query" });
 export const overlay = signal<"" | "token" | "keys" | "rail">("");
 
 /** The registration behind the open tab. */
@@ -67,11 +70,12 @@ export function refresh(): Promise<void> {
 async function ask(): Promise<void> {
   const asker = token.get();
   try {
-    const [ready, found, fed, known] = await Promise.all([
+    const [ready, found, fed, known, connected] = await Promise.all([
       api.ready().catch(notReady),
       allowed("queries", api.queries, { queries: [] }),
       allowed("streams", api.streams, { streams: [] }),
       allowed("ontologies", api.ontologies, { ontologies: [] }),
+      allowed("connectors", api.connectors, { connectors: [] }),
     ]);
     if (token.get() !== asker) return await ask(); // another was entered while the server answered
     admin.value = !refused.has("ontologies");
@@ -79,6 +83,7 @@ async function ask(): Promise<void> {
     queries.value = found.queries;
     streams.value = fed.streams;
     ontologies.value = known.ontologies;
+    connectors.value = connected.connectors;
     runner.value = ready?.runner ?? "";
     const now = performance.now();
     rates.value = counted(
@@ -119,13 +124,8 @@ function notReady(error: unknown): null {
   return null;
 }
 
-export function poll(): void {
-  const again = async () => {
-    if (!document.hidden) await refresh();
-    setTimeout(again, EVERY_MS);
-  };
-  void again();
-}
+/** The banner says that a server which does not answer is asked again each second: `ask` tells its troubles, and never rejects. */
+export const poll = () => repeat(refresh, EVERY_MS);
 
 export function useToken(text: string): void {
   token.set(text.trim());

@@ -7,7 +7,7 @@ import { read, write } from "./kept";
 const KEPT = "epsparql.tabs";
 const LONGEST_LINK = 60_000;
 
-export type Pane = "solutions" | "plan";
+export type Pane = "solutions" | "chart" | "map" | "plan";
 
 export interface Tab extends Wish {
   /** Distinguishes tabs; never shown. */
@@ -16,6 +16,10 @@ export interface Tab extends Wish {
   name: string;
   from?: From;
   pane?: Pane;
+  /** The variables whose values the chart shows. */
+  values?: string[];
+  /** The variable that parts the chart's lines and the map's colours; null for none. */
+  by?: string | null;
 }
 
 const kept = read<{ tabs: Tab[]; open: number }>(localStorage, KEPT, { tabs: [], open: 0 });

@@ -3,15 +3,15 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AXIS, type Box, boxes, draw, type Extent, palette, type Picture, STRIP } from "./drawing";
-import { count, duration, interval, prefixesOf, shortTerm, some } from "./format";
+import { count, duration, prefixesOf, shortTerm, some } from "./format";
 import { fitted, natural, variables } from "./lanes";
-import { readables } from "./reasons";
 import { hovered, selected, showLegend } from "./selection";
+import { useSize } from "./size";
 import { fromBeginning, type Row, rows, truncated, WINDOW } from "./solutions";
 import { registered } from "./state";
 import { certainUpTo } from "./watermark";
-import { Behind } from "./behind";
 import { tab } from "./tabs";
+import { Tip } from "./tip";
 
 const LEAST_MS = 1;
 const MARGIN = 0.03;
@@ -31,7 +31,8 @@ export function showAll(): void {
 
 export function Timeline() {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const room = useSize(canvas);
+  const [sheet, setSheet] = useState<HTMLDivElement | null>(null);
+  const room = useSize(sheet);
   const [by, setBy] = useState<string | null | undefined>(undefined);
   const [tip, setTip] = useState<{ box: Box; x: number } | null>(null);
   const key = tab.value?.name;
@@ -106,7 +107,7 @@ export function Timeline() {
           </button>
         </span>
       </div>
-      <div class="canvas">
+      <div class="canvas" ref={setSheet}>
         <canvas
           ref={canvas}
           tabIndex={0}
@@ -118,28 +119,9 @@ export function Timeline() {
           onPointerLeave={() => (setTip(null), (hovered.value = null))}
           onClick={act.click}
         />
-        {tip && <Tip box={tip.box} x={tip.x} width={room.width} labels={prefixes} />}
+        {tip && <Tip row={tip.box.placed.row} x={tip.x} y={tip.box.y + tip.box.h / 2} room={room} />}
       </div>
     </section>
-  );
-}
-
-function Tip({ box, x, width, labels }: { box: Box; x: number; width: number; labels: Map<string, string> }) {
-  const { row } = box.placed;
-  const style = { left: `${Math.max(4, Math.min(x + 12, width - 290))}px`, top: `${box.y + box.h + 8}px` };
-  return (
-    <div class="tip" style={style} role="tooltip">
-      <b class="figures">{interval(row.start, row.end)}</b>
-      <span class="quiet"> {duration(row.end - row.start)}</span>
-      {Object.entries(row.binding).map(([name, term]) => (
-        <div key={name} class="pair">
-          <span class="quiet">?{name}</span>
-          <span>{shortTerm(term, labels)}</span>
-        </div>
-      ))}
-      {row.triples && <pre>{readables(row.triples, labels).join("\n")}</pre>}
-      <Behind row={row} prefixes={labels} />
-    </div>
   );
 }
 
@@ -159,17 +141,6 @@ function viewed(whole: Extent): Extent {
   if (mode.value === "all") return whole;
   const { from, to } = seen.value;
   return mode.value === "free" ? { from, to } : { from: whole.to - (to - from), to: whole.to };
-}
-
-function useSize(canvas: { current: HTMLCanvasElement | null }): { width: number; height: number } {
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  useEffect(() => {
-    const box = canvas.current!.parentElement!;
-    const observer = new ResizeObserver(() => setSize({ width: box.clientWidth, height: box.clientHeight }));
-    observer.observe(box);
-    return () => observer.disconnect();
-  }, []);
-  return size;
 }
 
 // ---------------------------------------------------------------- what people do

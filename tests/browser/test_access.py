@@ -68,6 +68,14 @@ def scenes(page: Page) -> Any:
     page.wait_for_function("() => document.querySelectorAll('tr[data-id]').length > 5")
     page.locator("tr[data-id]").first.click()
     yield "solutions"
+    page.get_by_role("tab", name="Chart").click()
+    expect(page.locator(".plots polyline").first).to_be_visible()
+    page.get_by_role("combobox", name="time", exact=True).select_option("past")
+    page.get_by_role("application").focus()
+    page.keyboard.press("End")
+    yield "chart"
+    page.get_by_role("tab", name="Map").click()
+    yield "no map"
     page.get_by_role("tab", name="Plan").click()
     expect(page.locator(".step").first).to_be_visible()
     yield "plan"
@@ -78,6 +86,9 @@ def scenes(page: Page) -> Any:
     yield "stream"
     page.get_by_role("button", name="Background").click()
     yield "ontologies"
+    page.get_by_role("navigation").get_by_role("button", name="Connectors").click()
+    page.get_by_role("textbox", name="Name of the connector").fill("broker")
+    yield "connectors"
     page.keyboard.press("?")
     yield "keys"
     page.keyboard.press("Escape")
@@ -155,7 +166,7 @@ def test_a_narrow_screen(page: Page) -> None:
 
 @pytest.mark.soak
 def test_pictures(page: Page, pictures: Path) -> None:
-    """At work, in light and in dark, and a plan: none is blank, and they differ."""
+    """At work, in light and in dark, a chart and a plan: none is blank, and they differ."""
     for example in ("Heat index", "Tsunami"):
         work.run_example(page, example)
         work.played(page)
@@ -169,12 +180,18 @@ def test_pictures(page: Page, pictures: Path) -> None:
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         point_at_a_bar(page)
         taken[scheme] = page.screenshot(path=pictures / f"console-{scheme}.png")
+    work.tab(page, "heat").click()
+    page.get_by_role("tab", name="Chart").click()
+    page.get_by_role("application", name="?hi over time").focus()
+    page.keyboard.press("End")
+    expect(page.get_by_role("tooltip")).to_contain_text(":humid")
+    taken["chart"] = page.screenshot(path=pictures / "console-chart.png")
     work.tab(page, "tsunami").click()
     page.get_by_role("tab", name="Plan").click()
     expect(page.locator(".step .live").first).to_be_visible()
     expect(page.locator(".verdict")).to_contain_text("no faults")
     taken["plan"] = page.screenshot(path=pictures / "console-plan.png")
-    assert len(set(taken.values())) == 3
+    assert len(set(taken.values())) == 4
     assert min(map(len, taken.values())) > 40_000
 
 

@@ -1,5 +1,6 @@
 """Options of connectors: what is refused, with which message, and that no credential is stored or told."""
 
+import json
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -14,7 +15,8 @@ from connectors.options import IN, OUT, SYSTEMS
 from connectors.outbound.sink import Sink
 from connectors.status import Status, StatusBoard, decode_status, encode_status
 
-DOCUMENTATION = (Path(__file__).parents[2] / "docs/connectors.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+DOCUMENTATION = (ROOT / "docs/connectors.md").read_text(encoding="utf-8")
 NATS = {"type": "nats", "stream": "weather", "url": "nats://127.0.0.1:4222", "jetstream": "READINGS"}
 
 REFUSED = [
@@ -159,3 +161,13 @@ def test_bodies_of_several_messages_are_bounded() -> None:
     long = b"x" * (MOST_BYTES // 2)
     assert [len(group) for group, _ in join_messages(messages(long, long, long, b"y"), "application/x-ndjson")] == [1, 1, 2]
     assert [len(group) for group, _ in join_messages(messages(long * 3, b"y"), "application/x-ndjson")] == [1, 1]
+
+
+def test_the_console_s_examples_are_settings_of_each_system_and_direction() -> None:
+    """They are taken over HTTP, where credentials and files are limited."""
+    places = CredentialPlaces("EPSPARQL_CONNECTOR_", Path("/srv"), limited=True)
+    examples = json.loads((ROOT / "console/data/connectors.json").read_text(encoding="utf-8"))
+    found = [parse_connector("example", example["options"], places) for example in examples]
+    assert {(each.system, each.direction) for each in found} == {
+        (name, direction) for name, system in SYSTEMS.items() for direction in system.options
+    }
