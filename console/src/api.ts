@@ -140,10 +140,13 @@ export interface CheckDocument {
 }
 
 export interface Term {
-  type: "uri" | "literal" | "bnode";
+  type: "uri" | "literal" | "bnode" | "triple";
+  /** The text; that of a triple term is as N-Triples has it, and `parts` has its terms. */
   value: string;
+  parts?: [Term, Term, Term];
   datatype?: string;
   "xml:lang"?: string;
+  "its:dir"?: string;
 }
 
 export interface Wish {

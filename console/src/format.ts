@@ -32,7 +32,8 @@ export function shortTerm(term: Term | undefined, prefixes: ReadonlyMap<string, 
   if (!term) return "";
   if (term.type === "uri") return shortIri(term.value, prefixes);
   if (term.type === "bnode") return `_:${term.value}`;
-  return term["xml:lang"] ? `${term.value}@${term["xml:lang"]}` : term.value;
+  if (term.parts) return `<<( ${term.parts.map((part) => shortTerm(part, prefixes)).join(" ")} )>>`;
+  return term["xml:lang"] ? `${term.value}@${tag(term)}` : term.value;
 }
 
 export const isNumber = (term: Term) => term.type === "literal" && NUMBER.test(term.datatype ?? "");
@@ -40,9 +41,13 @@ export const isNumber = (term: Term) => term.type === "literal" && NUMBER.test(t
 export function fullTerm(term: Term): string {
   if (term.type === "uri") return `<${term.value}>`;
   if (term.type === "bnode") return `_:${term.value}`;
-  const tail = term["xml:lang"] ? `@${term["xml:lang"]}` : term.datatype ? `^^${datatype(term.datatype)}` : "";
+  if (term.parts) return term.value;
+  const tail = term["xml:lang"] ? `@${tag(term)}` : term.datatype ? `^^${datatype(term.datatype)}` : "";
   return `"${term.value}"${tail}`;
 }
+
+/** The language, with the base direction if there is one. */
+const tag = (term: Term) => [term["xml:lang"], term["its:dir"]].filter(Boolean).join("--");
 
 const datatype = (iri: string) => (iri.startsWith(XSD) ? `xsd:${iri.slice(XSD.length)}` : `<${iri}>`);
 

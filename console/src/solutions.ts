@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { api, type QuerySummary, type Term } from "./api";
 import { read, write } from "./kept";
 import { type Event, follow, type Standing } from "./feed";
+import { fullTerm } from "./format";
 
 export const WINDOW = 10_000;
 export const HIDDEN_MS = 60_000;
@@ -93,11 +94,20 @@ function take(query: QuerySummary, events: Event[]): void {
   rows.value = surplus > 0 ? grown.slice(surplus) : grown;
 }
 
+/** A term as the server sends it. */
+type Sent = Omit<Term, "value" | "parts"> & { value: string | { subject: Sent; predicate: Sent; object: Sent } };
+
+function received({ value, ...rest }: Sent): Term {
+  if (typeof value === "string") return { ...rest, value };
+  const parts: [Term, Term, Term] = [received(value.subject), received(value.predicate), received(value.object)];
+  return { ...rest, value: `<<( ${parts.map(fullTerm).join(" ")} )>>`, parts };
+}
+
 /** A line of ndjson. */
 export function row(line: string): Row {
-  const found = JSON.parse(line) as { id: string; start: string; end: string; binding?: Record<string, Term>; triples?: string; boolean?: boolean };
+  const found = JSON.parse(line) as { id: string; start: string; end: string; binding?: Record<string, Sent>; triples?: string; boolean?: boolean };
   const asked = found.boolean === undefined ? {} : { answer: { type: "literal" as const, value: String(found.boolean) } };
-  return { id: found.id, start: millis(found.start), end: millis(found.end), binding: found.binding ?? asked, triples: found.triples ?? null };
+  return { id: found.id, start: millis(found.start), end: millis(found.end), binding: found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : asked, triples: found.triples ?? null };
 }
 
 /** Date.parse drops what is finer than a millisecond. */

@@ -11,7 +11,7 @@ from playwright.sync_api import TimeoutError as NotYet
 
 from epsparql.client import Client
 from tests.browser import at_work as work
-from tests.server.conftest import serving
+from tests.server.conftest import EX, serving
 from tests.server.operations.test_security import digest
 
 pytestmark = pytest.mark.slow
@@ -400,3 +400,13 @@ def test_the_page_shows_what_a_token_may(context: BrowserContext, tmp_path: Path
             expect(page.get_by_role("button", name="Delete")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)
         page.close()
+
+
+def test_a_triple_term_is_shown_as_one(page: Page, client: Client) -> None:
+    reports = (
+        f"PREFIX : <{EX}> SELECT ?report ?said FROM STREAM <reports> WHERE {{ ?report <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> ?said }}"
+    )
+    client.register("reports", reports)
+    client.send("reports", f'PREFIX : <{EX}> << :door :name "x"@ar--rtl ~ :r1 >> :by :s1 .', "text/turtle")
+    page.get_by_role("navigation").get_by_role("button", name="reports").first.click()
+    expect(page.locator("tr[data-id]")).to_contain_text("<<( :door :name x@ar--rtl )>>")
