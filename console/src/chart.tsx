@@ -46,19 +46,23 @@ export function Chart() {
   return (
     <section class="chart" aria-label="Values over time">
       <div class="bar">
-        <span class="pick" role="group" aria-label="Values">
-          values
-          {numeric.map((name) => (
-            <label key={name} class="check">
-              <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />?{name}
-            </label>
-          ))}
-        </span>
-        <ChooseGroups what="lines by" by={by} rows={shown} />
+        {numeric.length > 0 && (
+          <>
+            <span class="pick" role="group" aria-label="Values">
+              values
+              {numeric.map((name) => (
+                <label key={name} class="check">
+                  <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />?{name}
+                </label>
+              ))}
+            </span>
+            <ChooseGroups what="lines by" by={by} rows={shown} />
+          </>
+        )}
         <span class="grow" />
         <Period />
       </div>
-      <Legend by={by} groups={groups} left={left} />
+      {chosen.length > 0 && <Legend by={by} groups={groups} left={left} />}
       {plots.some((plot) => plot.series.length) ? <Plots plots={plots} /> : <p class="empty">{why(shown, numeric)}</p>}
     </section>
   );

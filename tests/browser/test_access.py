@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from epsparql.client import Client
 from tests.browser import at_work as work
+from tests.server.conftest import EX, event, values
 
 pytestmark = pytest.mark.slow
 
@@ -162,6 +163,25 @@ def test_a_narrow_screen(page: Page) -> None:
     page.get_by_role("button", name="Queries and streams").click()
     page.get_by_role("navigation").get_by_role("button", name="winter").click()
     expect(page.get_by_role("heading", name="winter")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_long_names_and_reasons_are_whole(page: Page, client: Client, width: int) -> None:
+    """The name of a query that waits for its first event, and why an event was late."""
+    name = "http://example.org/queries/with/a/name/that/goes/on/and/on/and/has/no/space"
+    client.register(name, values(f"{EX}streams/of/its/own"))
+    hall = f"hall {width}"  # late events are kept by the stream's name
+    client.send(hall, event(4))
+    client.send(hall, event(0))
+    page.set_viewport_size({"width": width, "height": 844})
+    rail, burger = page.get_by_role("navigation"), page.get_by_role("button", name="Queries and streams")
+    for open_page, told in ((name, page.locator(".empty p")), (hall, page.get_by_role("region", name="Late events").locator("td.reason"))):
+        if burger.is_visible():
+            burger.click()
+        rail.get_by_role("button", name=open_page).click()
+        expect(told).to_be_visible()
+        assert told.evaluate("(told) => told.scrollWidth > told.clientWidth") is False
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.soak
