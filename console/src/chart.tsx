@@ -141,6 +141,10 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
   const corner = times.some((tick) => tick.major) ? "UTC" : `${fullDate(span.from)} UTC`;
   const bottom = room.height - BOTTOM;
   const marked = plot.series.reduce((sum, { points }) => sum + points.length, 0) <= MARKED;
+  const drawn = useMemo(
+    () => plot.series.map(({ points }) => thinned(points, x).map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")),
+    [plot, span, left, room.width, room.height],
+  ); // not at each move of the pointer
   const find = (event: PointerEvent) => hover(nearest(plot, event.offsetX, event.offsetY, x, y));
   return (
     <svg width={room.width} height={room.height} onPointerDown={find} onPointerMove={find} aria-hidden="true">
@@ -166,9 +170,9 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
           </text>
         </g>
       ))}
-      {plot.series.map(({ group, points }) => (
+      {plot.series.map(({ group, points }, k) => (
         <g key={group.key} style={{ color: group.colour }} data-group={group.key}>
-          <polyline points={thinned(points, x).map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")} />
+          <polyline points={drawn[k]} />
           {(marked || points.length === 1) && points.map(({ row, at, value }) => <circle key={row.id} cx={x(at)} cy={y(value)} r={2} />)}
         </g>
       ))}
