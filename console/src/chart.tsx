@@ -46,19 +46,23 @@ export function Chart() {
   return (
     <section class="chart" aria-label="Values over time">
       <div class="bar">
-        <span class="pick" role="group" aria-label="Values">
-          values
-          {numeric.map((name) => (
-            <label key={name} class="check">
-              <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />?{name}
-            </label>
-          ))}
-        </span>
-        <ChooseGroups what="lines by" by={by} rows={shown} />
+        {numeric.length > 0 && (
+          <>
+            <span class="pick" role="group" aria-label="Values">
+              values
+              {numeric.map((name) => (
+                <label key={name} class="check">
+                  <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />?{name}
+                </label>
+              ))}
+            </span>
+            <ChooseGroups what="lines by" by={by} rows={shown} />
+          </>
+        )}
         <span class="grow" />
         <Period />
       </div>
-      <Legend by={by} groups={groups} left={left} />
+      {chosen.length > 0 && <Legend by={by} groups={groups} left={left} />}
       {plots.some((plot) => plot.series.length) ? <Plots plots={plots} /> : <p class="empty">{why(shown, numeric)}</p>}
     </section>
   );
@@ -137,6 +141,10 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
   const corner = times.some((tick) => tick.major) ? "UTC" : `${fullDate(span.from)} UTC`;
   const bottom = room.height - BOTTOM;
   const marked = plot.series.reduce((sum, { points }) => sum + points.length, 0) <= MARKED;
+  const drawn = useMemo(
+    () => plot.series.map(({ points }) => thinned(points, x).map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")),
+    [plot, span, left, room.width, room.height],
+  ); // not at each move of the pointer
   const find = (event: PointerEvent) => hover(nearest(plot, event.offsetX, event.offsetY, x, y));
   return (
     <svg width={room.width} height={room.height} onPointerDown={find} onPointerMove={find} aria-hidden="true">
@@ -162,9 +170,9 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
           </text>
         </g>
       ))}
-      {plot.series.map(({ group, points }) => (
+      {plot.series.map(({ group, points }, k) => (
         <g key={group.key} style={{ color: group.colour }} data-group={group.key}>
-          <polyline points={thinned(points, x).map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")} />
+          <polyline points={drawn[k]} />
           {(marked || points.length === 1) && points.map(({ row, at, value }) => <circle key={row.id} cx={x(at)} cy={y(value)} r={2} />)}
         </g>
       ))}

@@ -230,7 +230,7 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
       {[each.s, each.p, each.o].map((term, column) => (
         <Cell key={column} class="mono" title={term} text={readable(term, NONE)} />
       ))}
-      <td>{each.reason}</td>
+      <td class="reason">{each.reason}</td>
     </>
   ));
   return <FeedTable title="Late events" columns={["end", "watermark", "subject", "predicate", "object", "reason"]} rows={rows} />;
@@ -245,7 +245,7 @@ function RejectedRows({ stream }: { stream: StreamDocument }) {
       <td class="figures">{moment(Math.floor(millis(each.arrived)))}</td>
       <td class="figures">{each.row}</td>
       <td class="mono">{each.field ?? "–"}</td>
-      <td>{each.reason}</td>
+      <td class="reason">{each.reason}</td>
       <Cell class="mono" title={each.text} text={each.text} />
     </>
   ));

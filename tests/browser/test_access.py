@@ -8,10 +8,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from epsparql.client import Client
+from pipeline.query_tests.cases import examples_in
 from tests.browser import at_work as work
+from tests.server.conftest import EX, event, values
 
 pytestmark = pytest.mark.slow
 
+CONSOLE_PAGE = Path(__file__).parents[2] / "docs" / "console.md"
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 VIOLATIONS = """
@@ -164,9 +167,29 @@ def test_a_narrow_screen(page: Page) -> None:
     expect(page.get_by_role("heading", name="winter")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [390, 1024])
+def test_long_names_and_reasons_are_whole(page: Page, client: Client, width: int) -> None:
+    """The name of a query that waits for its first event, and why an event was late."""
+    name = "http://example.org/queries/with/a/name/that/goes/on/and/on/and/has/no/space"
+    client.register(name, values(f"{EX}streams/of/its/own"))
+    hall = f"hall {width}"  # late events are kept by the stream's name
+    client.send(hall, event(4))
+    client.send(hall, event(0))
+    page.set_viewport_size({"width": width, "height": 844})
+    rail, burger = page.get_by_role("navigation"), page.get_by_role("button", name="Queries and streams")
+    for open_page, told in ((name, page.locator(".empty p")), (hall, page.get_by_role("region", name="Late events").locator("td.reason"))):
+        if burger.is_visible():
+            burger.click()
+        rail.get_by_role("button", name=open_page).click()
+        expect(told).to_be_visible()
+        assert told.evaluate("(told) => told.scrollWidth > told.clientWidth") is False
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 @pytest.mark.soak
-def test_pictures(page: Page, pictures: Path) -> None:
-    """At work, in light and in dark, a chart and a plan: none is blank, and they differ."""
+def test_pictures(page: Page, client: Client, pictures: Path) -> None:
+    """At work, in light and in dark, a chart, a map and a plan: none is blank, and they differ."""
+    client.register("strong wind", next(example.query for example in examples_in(CONSOLE_PAGE.read_text(encoding="utf-8"))))
     for example in ("Heat index", "Tsunami"):
         work.run_example(page, example)
         work.played(page)
@@ -186,12 +209,19 @@ def test_pictures(page: Page, pictures: Path) -> None:
     page.keyboard.press("End")
     expect(page.get_by_role("tooltip")).to_contain_text(":humid")
     taken["chart"] = page.screenshot(path=pictures / "console-chart.png")
+    page.get_by_role("navigation").get_by_role("button", name="strong wind").click()
+    page.get_by_role("tab", name="Map").click()
+    expect(page.locator("circle[data-place]")).to_have_count(3)
+    page.get_by_role("application", name="3 places on a map").focus()
+    page.keyboard.press("n")
+    expect(page.get_by_role("tooltip")).to_contain_text(":wind_speed")
+    taken["map"] = page.screenshot(path=pictures / "console-map.png")
     work.tab(page, "tsunami").click()
     page.get_by_role("tab", name="Plan").click()
     expect(page.locator(".step .live").first).to_be_visible()
     expect(page.locator(".verdict")).to_contain_text("no faults")
     taken["plan"] = page.screenshot(path=pictures / "console-plan.png")
-    assert len(set(taken.values())) == 4
+    assert len(set(taken.values())) == 5
     assert min(map(len, taken.values())) > 40_000
 
 

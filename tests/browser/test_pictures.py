@@ -220,7 +220,8 @@ HIDE = """(hidden) => {
 
 def asked_for_plan(page: Page) -> list[int]:
     """Return when the plan was asked for, in milliseconds of the page's clock, which tests set forward."""
-    return page.evaluate("window.asked.filter(([path]) => path.endsWith('/plan')).map(([, at]) => at)")
+    found: list[int] = page.evaluate("window.asked.filter(([path]) => path.endsWith('/plan')).map(([, at]) => at)")
+    return found
 
 
 def open_plan(page: Page, client: Client) -> None:
