@@ -154,7 +154,7 @@ SYSTEMS: Mapping[str, System] = {
         schemes=("postgresql", "postgres"),
         url_parameters=_POSTGRESQL_PARAMETERS,
         credentials=("password",),
-        source="connectors.inbound.postgresql_changes:PostgresqlChangeSource",
+        source="connectors.inbound.postgresql.changes:PostgresqlChangeSource",
         sink="connectors.outbound.postgresql:PostgresqlSink",
         options={
             IN: _POSTGRESQL
@@ -179,7 +179,7 @@ SYSTEMS: Mapping[str, System] = {
         schemes=("postgresql", "postgres"),
         url_parameters=_POSTGRESQL_PARAMETERS,
         credentials=("password",),
-        source="connectors.inbound.postgresql_polling:PostgresqlPollingSource",
+        source="connectors.inbound.postgresql.polling:PostgresqlPollingSource",
         options={
             IN: _POSTGRESQL
             | {

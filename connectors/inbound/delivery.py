@@ -79,7 +79,7 @@ class InboundDelivery:
     def _describe_positions(self) -> str | None:
         """Return the position for the status: of several parts, as many as fit."""
         parts = sorted(self._positions, key=lambda part: (len(part), part))
-        return ", ".join(_place(part, self._positions[part]) for part in parts)[:_LONGEST] or None
+        return ", ".join(_name_position(part, self._positions[part]) for part in parts)[:_LONGEST] or None
 
     def _deliver_group(self, group: Sequence[Message], body: bytes) -> None:
         """Send a body. Where it is refused, find the message that is at fault. Raises: RefusedMessage, SystemFault."""
@@ -91,11 +91,13 @@ class InboundDelivery:
                     for messages, half in join_messages(part, self._format):
                         self._deliver_group(messages, half)
             elif self._skips:
-                self._board.record_fault(RUNNING, f"the message before position {_place(group[0].part, group[0].position)} is left out: {fault}")
+                self._board.record_fault(
+                    RUNNING, f"the message before position {_name_position(group[0].part, group[0].position)} is left out: {fault}"
+                )
                 self._board.count(skipped=1)
             else:
                 raise RefusedMessage(
-                    f"the server refuses the message before position {_place(group[0].part, group[0].position)}: {fault}; "
+                    f"the server refuses the message before position {_name_position(group[0].part, group[0].position)}: {fault}; "
                     "mend the format or the stream's mapping, or leave such messages out with on_error = 'skip'"
                 ) from None
 
@@ -118,6 +120,6 @@ class InboundDelivery:
         self._board.count(messages=len(group), late=accepted.late)
 
 
-def _place(part: str, position: str) -> str:
+def _name_position(part: str, position: str) -> str:
     """Return a position with its part, as messages name it."""
     return f"{part}@{position}" if part else position

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connectors.configuration import Connector
+from connectors.connections.kafka import PATIENCE_S, KafkaConnection
 from connectors.errors import SystemFault
 from connectors.inbound.bodies import wrap_payload
 from connectors.inbound.source import Message, Source
-from connectors.kafka_connection import PATIENCE_S, KafkaConnection
 
 if TYPE_CHECKING:
     import confluent_kafka

@@ -10,9 +10,9 @@ from queue import Empty, Full, Queue
 from typing import Any
 
 from connectors.configuration import Connector
+from connectors.connections.mqtt import MqttConnection, faults
 from connectors.inbound.bodies import wrap_payload
 from connectors.inbound.source import Message, Source
-from connectors.mqtt_connection import MqttConnection, faults
 
 _LOOK_S = 0.2
 _MOST = 1 << 16  # no session has more unconfirmed messages, so these never keep an answer of the broker back

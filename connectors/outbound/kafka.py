@@ -10,8 +10,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from connectors.configuration import Connector
+from connectors.connections.kafka import PATIENCE_S, KafkaConnection
 from connectors.errors import SystemFault, WrongOption
-from connectors.kafka_connection import PATIENCE_S, KafkaConnection
 from connectors.outbound.columns import VARIABLE, find_value
 from connectors.outbound.sink import Cursor, Sink, SolutionMessage, parse_cursor
 

@@ -20,7 +20,7 @@ from connectors.inbound.kafka import KafkaSource
 from connectors.outbound.kafka import KafkaSink
 from connectors.outbound.sink import Cursor, SolutionMessage
 from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
-from tests.connectors.systems.kafka import MockKafka, Publisher, committed, mock_kafka
+from tests.connectors.systems.kafka import MockKafka, PartitionPublisher, committed, mock_kafka
 from tests.server.conftest import serving
 
 pytestmark = pytest.mark.slow
@@ -195,7 +195,7 @@ def test_every_message_is_evaluated_once_and_in_order_whoever_is_killed(tmp_path
         server.client.register("values", QUERY)
         out: dict[str, object] = {"type": "kafka", "query": "values", "url": broker.url, "topic": "found", "key": "?s"}
         with connecting(tmp_path, server.url, {"readings": connector_in(broker), "found": out}) as connect:
-            publisher = Publisher(broker, "readings", PARTITIONS, event)
+            publisher = PartitionPublisher(broker, "readings", PARTITIONS, event)
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, connect.restart)
                 kill_at_random(victims, chance, lambda: sum(broker.count("found", partition) for partition in range(PARTITIONS)))

@@ -13,9 +13,9 @@ import pytest
 
 from connectors.configuration import parse_connector
 from connectors.errors import SystemFault, WrongOption
-from connectors.inbound.pgoutput import json_of
-from connectors.inbound.postgresql_changes import PostgresqlChangeSource
-from connectors.inbound.postgresql_polling import MOST_OPEN, PostgresqlPollingSource
+from connectors.inbound.postgresql.changes import PostgresqlChangeSource
+from connectors.inbound.postgresql.pgoutput import json_of
+from connectors.inbound.postgresql.polling import MOST_OPEN, PostgresqlPollingSource
 from connectors.inbound.source import Message
 from connectors.outbound.postgresql import PostgresqlSink
 from connectors.outbound.sink import Cursor, SolutionMessage

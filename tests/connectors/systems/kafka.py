@@ -94,7 +94,7 @@ def mock_kafka() -> Iterator[MockKafka]:
         broker.kill()
 
 
-class Publisher:
+class PartitionPublisher:
     """Publishes numbered messages to the partitions of a topic in turn until it is stopped, in a thread."""
 
     def __init__(self, broker: MockKafka, topic: str, partitions: int, payload: Callable[[int], str], every_s: float = 0.01) -> None:
