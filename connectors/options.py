@@ -74,6 +74,15 @@ _MQTT = {
     "cert_file": Option(str, "The connector shows this certificate.", is_file=True),
     "key_file": Option(str, "This is the key of the certificate, where its file does not hold it.", is_file=True),
 }
+_KAFKA = {
+    "url": Option(str, "These are brokers of Kafka, such as kafka://127.0.0.1:9092, or kafkas://one:9093,two:9093 for TLS.", needed=True),
+    "user": Option(str, "The connector logs in as this user, by SASL."),
+    "mechanism": Option(str, "This is the mechanism of SASL.", "SCRAM-SHA-512", allowed=("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")),
+    "ca_file": Option(str, "The brokers' certificates are checked by these, in place of the system's.", is_file=True),
+    "cert_file": Option(str, "The connector shows this certificate.", is_file=True),
+    "key_file": Option(str, "This is the key of the certificate.", is_file=True),
+    "topic": Option(str, "The connector reads this topic, or writes solutions to it.", needed=True),
+}
 SYSTEMS: Mapping[str, System] = {
     "nats": System(
         library="nats-py",
@@ -119,6 +128,25 @@ SYSTEMS: Mapping[str, System] = {
             },
         },
     ),
+    "kafka": System(
+        library="confluent-kafka",
+        module="confluent_kafka",
+        extra="kafka",
+        schemes=("kafka", "kafkas"),
+        credentials=("password",),
+        user_in_url=False,
+        source="connectors.inbound.kafka:KafkaSource",
+        sink="connectors.outbound.kafka:KafkaSink",
+        options={
+            IN: _KAFKA | {"envelope": Option(bool, "Each message becomes an object of JSON with the members key, timestamp and payload.", False)},
+            OUT: _KAFKA
+            | {
+                "key": Option(str, "The key of each message is the value of this variable, such as ?station. The default is the solution's key."),
+                "cursor_topic": Option(str, "A message of this topic says how far the connector is.", "epsparql-cursors"),
+                "transactional_id": Option(str, "Kafka knows the connector by this id. The default is epsparql- and the connector's name."),
+            },
+        },
+    ),
     "postgresql": System(
         library="psycopg",
         module="psycopg",
@@ -126,7 +154,7 @@ SYSTEMS: Mapping[str, System] = {
         schemes=("postgresql", "postgres"),
         url_parameters=_POSTGRESQL_PARAMETERS,
         credentials=("password",),
-        source="connectors.inbound.postgresql_changes:PostgresqlChangeSource",
+        source="connectors.inbound.postgresql.changes:PostgresqlChangeSource",
         sink="connectors.outbound.postgresql:PostgresqlSink",
         options={
             IN: _POSTGRESQL
@@ -151,7 +179,7 @@ SYSTEMS: Mapping[str, System] = {
         schemes=("postgresql", "postgres"),
         url_parameters=_POSTGRESQL_PARAMETERS,
         credentials=("password",),
-        source="connectors.inbound.postgresql_polling:PostgresqlPollingSource",
+        source="connectors.inbound.postgresql.polling:PostgresqlPollingSource",
         options={
             IN: _POSTGRESQL
             | {

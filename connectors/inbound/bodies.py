@@ -1,6 +1,7 @@
 """Joins messages to bodies, as far as their format allows."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 from connectors.inbound.source import BY_LINE, CSV, JSON, Message, find_kind
 
@@ -26,7 +27,7 @@ def join_messages(messages: Sequence[Message], media_type: str) -> Iterator[tupl
 
 
 def _stand_together(first: Message, second: Message, media_type: str) -> bool:
-    if (first.media_type, first.head) != (second.media_type, second.head):
+    if (first.media_type, first.head, first.part) != (second.media_type, second.head, second.part):
         return False
     kind = find_kind(first.media_type or media_type)
     return _is_line(first, kind) and _is_line(second, kind)
@@ -42,3 +43,13 @@ def _is_line(message: Message, kind: str) -> bool:
 def _body_of(messages: Sequence[Message]) -> bytes:
     head = [messages[0].head] if messages[0].head else []
     return b"\n".join([*head, *(message.payload for message in messages)])
+
+
+def wrap_payload(members: Mapping[str, object], payload: bytes) -> bytes:
+    """Return an object of JSON with these members and a payload. A payload that is JSON keeps its digits; any other one is a string."""
+    try:
+        json.loads(payload)
+        text = b" ".join(payload.splitlines())
+    except ValueError:
+        text = json.dumps(payload.decode(errors="replace")).encode()
+    return b'%s,"payload":%s}' % (json.dumps(members, separators=(",", ":"))[:-1].encode(), text)

@@ -19,6 +19,9 @@ from connectors.status import FAILED, RUNNING, STOPPED, StatusBoard
 from epsparql import client
 
 _WAIT_S = 0.5
+_PART = ":"
+"""It stands between the source's id and the name of a part, whose position is stored under both."""
+_LONGEST = 1_000  # characters of the positions in the status
 
 
 class InboundDelivery:
@@ -31,7 +34,7 @@ class InboundDelivery:
         self._id = options["source"] or connector.name
         self._skips = options["on_error"] == "skip"
         self._backoff = Backoff(stopping, board)
-        self._position: str | None = None
+        self._positions = dict[str, str]()
 
     def run(self) -> None:
         """Deliver until `stopping` is set. A refused message and a silent system are tried again after growing pauses."""
@@ -48,9 +51,9 @@ class InboundDelivery:
         self._board.update(state=STOPPED)
 
     def _deliver(self) -> None:
-        self._position = self._server.read_position(self._stream, self._id) if self._source.has_positions else None
-        self._source.seek(self._position)
-        self._board.update(position=self._position, lag=self._source.get_lag())
+        self._positions = self._find_positions()
+        self._source.seek_parts(self._positions)
+        self._board.update(position=self._describe_positions(), lag=self._source.get_lag())
         missed = 0
         while not self._stopping.is_set():
             messages = self._source.read(self._batch, _WAIT_S)
@@ -64,6 +67,20 @@ class InboundDelivery:
             missed = gone
             self._board.update(state=RUNNING, lag=self._source.get_lag())
 
+    def _find_positions(self) -> dict[str, str]:
+        """Return the stored positions by part. Raises: SystemFault."""
+        if not self._source.has_positions:
+            return {}
+        stored, prefix = self._server.read_positions(self._stream), f"{self._id}{_PART}"
+        if self._source.has_parts:
+            return {id_.removeprefix(prefix): position for id_, position in stored.items() if id_.startswith(prefix)}
+        return {"": stored[self._id]} if self._id in stored else {}
+
+    def _describe_positions(self) -> str | None:
+        """Return the position for the status: of several parts, as many as fit."""
+        parts = sorted(self._positions, key=lambda part: (len(part), part))
+        return ", ".join(_name_position(part, self._positions[part]) for part in parts)[:_LONGEST] or None
+
     def _deliver_group(self, group: Sequence[Message], body: bytes) -> None:
         """Send a body. Where it is refused, find the message that is at fault. Raises: RefusedMessage, SystemFault."""
         try:
@@ -74,18 +91,21 @@ class InboundDelivery:
                     for messages, half in join_messages(part, self._format):
                         self._deliver_group(messages, half)
             elif self._skips:
-                self._board.record_fault(RUNNING, f"the message before position {group[0].position} is left out: {fault}")
+                self._board.record_fault(
+                    RUNNING, f"the message before position {_name_position(group[0].part, group[0].position)} is left out: {fault}"
+                )
                 self._board.count(skipped=1)
             else:
                 raise RefusedMessage(
-                    f"the server refuses the message before position {group[0].position}: {fault}; "
+                    f"the server refuses the message before position {_name_position(group[0].part, group[0].position)}: {fault}; "
                     "mend the format or the stream's mapping, or leave such messages out with on_error = 'skip'"
                 ) from None
 
     def _send(self, body: bytes, group: Sequence[Message]) -> None:
         """Send a body, again while the server is busy."""
-        position, media_type = group[-1].position, group[0].media_type or self._format
-        source = client.Source(self._id, self._position, position) if self._source.has_positions else None
+        position, part, media_type = group[-1].position, group[0].part, group[0].media_type or self._format
+        id_ = f"{self._id}{_PART}{part}" if part else self._id
+        source = client.Source(id_, self._positions.get(part), position) if self._source.has_positions else None
         while True:
             try:
                 accepted = self._server.send_body(self._stream, body, media_type, source)
@@ -95,6 +115,11 @@ class InboundDelivery:
                     raise
                 self._backoff.wait_after(fault)
         if self._source.has_positions:
-            self._position = position
-            self._board.update(position=position)
+            self._positions[part] = position
+            self._board.update(position=self._describe_positions())
         self._board.count(messages=len(group), late=accepted.late)
+
+
+def _name_position(part: str, position: str) -> str:
+    """Return a position with its part, as messages name it."""
+    return f"{part}@{position}" if part else position

@@ -4,15 +4,15 @@ MQTT has no positions. The broker remembers what was not confirmed, and a messag
 comes at least once, and in the order of the broker. After a crash some come again.
 """
 
-import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from queue import Empty, Full, Queue
 from typing import Any
 
 from connectors.configuration import Connector
+from connectors.connections.mqtt import MqttConnection, faults
+from connectors.inbound.bodies import wrap_payload
 from connectors.inbound.source import Message, Source
-from connectors.mqtt_connection import MqttConnection, faults
 
 _LOOK_S = 0.2
 _MOST = 1 << 16  # no session has more unconfirmed messages, so these never keep an answer of the broker back
@@ -57,7 +57,7 @@ class MqttSource(Source):
             self._read += 1
             self._unconfirmed.append((self._read, message))
             if message.payload:  # an empty one only takes a retained message away
-                found.append(Message(_wrap(message) if self._envelope else message.payload, str(self._read)))
+                found.append(Message(wrap_payload({"topic": message.topic}, message.payload) if self._envelope else message.payload, str(self._read)))
         if self._unconfirmed and not found:
             self.confirm(str(self._read))
         return found
@@ -70,14 +70,3 @@ class MqttSource(Source):
 
     def close(self) -> None:
         self._connection.close()
-
-
-def _wrap(message: Any) -> bytes:
-    """Return an object of JSON with a message's topic and payload. A payload that is JSON keeps its digits; any other one is a string."""
-    payload: bytes = message.payload
-    try:
-        json.loads(payload)
-        text = b" ".join(payload.splitlines())
-    except ValueError:
-        text = json.dumps(payload.decode(errors="replace")).encode()
-    return b'{"topic":%s,"payload":%s}' % (json.dumps(message.topic).encode(), text)

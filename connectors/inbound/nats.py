@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connectors.configuration import Connector
+from connectors.connections.nats import NatsConnection, faults
 from connectors.errors import SystemFault
 from connectors.inbound.source import Message, Source
-from connectors.nats_connection import NatsConnection, faults
 
 _IDLE_S = 60.0  # the broker removes the consumer of a connector that is gone after this time
 

@@ -1,6 +1,6 @@
 """Defines what every system that is read from does."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,12 +14,14 @@ class Message:
     """Represents a message with the position after it. Whoever resumes there is given the next message first.
 
     `media_type` is its own format, where that is not the connector's. A body of messages begins with their `head`, such as the header of CSV.
+    `part` names the part of the system that the position belongs to, where each part has positions of its own.
     """
 
     payload: bytes
     position: str
     media_type: str | None = None
     head: bytes = b""
+    part: str = ""
 
 
 def find_kind(media_type: str) -> str:
@@ -33,8 +35,16 @@ class Source(Protocol):
     has_positions: bool = True
     """Says whether `seek` can resume at a position; otherwise the system itself remembers what was confirmed."""
 
+    has_parts: bool = False
+    """Says whether parts of the system, such as partitions, have positions of their own."""
+
     def seek(self, position: str | None) -> None:
-        """Connect, and resume after a position; None: from the first message."""
+        """Connect, and resume after a position; None: from the first message. Each class has its own `seek` or its own `seek_parts`."""
+        self.seek_parts({} if position is None else {"": position})
+
+    def seek_parts(self, positions: Mapping[str, str]) -> None:
+        """Do as `seek` does, with the positions by part. A system without parts has one, whose name is empty."""
+        self.seek(positions.get(""))
 
     def read(self, most: int, wait_s: float) -> Sequence[Message]:
         """Return up to `most` of the next messages; wait for a first one for about `wait_s`. The log holds those that were returned before."""

@@ -9,8 +9,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from connectors.configuration import Connector
+from connectors.connections.mqtt import MqttConnection, create_properties
 from connectors.errors import SystemFault, WrongOption
-from connectors.mqtt_connection import MqttConnection, create_properties
 from connectors.outbound.sink import Cursor, Sink, SolutionMessage, parse_cursor
 
 _MARKER = b"-"

@@ -7,8 +7,8 @@ published after the subject's last one alone, so that neither a repeat nor a sec
 from collections.abc import Mapping, Sequence
 
 from connectors.configuration import Connector
+from connectors.connections.nats import NatsConnection, faults
 from connectors.errors import SystemFault
-from connectors.nats_connection import NatsConnection, faults
 from connectors.outbound.sink import Cursor, Sink, SolutionMessage, parse_cursor
 
 _CURSOR, _MESSAGE_ID, _LAST = "Epsparql-Cursor", "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"

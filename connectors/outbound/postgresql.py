@@ -6,10 +6,10 @@ The cursor is a row of the table `epsparql_cursors`, which the transaction locks
 from collections.abc import Mapping, Sequence
 
 from connectors.configuration import Connector
+from connectors.connections.postgresql import PostgresqlConnection, faults, quote
 from connectors.errors import SystemFault
 from connectors.outbound.columns import DEFAULT_COLUMNS, check_columns, find_value
 from connectors.outbound.sink import Cursor, Sink, SolutionMessage, parse_cursor
-from connectors.postgresql_connection import PostgresqlConnection, faults, quote
 
 _CURSORS = "epsparql_cursors"
 _TYPES = {"query": "text", "id": "text", "start": "timestamptz", "end": "timestamptz", "solution": "jsonb"}

@@ -64,7 +64,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["files.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["files.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -103,6 +103,24 @@ def test_mqtt(tmp_path: Path) -> None:
             assert "31.50" in found
             with display(broker.port, "alerts/hot") as shown:
                 assert b"31.50" in shown.get(timeout=DEADLINE_S)
+
+
+def test_kafka(tmp_path: Path) -> None:
+    Page("kafka.md", tmp_path, {})
+    with subprocess.Popen([sys.executable, "broker.py"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdin is not None  # its end ends the broker
+        assert broker.stdout is not None
+        address = re.search(r"127\.0\.0\.1:(\d+)", broker.stdout.readline())
+        assert address is not None
+        port = free_port()
+        page = Page("kafka.md", tmp_path, {9092: int(address[1]), 8080: port})
+        serve, create, register, send, read = page.commands
+        with page.running(serve, port):
+            for command in (create, register, send):
+                page.run(command)
+            found = page.run(read)
+        assert "http://example.org/cellar" in found
+        assert "31.50" in found
 
 
 def test_postgresql(tmp_path: Path) -> None:

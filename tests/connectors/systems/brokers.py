@@ -42,6 +42,21 @@ def children_of(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
+def state_of(pid: int) -> str:
+    """The letter that the system has for a process: T if it is stopped, Z if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
+
+
+def await_state(pid: int, letters: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while state_of(pid) not in letters:
+        assert time.monotonic() < deadline, f"process {pid} is still in the state {state_of(pid)}"
+        time.sleep(0.001)
+
+
 class Daemon:
     """A process that listens on a port. It may be killed, with its children, and started again."""
 
@@ -69,12 +84,18 @@ class Daemon:
         return self.log.read().decode(errors="replace")[-2_000:]
 
     def kill(self) -> None:
-        """Kill with -9 the process and its children, which would go on for a moment."""
-        family = [*children_of(self.process.pid), self.process.pid] if self.process.poll() is None else []
+        """Kill with -9 the process and its children, which would go on for a moment. It is stopped first, or it would start further ones."""
+        family = [self.process.pid] if self.process.poll() is None else []
+        if family:
+            os.kill(self.process.pid, signal.SIGSTOP)
+            await_state(self.process.pid, "TZ")
+            family += children_of(self.process.pid)
         for pid in family:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        for pid in family:
+            await_state(pid, "Z")
 
     def restart(self) -> None:
         self.kill()

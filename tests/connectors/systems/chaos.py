@@ -19,7 +19,8 @@ from tests.soak import is_full
 
 EX = "http://example.org/"
 QUERY = f"PREFIX : <{EX}> SELECT ?s ?v WHERE {{ ?s :value ?v }}"
-KILLS = 50 if is_full() else 2
+KILLS, CHAIN_KILLS = (50, 50) if is_full() else (2, 5)
+"""How often all are killed; more often in the two chains that end in PostgreSQL."""
 DEADLINE_S = 600.0 if is_full() else 90.0
 
 
@@ -124,10 +125,10 @@ def connecting(directory: Path, server: str, connectors: Mapping[str, Mapping[st
         process.close()
 
 
-def kill_at_random(victims: Sequence[Callable[[], None]], chance: Random, progress: Callable[[], int]) -> None:
-    """Kill all victims KILLS times, in a random order and at random moments, each time after some more progress."""
+def kill_at_random(victims: Sequence[Callable[[], None]], chance: Random, progress: Callable[[], int], kills: int = KILLS) -> None:
+    """Kill all victims so many times, in a random order and at random moments, each time after some more progress."""
     reached = -1
-    for _ in range(KILLS):
+    for _ in range(kills):
         wait_for(partial(_is_beyond, progress, reached), "progress after a kill")
         reached = progress()
         for kill in chance.sample(victims, len(victims)):

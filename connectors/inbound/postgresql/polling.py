@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from connectors.configuration import Connector
+from connectors.connections.postgresql import PostgresqlConnection, faults, quote
 from connectors.errors import SystemFault
 from connectors.inbound.source import Message, Source
-from connectors.postgresql_connection import PostgresqlConnection, faults, quote
 
 MOST_OPEN = 100
 """So many rows of an open value are read; others with it wait until a greater value is there. Their digests fit into a position."""

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from connectors.configuration import Connector
+from connectors.connections.postgresql import PostgresqlConnection, faults
 from connectors.errors import SystemFault
-from connectors.inbound.pgoutput import Begin, Change, Commit, Decoder, Row, json_of
+from connectors.inbound.postgresql.pgoutput import Begin, Change, Commit, Decoder, Row, json_of
 from connectors.inbound.source import Message, Source
-from connectors.postgresql_connection import PostgresqlConnection, faults
 
 MOST_INITIAL_BYTES = 64 << 20
 """The rows that are there already have at most this many bytes; the server's max_body may be less."""

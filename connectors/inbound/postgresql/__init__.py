@@ -1,0 +1,1 @@
+"""Reads the changes of PostgreSQL, or the rows of a query."""
