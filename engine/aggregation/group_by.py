@@ -53,7 +53,11 @@ class GroupCollector:
         self._implicit = set(keys) <= {graph}
         self._keys = [reads.index(key) if key in reads else None for key in keys]
         self._folding = folding([aggregate for _, aggregate in aggregates])
-        self._taken = [take_of(aggregate, reads, self._visible, query, f"aggregate {k}") for k, aggregate in enumerate(self._folding.held)]
+        self._arguments = [
+            None if aggregate.argument is None else Argument(aggregate.argument, reads, query, f"aggregate {k}")
+            for k, aggregate in enumerate(self._folding.held)
+        ]
+        self._taken = [self._take_of(*each) for each in zip(self._folding.held, self._arguments, strict=True)]
         self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self._folding.held)
         self._worth = TermValues()
         self._native: NativeGroups | None = None  # of a node that is deferred, until something comes that is not native
@@ -91,7 +95,7 @@ class GroupCollector:
         """Call `decide`, or its native form, for each of the instants."""
         if self._native is not None:
             moments = moments.standing()
-            taken = read_moments(moments, self._keys, self._folding.held, self._taken, terms)
+            taken = read_moments(moments, self._keys, self._arguments, terms)
             values = self._native.values(taken, terms)
             if values is not None:
                 ordered = values[1] or isinstance(self.window, RowsWindow)
@@ -153,6 +157,18 @@ class GroupCollector:
         columns = [take(rows, now, terms) for take in self._taken]
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
+    def _take_of(self, aggregate: Aggregate, argument: Argument | None) -> Take:
+        """Return the function for what an aggregate takes of each solution.
+
+        COUNT(*) counts solutions, and with DISTINCT what they bind visibly.
+        """
+        if argument is not None:
+            return argument.numbers
+        if not aggregate.distinct:
+            return lambda rows, _now, _terms: [1] * len(rows)
+        columns = [self.reads.index(variable) for variable in self._visible]
+        return lambda rows, _now, _terms: [tuple(cells) for cells in rows.cells[:, columns].tolist()]
+
     # ------------------------------------------------------------ reports
     def _report_groups(self, now: int, keys: Iterable[Key], start: int | None = None) -> RowBatch:
         """Report one row a group, on [`start` or the least start, now]; a group without solutions stands at [now, now]."""
@@ -206,16 +222,3 @@ class GroupCollector:
         if isinstance(self.window, RangeWindow):
             queue = [(end, key) for key, group in self._groups.items() if isinstance(group, Sliding) for _, end, _ in group.rows]
             self._queue = deque(sorted(queue, key=lambda entry: entry[0]))
-
-
-def take_of(aggregate: Aggregate, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str, site: str) -> Take:
-    """Return the function for what an aggregate takes of each solution.
-
-    COUNT(*) counts solutions, and with DISTINCT what they bind visibly.
-    """
-    if aggregate.argument is not None:
-        return Argument(aggregate.argument, reads, query, site).numbers
-    if not aggregate.distinct:
-        return lambda rows, _now, _terms: [1] * len(rows)
-    columns = [reads.index(variable) for variable in visible]
-    return lambda rows, _now, _terms: [tuple(cells) for cells in rows.cells[:, columns].tolist()]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation.arguments import Take, taken_of_many
+from engine.aggregation.arguments import Argument, terms_of_many
 from engine.aggregation.native import layout as g
 from engine.aggregation.native.fallback import States
 from engine.aggregation.native.hash_groups import spread
@@ -43,17 +43,20 @@ class Taken:
         return Taken(self.moments[order], self.keys[order], tuple(terms[order] for terms in self.terms))
 
 
-def read_moments(moments: Moments, keys: Sequence[int | None], held: Sequence[Aggregate], takes: Sequence[Take], terms: TermTable) -> Taken:
-    """Return what moments bring; `keys` are the columns of the key, None where it is unbound, and `takes` give what each set function takes."""
+def read_moments(moments: Moments, keys: Sequence[int | None], arguments: Sequence[Argument | None], terms: TermTable) -> Taken:
+    """Return what moments bring.
+
+    `keys` are the columns of the key, None where it is unbound. `arguments` are what each set function takes, None for COUNT(*).
+    """
     solutions = np.flatnonzero(moments.side == c.LEFT)
     rows, now = moments.rows.where(solutions), moments.now[solutions]
     known: dict[object, Ints] = {}
     columns = []
-    for aggregate, take in zip(held, takes, strict=True):
-        what = aggregate.argument if isinstance(aggregate.argument, Var) else take
+    for argument in arguments:
+        what = argument.expression if argument is not None and isinstance(argument.expression, Var) else argument
         if what not in known:
             known[what] = np.zeros(len(moments), np.int64)
-            known[what][solutions] = taken_of_many(take, rows, now, terms)
+            known[what][solutions] = terms_of_many(argument, rows, now, terms)
         columns.append(known[what])
     found = np.zeros((len(moments), len(keys)), np.int64)
     for k, place in enumerate(keys):

@@ -32,7 +32,7 @@ class RowBatch:
     @property
     def timeless(self) -> bool:
         """Return whether any of them is timeless."""
-        return c.BIG in self.start.tolist()
+        return bool(self.start.max(initial=0) == c.BIG)
 
     def placed(self, now: int | Ints) -> "RowBatch":
         """Return the rows with timeless solutions at [now, now]: they are given at the instant at which they stand."""

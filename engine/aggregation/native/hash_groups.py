@@ -113,7 +113,8 @@ def empty_group(t, key_n, g):
     groups = t.groups
     free_sums(t, g)
     groups[g, N], groups[g, LEAST] = 0, FAR
-    groups[g, KEY + key_n :] = 0
+    for column in range(KEY + key_n, groups.shape[1]):
+        groups[g, column] = 0
     for a in range(len(t.program)):
         if t.program[a, OP] == SUM:
             groups[g, t.program[a, IN_GROUP] + LIMBS] = NONE

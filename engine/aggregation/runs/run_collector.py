@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation.arguments import Argument, taken_of_many
-from engine.aggregation.group_by import take_of
+from engine.aggregation.arguments import Argument, terms_of_many
 from engine.aggregation.group_windows import Ever
 from engine.aggregation.native_group_by import read_moments
 from engine.aggregation.operator import AT_LAST
@@ -52,7 +51,6 @@ class RunCollector:
         self._keys = [reads.index(key) if key in reads else None for key in shape.keys]
         self._broken = None if shape.broken is None else reads.index(shape.broken)
         self._folding, self._growing = (folding([aggregate for _, aggregate in named]) for named in (shape.aggregates, window.aggregates))
-        self._takes = [take_of(aggregate, reads, visible, query, f"aggregate {k}") for k, aggregate in enumerate(self._folding.held)]
         self._values, self._grown = self._take_values(self._folding, "aggregate"), self._take_values(self._growing, "WHILE aggregate")
         self._previous = [Argument(value, reads, query, f"PREV {k}") for k, (_, value) in enumerate(window.previous)]
         self._links = self._condition()
@@ -96,8 +94,9 @@ class RunCollector:
         self._worth.over(terms)
         if self._native is not None:
             moments = moments.standing()
-            moments = moments.where(order_moments(moments, self.reads, self._visible, terms))
-            taken = read_moments(moments, self._keys, self._folding.held, self._takes, terms)
+            order = order_moments(moments, self.reads, self._visible, terms)
+            moments = moments if (np.diff(order) == 1).all() else moments.where(order)
+            taken = read_moments(moments, self._keys, self._values, terms)
             values = self._native.groups.values(taken, terms)
             if values is not None:
                 self._last = horizon
@@ -133,7 +132,7 @@ class RunCollector:
         solutions = np.flatnonzero(moments.side == c.LEFT)
         rows, now = moments.rows.where(solutions), moments.now[solutions]
         for k, argument in enumerate(self._previous):
-            found[solutions, k] = taken_of_many(argument.numbers, rows, now, terms)
+            found[solutions, k] = terms_of_many(argument, rows, now, terms)
         return found
 
     def _may_link(self, moments: Moments, lag: Ints, terms: TermTable) -> NDArray[np.bool_]:
@@ -142,9 +141,8 @@ class RunCollector:
         if self._broken is not None:
             linked &= moments.rows.cells[:, self._broken] != terms.intern(str(TRUE))
         if self._links is not None and self.window.condition is not None:
-            rows, asked = moments.rows, np.flatnonzero(linked)
-            seen = RowBatch(rows.start, rows.end, np.concatenate([rows.cells, lag], axis=1)).where(asked)
-            linked[asked] = decide_condition(self.window.condition, self._links, seen, moments.now[asked], terms)
+            rows = RowBatch(moments.rows.start, moments.rows.end, np.concatenate([moments.rows.cells, lag], axis=1))
+            linked &= decide_condition(self.window.condition, self._links, rows, moments.now, terms)
         return linked
 
     # ------------------------------------------------------------ an instant

@@ -24,7 +24,7 @@ from engine.aggregation.native.sweep import report_group
 
 
 # ---------------------------------------------------------------- the list
-@native.jit
+@native.inlined
 def append_run(runs, g):
     """Make the run of a group, which is in no list, the one with the newest last element."""
     clock, links = runs.clock, runs.links
@@ -37,7 +37,7 @@ def append_run(runs, g):
     clock[NEWEST_RUN] = g
 
 
-@native.jit
+@native.inlined
 def unlink_run(runs, g):
     clock, links = runs.clock, runs.links
     older, newer = links[g, OLDER_RUN], links[g, NEWER_RUN]

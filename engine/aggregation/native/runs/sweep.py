@@ -107,7 +107,7 @@ def expire_runs(t, runs, key_n, out, until):
     return True
 
 
-@native.jit
+@native.inlined
 def sweep_run_instant(t, runs, came, gained, out, first, after):
     at, moments, key_n = t.at, came.moments, came.keys.shape[1]
     now, entry, closing = moments[first, M_NOW], moments[first, M_ENTRY], runs.clock[CLOSING] != 0
@@ -142,7 +142,7 @@ def links_to_run(t, runs, came, g, i):
     return near and came.linked[i] != 0
 
 
-@native.jit
+@native.inlined
 def take_element(t, runs, came, g, i):
     """Let element i continue the open run of its group, or begin one."""
     if t.groups[g, N] > 0:
