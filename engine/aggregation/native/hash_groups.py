@@ -146,7 +146,7 @@ def free_group(t, key_n, g):
     at[LIVE] -= 1
 
 
-@native.jit
+@native.inlined
 def absorb_solution(t, g, values, i, start):
     """Take a solution's values into a group without window."""
     program, groups = t.program, t.groups

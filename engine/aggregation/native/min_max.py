@@ -40,7 +40,7 @@ def beats(op, class_, value, low, table, row, at):
     return low != other and (low < other) == (op == MIN)
 
 
-@native.jit
+@native.inlined
 def keep_better(groups, g, at, op, values, i, v):
     """Take the value at columns v of row i in without window, if it is better."""
     class_, value, low = values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW]

@@ -106,7 +106,7 @@ def unset_due(runs, g):
 
 
 # ---------------------------------------------------------------- deadlines, and the ends of runs
-@native.jit
+@native.inlined
 def next_deadline(t, runs):
     """Return the group whose run time ends first, and when; NONE if time ends none.
 

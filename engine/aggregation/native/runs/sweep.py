@@ -91,7 +91,7 @@ def sweep_runs(t, runs, came, gained, out):
     return DONE
 
 
-@native.jit
+@native.inlined
 def expire_runs(t, runs, key_n, out, until):
     """End the runs whose deadlines come before `until`, each at its own; return whether there was room for their reports."""
     at, closing = t.at, runs.clock[CLOSING] != 0
