@@ -32,7 +32,7 @@ class Turns:
     runs: int
 
     @classmethod
-    def of(cls, n: int, groups: int, length: int) -> "Turns":
+    def about(cls, n: int, groups: int, length: int) -> "Turns":
         """Return a feed of about n events, at least two runs a group."""
         return cls(groups, length, max(2, n // (groups * length)))
 
@@ -61,7 +61,7 @@ def measure(n: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[str]
         for report in _REPORTS:
             _run(kind, report, Turns(10, 2, 2))  # compiled code is loaded
             for groups, length in shapes:
-                turns = Turns.of(n, groups, length)
+                turns = Turns.about(n, groups, length)
                 solutions, wall_s, cpu_s = _run(kind, report, turns)
                 if solutions != turns.count_reports(kind, report):
                     raise WrongCount(f"{kind} {report} of {groups} groups and {length} elements", solutions, turns.count_reports(kind, report))
@@ -70,7 +70,7 @@ def measure(n: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[str]
                 yield line("runs", **what, **rates, peak_rss_mb=peak_rss_mb())
 
 
-def blocks(turns: Turns) -> Iterator[Block]:
+def turn_blocks(turns: Turns) -> Iterator[Block]:
     """Yield the events; a value is its element's place in its run, and a pause stands between runs."""
     predicate = pa.array(["<http://example.org/price>"])
     for offset, first in enumerate(range(0, turns.events, BATCH), 1):
@@ -98,7 +98,7 @@ def _run(kind: str, report: str, turns: Turns) -> tuple[int, float, float]:
     """Return the solutions, and the seconds of the clock and of the CPU that they took."""
     gap_s = 2 * turns.groups * EVERY / 1_000_000
     engine, solutions, wall_s, cpu_s = engine_with(_QUERIES[kind].format(report=report, gap=gap_s)), 0, 0.0, 0.0
-    for block in blocks(turns):
+    for block in turn_blocks(turns):
         wall, cpu = time.perf_counter(), time.process_time()
         solutions += engine.feed(block).solutions.num_rows
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu

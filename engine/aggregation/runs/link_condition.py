@@ -72,7 +72,7 @@ class _Columns:
 
     def _compare(self, op: a.Comparison, left: a.Expression, right: a.Expression) -> Verdicts:
         """Compare numbers, where their error bounds allow it. A nan bound is an unbound operand."""
-        one, other = self._number(left), self._number(right)
+        one, other = self._approximate(left), self._approximate(right)
         if one is None or other is None:
             return np.full(len(self.rows), UNSURE)
         (x, slack_x), (y, slack_y) = one, other
@@ -85,7 +85,7 @@ class _Columns:
     def _decide_equality(self, op: a.Comparison, left: a.Expression, right: a.Expression) -> Verdicts:
         """Decide by what terms are, unless both are literals with values; then by the numbers that they stand for, if they stand for any."""
         compared = self._compare(op, left, right)
-        one, other = self._column(left), self._column(right)
+        one, other = self._read_terms(left), self._read_terms(right)
         if one is None or other is None:
             return compared
         kinds = self.terms.kinds
@@ -95,7 +95,7 @@ class _Columns:
         verdict[(one == UNBOUND) | (other == UNBOUND)] = ERROR
         return verdict
 
-    def _column(self, e: a.Expression) -> Ints | None:
+    def _read_terms(self, e: a.Expression) -> Ints | None:
         """Return the numbers of terms; None if the expression is none."""
         match e:
             case a.Var(variable) if variable in self.exact.columns:
@@ -105,18 +105,18 @@ class _Columns:
             case _:
                 return None
 
-    def _number(self, e: a.Expression) -> tuple[Floats, Floats] | None:
+    def _approximate(self, e: a.Expression) -> tuple[Floats, Floats] | None:
         """Return values and their error bounds; None if the expression has none that are known."""
         match e:
             case a.Var():
-                column = self._column(e)
+                column = self._read_terms(e)
                 found = None if column is None else self.terms.numbers[column]
                 return None if found is None else (found[:, 0], found[:, 1])
             case a.Constant(Literal() as literal):
                 value, slack = approximation(str(literal))
                 return np.full(len(self.rows), value), np.full(len(self.rows), slack)
             case a.Arithmetic(a.Operator.ADD | a.Operator.SUBTRACT | a.Operator.MULTIPLY as op, left, right):
-                one, other = self._number(left), self._number(right)
+                one, other = self._approximate(left), self._approximate(right)
                 return None if one is None or other is None else _calculated(op, *one, *other)
             case _:
                 return None

@@ -137,7 +137,7 @@ class RunCollector:
 
     def _may_link(self, moments: Moments, lag: Ints, terms: TermTable) -> NDArray[np.bool_]:
         """Return where WHILE is true, given the values of PREV, and no timeless solution of UNTIL breaks the link."""
-        linked = moments.side == c.LEFT
+        linked: NDArray[np.bool_] = moments.side == c.LEFT
         if self._broken is not None:
             linked &= moments.rows.cells[:, self._broken] != terms.intern(str(TRUE))
         if self._links is not None and self.window.condition is not None:

@@ -44,7 +44,7 @@ def terms_of() -> st.SearchStrategy[str]:
 
 @dataclass(frozen=True)
 class Instant:
-    """What comes at one instant: elements with their starts, and the starts and keys of UNTIL's solutions."""
+    """Holds the elements of one instant with their starts, and the starts and keys of UNTIL's solutions."""
 
     now: int
     elements: tuple[tuple[int, Cells], ...]
@@ -245,8 +245,9 @@ def operands() -> st.SearchStrategy[a.Expression]:
 
 def conditions() -> st.SearchStrategy[a.Expression]:
     compared = st.builds(a.Compare, st.sampled_from(a.Comparison), operands(), operands())
+    parts: st.SearchStrategy[a.Expression] = st.one_of(compared, st.just(a.Bound(PREVIOUS)))
     return st.recursive(
-        st.one_of(compared, st.just(a.Bound(PREVIOUS))),
+        parts,
         lambda inner: st.one_of(st.builds(a.And, inner, inner), st.builds(a.Or, inner, inner), st.builds(a.Not, inner)),
         max_leaves=4,
     )
