@@ -110,6 +110,7 @@ bench: $(TEST_STAMP)
 	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k || exit 1; done
 	$(BIN)/epsparql bench threads
 	$(BIN)/epsparql bench windows
+	$(BIN)/epsparql bench runs
 	$(BIN)/epsparql bench reasoning
 	$(BIN)/epsparql bench lookup
 	$(BIN)/epsparql bench latency --runner inprocess

@@ -4,8 +4,8 @@ from engine.aggregation.ask import VERDICT, AskCollector
 from engine.aggregation.group_by import GroupCollector
 from engine.aggregation.operator import Collector
 from engine.aggregation.order_limit import ModifiersCollector, Projection
-from engine.aggregation.row_batch import Moments, Reports, RowBatch
+from engine.aggregation.row_batch import Moments, Passage, Reports, RowBatch
 
 __all__ = [
-    "VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Projection", "Reports", "RowBatch"
+    "VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Passage", "Projection", "Reports", "RowBatch"
 ]  # fmt: skip

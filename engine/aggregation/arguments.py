@@ -69,9 +69,13 @@ class Argument:
             return c.UNBOUND
 
 
-def taken_of_many(take: Take, rows: RowBatch, now: Ints, terms: TermTable) -> Sequence[int]:
-    """Return what is taken of rows of several instants; only a timeless row may ask for its own."""
+def terms_of_many(argument: Argument | None, rows: RowBatch, now: Ints, terms: TermTable) -> Ints | list[int]:
+    """Return the numbers of an argument's terms for rows of several instants; 1 of each for COUNT(*), which has none."""
+    if argument is None:
+        return np.ones(len(rows), np.int64)
+    if isinstance(argument.expression, a.Var) and argument.expression.variable in argument.columns:
+        return rows.cells[:, argument.columns[argument.expression.variable]]
     if not rows.timeless:
-        return take(rows, 0, terms)
-    chosen = [rows.where(np.array([k])) for k in range(len(rows))]
-    return [take(row, at, terms)[0] for row, at in zip(chosen, now.tolist(), strict=True)]
+        return argument.numbers(rows, 0, terms)
+    chosen = [rows.where(np.array([k])) for k in range(len(rows))]  # only a timeless row may ask for its instant
+    return [argument.numbers(row, at, terms)[0] for row, at in zip(chosen, now.tolist(), strict=True)]

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from engine.aggregation.arguments import Argument, Take, taken_of_many
+from engine.aggregation.arguments import Argument, Take
 from engine.aggregation.group_windows import Ever, Sliding
 from engine.aggregation.native import layout as g
-from engine.aggregation.native_group_by import NativeGroups, Taken, fits
-from engine.aggregation.row_batch import Ints, Moments, Reports, RowBatch, in_order, no_rows, rows_of, together
+from engine.aggregation.native_group_by import NativeGroups, fits, read_moments
+from engine.aggregation.row_batch import Ints, Moments, Passage, Reports, RowBatch, in_order, no_rows, order_moments, rows_of, together
 from engine.aggregation.set_functions import folding
 from engine.aggregation.term_values import TermValues, Value
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.rewrite.rename_hidden import restore_name
 from engine.state_size import goal_bytes
-from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
+from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
 from epsparql.terms import Variable
 
 Key = tuple[int, ...]
@@ -53,7 +53,11 @@ class GroupCollector:
         self._implicit = set(keys) <= {graph}
         self._keys = [reads.index(key) if key in reads else None for key in keys]
         self._folding = folding([aggregate for _, aggregate in aggregates])
-        self._taken = [_taken(aggregate, reads, self._visible, query, f"aggregate {k}") for k, aggregate in enumerate(self._folding.held)]
+        self._arguments = [
+            None if aggregate.argument is None else Argument(aggregate.argument, reads, query, f"aggregate {k}")
+            for k, aggregate in enumerate(self._folding.held)
+        ]
+        self._taken = [self._take_of(*each) for each in zip(self._folding.held, self._arguments, strict=True)]
         self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self._folding.held)
         self._worth = TermValues()
         self._native: NativeGroups | None = None  # of a node that is deferred, until something comes that is not native
@@ -81,19 +85,21 @@ class GroupCollector:
         return self._report_groups(now, gained)
 
     # ------------------------------------------------------------ many instants at once
-    def defer(self) -> None:
-        """Let its node decide on many instants at once: natively, if its set functions are native."""
+    def defer(self) -> bool:
+        """Let its node decide on many instants at once: natively, if its set functions are native; return that it can."""
         if fits(self._folding.held) and not (self._implicit and self._keys):
             self._native = NativeGroups(len(self._keys), self._folding.held, self.window)
+        return True
 
-    def decide_all(self, moments: Moments, horizon: int | None, terms: TermTable) -> Reports:
+    def decide_all(self, moments: Moments, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
         """Call `decide`, or its native form, for each of the instants."""
         if self._native is not None:
             moments = moments.standing()
-            taken = self._taken_of(moments, terms)
+            taken = read_moments(moments, self._keys, self._arguments, terms)
             values = self._native.values(taken, terms)
             if values is not None:
-                order = self._order(moments, values[1], terms)
+                ordered = values[1] or isinstance(self.window, RowsWindow)
+                order = order_moments(moments, self.reads, self._visible, terms) if ordered else np.arange(len(moments))
                 return self._native.decide(taken.where(order), values[0][order], self._folding.shown, horizon, terms)
             self._kept, self._latest, self._native = self._native.handed_over(), int(self._native.tables.at[g.LATEST]), None
         parts = []
@@ -102,37 +108,6 @@ class GroupCollector:
             given = self.decide(int(moment.now[0]), rows, wakes, horizon, terms)
             parts.append(Reports(np.full(len(given), moment.entry[0], np.int64), given))
         return together(parts, len(self.writes))
-
-    def _taken_of(self, moments: Moments, terms: TermTable) -> Taken:
-        solutions = np.flatnonzero(moments.side == c.LEFT)
-        rows, now = moments.rows.where(solutions), moments.now[solutions]
-        known: dict[object, Ints] = {}
-        columns = []
-        for aggregate, take in zip(self._folding.held, self._taken, strict=True):
-            what = aggregate.argument if isinstance(aggregate.argument, Var) else take
-            if what not in known:
-                known[what] = np.zeros(len(moments), np.int64)
-                known[what][solutions] = taken_of_many(take, rows, now, terms)
-            columns.append(known[what])
-        keys = np.zeros((len(moments), len(self._keys)), np.int64)
-        for k, place in enumerate(self._keys):
-            if place is not None:
-                keys[:, k] = moments.rows.cells[:, place]
-        placed = moments.rows.placed(moments.now)
-        return Taken(np.stack([moments.now, moments.entry, moments.side, placed.start, placed.end], axis=1), keys, tuple(columns))
-
-    def _order(self, moments: Moments, tied: bool, terms: TermTable) -> Ints:
-        """Return the moments in an order that is good.
-
-        Solutions inside an instant are in theirs, where it matters to the last so many or to equal values.
-        """
-        order = np.arange(len(moments))
-        if tied or isinstance(self.window, RowsWindow):
-            same = np.diff(moments.now) == 0
-            several = np.flatnonzero((np.append(same, False) | np.insert(same, 0, False)) & (moments.side == c.LEFT))
-            placed = moments.rows.where(several).placed(moments.now[several])
-            order[several] = several[in_order(placed, self.reads, terms, self._visible)]
-        return order
 
     def due(self) -> int:
         if self.step is None or not isinstance(self.window, RangeWindow):
@@ -181,6 +156,18 @@ class GroupCollector:
         """Return, for each solution, the value that each set function takes in."""
         columns = [take(rows, now, terms) for take in self._taken]
         return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+    def _take_of(self, aggregate: Aggregate, argument: Argument | None) -> Take:
+        """Return the function for what an aggregate takes of each solution.
+
+        COUNT(*) counts solutions, and with DISTINCT what they bind visibly.
+        """
+        if argument is not None:
+            return argument.numbers
+        if not aggregate.distinct:
+            return lambda rows, _now, _terms: [1] * len(rows)
+        columns = [self.reads.index(variable) for variable in self._visible]
+        return lambda rows, _now, _terms: [tuple(cells) for cells in rows.cells[:, columns].tolist()]
 
     # ------------------------------------------------------------ reports
     def _report_groups(self, now: int, keys: Iterable[Key], start: int | None = None) -> RowBatch:
@@ -235,16 +222,3 @@ class GroupCollector:
         if isinstance(self.window, RangeWindow):
             queue = [(end, key) for key, group in self._groups.items() if isinstance(group, Sliding) for _, end, _ in group.rows]
             self._queue = deque(sorted(queue, key=lambda entry: entry[0]))
-
-
-def _taken(aggregate: Aggregate, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str, site: str) -> Take:
-    """Return the function for what an aggregate takes of each solution.
-
-    COUNT(*) counts solutions, and with DISTINCT what they bind visibly.
-    """
-    if aggregate.argument is not None:
-        return Argument(aggregate.argument, reads, query, site).numbers
-    if not aggregate.distinct:
-        return lambda rows, _now, _terms: [1] * len(rows)
-    columns = [reads.index(variable) for variable in visible]
-    return lambda rows, _now, _terms: [tuple(cells) for cells in rows.cells[:, columns].tolist()]

@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.aggregation.arguments import Argument, terms_of_many
 from engine.aggregation.native import layout as g
 from engine.aggregation.native.fallback import States
 from engine.aggregation.native.hash_groups import spread
 from engine.aggregation.native.numeric_columns import MOST, Plain, Worth, addends, plain_of, ranks
 from engine.aggregation.native.results import results
 from engine.aggregation.native.sweep import sweep
-from engine.aggregation.native.tables import OPERATIONS, MomentColumns, Tables, kept, tables, with_room
-from engine.aggregation.row_batch import Reports, RowBatch
+from engine.aggregation.native.tables import OPERATIONS, ORDERED, MomentColumns, Tables, kept, tables, with_room
+from engine.aggregation.row_batch import Moments, Reports, RowBatch
 from engine.dictionary.term_dictionary import TermTable
-from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
+from engine.kernel.state import layout as c
+from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
 
 Ints = NDArray[np.int64]
 
-_INDIFFERENT = (AggregateFunction.MIN, AggregateFunction.MAX)
+_INDIFFERENT = (AggregateFunction.MIN, AggregateFunction.MAX, AggregateFunction.SAMPLE)
 _FOREVER = 1 << 61
 
 
@@ -41,6 +43,29 @@ class Taken:
         return Taken(self.moments[order], self.keys[order], tuple(terms[order] for terms in self.terms))
 
 
+def read_moments(moments: Moments, keys: Sequence[int | None], arguments: Sequence[Argument | None], terms: TermTable) -> Taken:
+    """Return what moments bring.
+
+    `keys` are the columns of the key, None where it is unbound. `arguments` are what each set function takes, None for COUNT(*).
+    """
+    solutions = np.flatnonzero(moments.side == c.LEFT)
+    rows, now = moments.rows.where(solutions), moments.now[solutions]
+    known: dict[object, Ints] = {}
+    columns = []
+    for argument in arguments:
+        what = argument.expression if argument is not None and isinstance(argument.expression, Var) else argument
+        if what not in known:
+            known[what] = np.zeros(len(moments), np.int64)
+            known[what][solutions] = terms_of_many(argument, rows, now, terms)
+        columns.append(known[what])
+    found = np.zeros((len(moments), len(keys)), np.int64)
+    for k, place in enumerate(keys):
+        if place is not None:
+            found[:, k] = moments.rows.cells[:, place]
+    placed = moments.rows.placed(moments.now)
+    return Taken(np.stack([moments.now, moments.entry, moments.side, placed.start, placed.end], axis=1), found, tuple(columns))
+
+
 class NativeGroups:
     """Keeps one node's groups; `scales` are, for each set function, the decimal places that its sums count in."""
 
@@ -52,16 +77,17 @@ class NativeGroups:
 
     # ------------------------------------------------------------ what comes
     def values(self, taken: Taken, terms: TermTable) -> tuple[Ints, bool] | None:
-        """Return the columns of values (n x VALUE_WIDTH a set function), and whether equal values of an extreme are different terms.
+        """Return the columns of values (n x VALUE_WIDTH a set function), and whether the order of an instant's solutions matters.
 
-        None if something has no native value: nothing has changed then.
+        It does to equal values of an extreme that are different terms, and to what the first or the last value is. None if something has no native value: nothing has changed then.
         """
         values, tied = np.zeros((len(taken.moments), g.VALUE_WIDTH * len(self.held)), np.int64), False
         known: dict[int, tuple[Ints, Ints, Plain]] = {}
         for a, (aggregate, column) in enumerate(zip(self.held, taken.terms, strict=True)):
             at = g.VALUE_WIDTH * a
             values[:, at + g.TERM] = column
-            if aggregate.function is AggregateFunction.COUNT:
+            if aggregate.function is AggregateFunction.COUNT or aggregate.function in ORDERED:
+                tied = tied or aggregate.function in ORDERED
                 continue
             if id(column) not in known:
                 distinct, which = np.unique(column, return_inverse=True)
@@ -116,7 +142,10 @@ class NativeGroups:
         """Take the moments in and report; `shown` are the set functions of the reports."""
         self.tables.at[g.HORIZON] = _FOREVER if horizon is None else horizon
         self.tables.at[g.MOMENT] = 0
-        out = self._swept(taken, values)
+        return self.reports(self._swept(taken, values), shown, terms)
+
+    def reports(self, out: Ints, shown: Sequence[tuple[int, AggregateFunction]], terms: TermTable) -> Reports:
+        """Return the reports that a sweep gave, with their terms."""
         base = g.R_KEY + self.keys
         columns = [out[:, g.R_KEY : base]]
         for k, function in shown:
@@ -129,7 +158,7 @@ class NativeGroups:
         out = np.zeros((n, g.R_KEY + self.keys + g.RESULT_WIDTH * len(self.held)), np.int64)
         gained, parts = np.zeros(n, np.int64), []
         while True:
-            self._spread_heads()
+            self.spread_heads()
             code = sweep(self.tables, MomentColumns(taken.moments, taken.keys, values), gained, out)
             at = self.tables.at
             parts.append(out[: at[g.FOUND]].copy())
@@ -140,10 +169,11 @@ class NativeGroups:
             if at[g.NEED] > len(out):
                 out = np.zeros((2 * int(at[g.NEED]), out.shape[1]), np.int64)
 
-    def _spread_heads(self) -> None:
-        t = self.tables
-        if t.at[g.LIVE] > len(t.heads):
-            heads = np.full(2 << int(t.at[g.LIVE]).bit_length(), g.NONE, np.int64)
+    def spread_heads(self, more: int = 0) -> None:
+        """Make the table of heads large enough for `more` groups."""
+        t, wanted = self.tables, int(self.tables.at[g.LIVE]) + more
+        if wanted > len(t.heads):
+            heads = np.full(2 << wanted.bit_length(), g.NONE, np.int64)
             spread(t.groups, int(t.at[g.GROUPS_TOP]), self.keys, heads)
             self.tables = t._replace(heads=heads)
 
@@ -170,7 +200,11 @@ class NativeGroups:
 
     def handed_over(self) -> list[Any]:
         """Return the groups' states as the host's collector has them."""
-        return States(self.tables, self.keys, self.held, self.scales).all()
+        return self.states.all()
+
+    @property
+    def states(self) -> States:
+        return States(self.tables, self.keys, self.held, self.scales)
 
 
 def _has_equals(terms: Ints, worth: Worth) -> bool:

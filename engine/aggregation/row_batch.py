@@ -32,7 +32,7 @@ class RowBatch:
     @property
     def timeless(self) -> bool:
         """Return whether any of them is timeless."""
-        return c.BIG in self.start.tolist()
+        return bool(self.start.max(initial=0) == c.BIG)
 
     def placed(self, now: int | Ints) -> "RowBatch":
         """Return the rows with timeless solutions at [now, now]: they are given at the instant at which they stand."""
@@ -91,6 +91,23 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """Holds how time passed while a feed was taken in: the latest end so far, rising, and the entry of each column. No end is of a last instant."""
+
+    end: Ints
+    entry: Ints
+
+    @property
+    def until(self) -> int:
+        """Return the instant before which all instants are closed."""
+        return int(self.end[-1]) if len(self.end) else -c.BIG
+
+    def entries_of(self, instants: Ints) -> Ints:
+        """Return the entries by which these instants, which are closed, were."""
+        return self.entry[np.searchsorted(self.end, instants, side="right")]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Reports:
     """Holds what a collector gives over several instants, each row with the entry that brings it."""
 
@@ -127,3 +144,13 @@ def in_order(rows: RowBatch, reads: Sequence[Variable], terms: TermTable, first:
     columns = sorted(range(len(reads)), key=lambda k: (reads[k] not in first, names[k] is None, names[k] or reads[k].name))
     ranks = terms.in_order(rows.cells[:, columns])
     return np.lexsort((*ranks.T[::-1], rows.start, rows.end))
+
+
+def order_moments(moments: Moments, reads: Sequence[Variable], visible: Sequence[Variable], terms: TermTable) -> Ints:
+    """Return the order of moments, which stand in that of instants, in which the solutions inside an instant are in theirs (`in_order`)."""
+    order = np.arange(len(moments))
+    same = np.diff(moments.now) == 0
+    several = np.flatnonzero((np.append(same, False) | np.insert(same, 0, False)) & (moments.side == c.LEFT))
+    placed = moments.rows.where(several).placed(moments.now[several])
+    order[several] = several[in_order(placed, reads, terms, visible)]
+    return order

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import Collector, GroupCollector, Moments, RowBatch
+from engine.aggregation import Collector, GroupCollector, Moments, Passage, RowBatch
 from engine.aggregation.operator import AT_LAST
+from engine.aggregation.runs import RunCollector
 from engine.alpha.free_rows import with_rows
 from engine.dictionary.term_dictionary import Held, numbers_in
 from engine.kernel.state import layout as c
@@ -88,9 +89,7 @@ class Collectors:
         at, collector = arrays.net.at, collecting.collector
         rows, wakes = (arrays.read_rows(frames[frames[:, c.FRAME_SIDE] == side, c.FRAME_ROW], collecting.reads) for side in (c.LEFT, c.BLOCKER))
         given = collector.decide(int(at[c.NOW]), rows, wakes, self._horizon, arrays.terms)
-        if collecting.timer is not None:
-            due, last = collector.due(), self._last_instant
-            arrays.net.timers[collecting.timer, c.T_DUE] = last if due == AT_LAST and last is not None else due
+        self._set_due(collecting)
         planned = self._slots.planned[collecting.registered]
         if collector.done and node == planned.last and node not in self.completed:
             self.completed.add(node)
@@ -98,13 +97,21 @@ class Collectors:
             self.completions.append(Completion(planned, int(at[c.ENTRY]), reason))
         return given
 
-    def decide_reports(self, node: int, frames: Ints) -> Ints:
+    def _set_due(self, collecting: Collecting) -> None:
+        """Set the timer of a collector, if it has one, to when the collector is due."""
+        if collecting.timer is not None:
+            due, last = collecting.collector.due(), self._last_instant
+            self._slots.arrays.net.timers[collecting.timer, c.T_DUE] = last if due == AT_LAST and last is not None else due
+
+    def decide_reports(self, node: int, frames: Ints, passage: Passage) -> Ints:
         """Return what one collector makes of its deferred frames, in the kernel's columns."""
         arrays, collecting = self._slots.arrays, self.placed[node]
         rows = arrays.read_rows(frames[:, c.FRAME_ROW], collecting.reads)
-        assert isinstance(collecting.collector, GroupCollector)
+        assert isinstance(collecting.collector, GroupCollector | RunCollector)
         moments = Moments(frames[:, c.D_NOW], frames[:, c.D_ENTRY], frames[:, c.FRAME_SIDE], rows)
-        given = collecting.collector.decide_all(moments, self._horizon, arrays.terms)
+        given = collecting.collector.decide_all(moments, passage, self._horizon, arrays.terms)
+        if arrays.net.nodes[node, c.STEP] == c.NONE:
+            self._set_due(collecting)
         reports = np.zeros((len(given), arrays.net.reports.shape[1]), np.int64)
         reports[:, c.G_NODE], reports[:, c.G_ENTRY] = node, given.entry
         reports[:, c.G_START], reports[:, c.G_END] = given.rows.start, given.rows.end
@@ -135,6 +142,6 @@ class Collectors:
     def hold_terms(self, held: Held) -> None:
         for collecting in self.placed.values():
             held.add(numbers_in(collecting.collector.state()))
-            if isinstance(collecting.collector, GroupCollector):
+            if isinstance(collecting.collector, GroupCollector | RunCollector):
                 for table in collecting.collector.tables().values():
                     held.add(table)

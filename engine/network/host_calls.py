@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import RowBatch
+from engine.aggregation import Passage, RowBatch
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held, TermTable
@@ -299,12 +299,22 @@ class KernelHost:
         frames = net.deferred[: at[c.DEFERRED_N]].copy()
         at[c.DEFERRED_N] = 0
         nodes = [node for node in np.unique(frames[:, c.FRAME_NODE]).tolist() if node in self.collectors.placed]
-        parts = [self.collectors.decide_reports(node, frames[frames[:, c.FRAME_NODE] == node]) for node in nodes]
+        passage = self._find_passage()
+        parts = [self.collectors.decide_reports(node, frames[frames[:, c.FRAME_NODE] == node], passage) for node in nodes]
         arrays.release_rows(frames[:, c.FRAME_ROW])
         reports = np.concatenate([net.reports[:0], *parts])
         at[c.REPORTED], at[c.REPORTS], at[c.STOOD] = 0, len(reports), at[c.NOW]
         arrays.replace_arrays(net._replace(reports=reports))
         arrays.refresh_terms()
+
+    def _find_passage(self) -> Passage:
+        """Return how time has passed with the columns of the feed that are taken in; one that tells the last instant moves no time."""
+        n = int(self.arrays.net.at[c.EVENT])
+        if n == 0 or self._lent is None:
+            return Passage(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        columns = self._lent[:, :n]
+        ends = np.where(columns[c.IN_KIND] == c.LAST, -c.BIG, columns[c.IN_END])
+        return Passage(np.maximum.accumulate(ends), columns[c.IN_ENTRY])
 
     def _answer_questions(self) -> None:
         """Answer the kernel's open questions and hand the parked work back."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation import GroupCollector
+from engine.aggregation.runs import RunCollector
 from engine.background.reasoning.rdfs_schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.errors import SnapshotMismatch
@@ -88,7 +89,7 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
     place_of[numbers] = np.arange(len(numbers))
     waiting, seen = net.waiting[: net.at[c.WAITING]], net.seen[: net.at[c.SEEN_N]]
     waiting = waiting[places.query[waiting[:, c.FRAME_NODE]] != c.NONE]
-    seen = seen[places.stand(seen[:, c.SEEN_TAG])]
+    seen = seen[places.stand(seen[:, c.SEEN_TAG]) & (seen[:, c.SEEN_REPORT] == -c.BIG)]  # reports have been given
     facts = [net.facts[first : first + n] for first, n in (net.queries[p.number, [c.Q_FACTS_AT, c.Q_FACTS_N]].tolist() for p in queries)]
     arrays = {
         "observed": network.arrays.observed,
@@ -149,7 +150,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
         at = places.node(query, node)
         collecting = network.collectors.placed[at]
         collecting.collector.restore(state)
-        if isinstance(collecting.collector, GroupCollector):
+        if isinstance(collecting.collector, GroupCollector | RunCollector):
             collecting.collector.restore_tables(tables)
         if collecting.timer is not None:
             network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
@@ -311,7 +312,7 @@ def _collector(network: Network, places: NodePlaces, node: int) -> list[object]:
     query = int(places.query[node])
     timer = None if collecting.timer is None else network.net.timers[collecting.timer, list(TIMER.values())].tolist()
     collector = collecting.collector
-    tables = collector.tables() if isinstance(collector, GroupCollector) else {}
+    tables = collector.tables() if isinstance(collector, GroupCollector | RunCollector) else {}
     return [query, node - int(places.first[query]), node in network.collectors.completed, timer, collector.state(), tables]
 
 

@@ -62,6 +62,7 @@ BENCHES = {
     "threads": Bench(1_000_000, _workload),
     "end-to-end": Bench(1_000_000, _workload),
     "windows": Bench(200_000, _plain),
+    "runs": Bench(1_000_000, _plain),
     "reasoning": Bench(100_000, _plain),
     "lookup": Bench(100_000, _plain),
     "latency": Bench(200, _latency),

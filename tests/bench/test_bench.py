@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, shapes, shared, threads
+from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, runs, shapes, shared, threads
 from bench.measurement import TooFewEvents, WrongCount, percentile, slope
 from bench.server import bodies, end_to_end, mapping, server, start, subscribers
 from bench.spark.spark import Commits
@@ -19,7 +19,7 @@ from tests.soak import is_full
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests that come after share this process."""
-    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, shapes, mapping):
+    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, runs, shapes, mapping):
         monkeypatch.setattr(module, "one_core", lambda: None)
 
 
@@ -27,6 +27,13 @@ def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_counts_are_those_of_other_engines(workload: str) -> None:
     (line,) = engine.measure(workload, 200_000, 1_000, rounds=1)
     assert json.loads(line)["matches"] == MATCHES[200_000, 1_000][workload]
+
+
+def test_runs_give_as_many_reports_as_they_must() -> None:
+    """The bench itself counts them."""
+    lines = [json.loads(line) for line in runs.measure(2_000, [(10, 5), (500, 2)])]
+    assert {(line["query"], line["report"]) for line in lines} == {(query, report) for query in ("session", "while") for report in ("CLOSED", "EACH")}
+    assert {line["n"] for line in lines} == {2_000}
 
 
 def test_a_wrong_count_is_named() -> None:

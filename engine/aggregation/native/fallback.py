@@ -23,7 +23,11 @@ class States:
         live = [k for k in range(int(t.at[g.GROUPS_TOP])) if t.groups[k, g.N] > 0]
         ever = t.at[g.WINDOW] == g.EVER
         rows = {} if ever else self._solutions(live)
-        return [[t.groups[k, g.KEY : g.KEY + self.keys].tolist(), self._ever(k) if ever else rows[k]] for k in live]
+        return [[self.key(k), self.ever(k) if ever else rows[k]] for k in live]
+
+    def key(self, k: int) -> list[int]:
+        found: list[int] = self.tables.groups[k, g.KEY : g.KEY + self.keys].tolist()
+        return found
 
     def _solutions(self, live: list[int]) -> dict[int, list[Any]]:
         """Return [start, end, values] of each solution of a group, oldest first."""
@@ -38,7 +42,8 @@ class States:
                 s = int(row[g.NEXT])
         return found
 
-    def _ever(self, k: int) -> list[Any]:
+    def ever(self, k: int) -> list[Any]:
+        """Return the state of a group without window."""
         row = self.tables.groups[k]
         return [int(row[g.LEAST]), [self._accumulator(k, a) for a in range(len(self.held))]]
 
@@ -49,7 +54,7 @@ class States:
                 return row[g.COUNTED]
             case AggregateFunction.SUM:
                 return self._sum(row, int(self.tables.groups[k, g.N]), self.scales[a])
-            case AggregateFunction.MIN | AggregateFunction.MAX:
+            case AggregateFunction.MIN | AggregateFunction.MAX | AggregateFunction.SAMPLE | AggregateFunction.FIRST | AggregateFunction.LAST:
                 return row[g.TERM]
             case _:
                 raise AssertionError("not native")

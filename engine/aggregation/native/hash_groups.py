@@ -108,6 +108,26 @@ def make_group(t, keys, i):
 
 
 @native.jit
+def empty_group(t, key_n, g):
+    """Bring a group without window to where it has no solution."""
+    groups = t.groups
+    free_sums(t, g)
+    groups[g, N], groups[g, LEAST] = 0, FAR
+    for column in range(KEY + key_n, groups.shape[1]):
+        groups[g, column] = 0
+    for a in range(len(t.program)):
+        if t.program[a, OP] == SUM:
+            groups[g, t.program[a, IN_GROUP] + LIMBS] = NONE
+
+
+@native.inlined
+def free_sums(t, g):
+    for a in range(len(t.program)):
+        if t.program[a, OP] == SUM:
+            free_limbs(t.at, t.limbs, t.groups[g, t.program[a, IN_GROUP] + LIMBS])
+
+
+@native.jit
 def free_group(t, key_n, g):
     """Free an empty group."""
     at, groups, heads = t.at, t.groups, t.heads
@@ -119,16 +139,14 @@ def free_group(t, key_n, g):
         while groups[before, CHAINED] != g:
             before = groups[before, CHAINED]
         groups[before, CHAINED] = groups[g, CHAINED]
-    for a in range(len(t.program)):
-        if t.program[a, OP] == SUM:
-            free_limbs(at, t.limbs, groups[g, t.program[a, IN_GROUP] + LIMBS])
+    free_sums(t, g)
     groups[g, N] = 0
     groups[g, CHAINED] = at[FREE_GROUP]
     at[FREE_GROUP] = g
     at[LIVE] -= 1
 
 
-@native.jit
+@native.inlined
 def absorb_solution(t, g, values, i, start):
     """Take a solution's values into a group without window."""
     program, groups = t.program, t.groups

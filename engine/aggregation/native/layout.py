@@ -7,7 +7,7 @@ NONE = -1
 
 # what is held of each set function: its kind, and where its columns begin in `solutions` and in `groups`
 OP, IN_SOLUTION, IN_GROUP, PROGRAM_WIDTH = range(4)
-COUNT, SUM, MIN, MAX = range(4)
+COUNT, SUM, MIN, MAX, FIRST_VALUE, LAST_VALUE = range(6)
 
 # moments: what comes, in order
 M_NOW, M_ENTRY, M_SIDE, M_START, M_END, MOMENT_WIDTH = range(6)
@@ -19,7 +19,7 @@ ERROR, INTEGER, DECIMAL, DOUBLE, NAN, RISE, FALL = range(7)  # classes of SUM; t
 
 # solutions: what a window holds, with the one that leaves after it, and its neighbours among those that may yet have the least start
 NEXT, START, END, GROUP, S_OLDER, S_NEWER, SOLUTION_WIDTH = range(7)
-# then, for each set function, TERM, CLASS, VALUE, LOW, and for MIN and MAX the neighbours among those that may yet be the answer
+# then, for each set function, TERM, CLASS, VALUE, LOW, and from MIN on the neighbours among those that may yet be the answer
 OLDER, NEWER, EXTREME_WIDTH = range(4, 7)
 
 # groups: the next of the chain of its key's hash, how many solutions it has, the ends of its chains
@@ -28,7 +28,7 @@ CHAINED, N, OLDEST, NEWEST, S_FIRST, S_LAST, LEAST, STAMP, KEY = range(9)
 COUNTED = 0
 # of SUM: how many of each class, the exact sum in units of its scale (HIGH * 2**32 + REST), and the row of `limbs` with that of doubles, once there is one
 ERRORS, DECIMALS, DOUBLES, NANS, RISES, FALLS, HIGH, REST, LIMBS, SUM_WIDTH = range(10)
-# of MIN and MAX, in a window: the ends of the chain of those that may yet be the answer; without, TERM, CLASS, VALUE, LOW of the answer
+# of MIN, MAX, FIRST_VALUE and LAST_VALUE, in a window: the ends of the chain of those that may yet be the answer; without, TERM, CLASS, VALUE, LOW of the answer
 FIRST, LAST = range(2)
 
 # limbs: the sum of doubles, limb k in units of 2**(32 * k - 1074), and the limbs in use

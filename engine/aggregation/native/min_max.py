@@ -1,12 +1,35 @@
-"""MIN and MAX keep the best so far without window; in one, the values that may yet be it, oldest first, none better than the one before."""
+"""MIN, MAX, FIRST and LAST keep the best so far without window; in one, the values that may yet be it, oldest first, none better than the one before."""
 
 from engine.aggregation.native import native
-from engine.aggregation.native.layout import CLASS, FIRST, LAST, LOW, MIN, NEWER, NONE, OLDER, S_FIRST, S_LAST, S_NEWER, S_OLDER, START, TERM, VALUE
+from engine.aggregation.native.layout import (
+    CLASS,
+    FIRST,
+    FIRST_VALUE,
+    LAST,
+    LAST_VALUE,
+    LOW,
+    MIN,
+    NEWER,
+    NONE,
+    OLDER,
+    S_FIRST,
+    S_LAST,
+    S_NEWER,
+    S_OLDER,
+    START,
+    TERM,
+    VALUE,
+)
 
 
 @native.inlined
 def beats(op, class_, value, low, table, row, at):
-    """Return whether a value is better than the one whose TERM stands at column `at`; an equal one is not."""
+    """Return whether a value is better than the one whose TERM stands at column `at`; an equal one is not.
+
+    The first value is better than all others, or the last one is.
+    """
+    if op >= FIRST_VALUE:
+        return op == LAST_VALUE
     other = table[row, at + CLASS]
     if class_ != other:
         return (class_ < other) == (op == MIN)
@@ -17,7 +40,7 @@ def beats(op, class_, value, low, table, row, at):
     return low != other and (low < other) == (op == MIN)
 
 
-@native.jit
+@native.inlined
 def keep_better(groups, g, at, op, values, i, v):
     """Take the value at columns v of row i in without window, if it is better."""
     class_, value, low = values[i, v + CLASS], values[i, v + VALUE], values[i, v + LOW]

@@ -10,9 +10,19 @@ from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWind
 
 Ints = NDArray[np.int64]
 
-OPERATIONS = {AggregateFunction.COUNT: g.COUNT, AggregateFunction.SUM: g.SUM, AggregateFunction.MIN: g.MIN, AggregateFunction.MAX: g.MAX}
-_IN_SOLUTION = {g.COUNT: 1, g.SUM: 4, g.MIN: g.EXTREME_WIDTH, g.MAX: g.EXTREME_WIDTH}
-_IN_GROUP = {g.COUNT: 1, g.SUM: g.SUM_WIDTH, g.MIN: 4, g.MAX: 4}
+OPERATIONS = {
+    AggregateFunction.COUNT: g.COUNT,
+    AggregateFunction.SUM: g.SUM,
+    AggregateFunction.MIN: g.MIN,
+    AggregateFunction.MAX: g.MAX,
+    AggregateFunction.SAMPLE: g.FIRST_VALUE,
+    AggregateFunction.FIRST: g.FIRST_VALUE,
+    AggregateFunction.LAST: g.LAST_VALUE,
+}
+ORDERED = (AggregateFunction.SAMPLE, AggregateFunction.FIRST, AggregateFunction.LAST)
+"""These depend on the order of the solutions, not on their values."""
+_IN_SOLUTION = {g.COUNT: 1, g.SUM: 4}
+_IN_GROUP = {g.COUNT: 1, g.SUM: g.SUM_WIDTH}
 _FIRST = 64
 
 
@@ -50,7 +60,7 @@ def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWin
     for row, aggregate in zip(program, held, strict=True):
         op = OPERATIONS[aggregate.function]
         row[:] = op, in_solution, in_group
-        in_solution, in_group = in_solution + _IN_SOLUTION[op], in_group + _IN_GROUP[op]
+        in_solution, in_group = in_solution + _IN_SOLUTION.get(op, g.EXTREME_WIDTH), in_group + _IN_GROUP.get(op, 4)
     limbs = np.zeros((_FIRST, g.LIMBS_WIDTH), np.int64)
     limbs[0, g.LOWEST] = g.LIMB_COUNT - 1
     solutions = np.zeros((_FIRST, in_solution), np.int64)

@@ -13,10 +13,16 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from engine.aggregation.arguments import Argument
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation.arguments import Argument, terms_of_many
 from engine.aggregation.group_windows import Ever
+from engine.aggregation.native_group_by import read_moments
 from engine.aggregation.operator import AT_LAST
-from engine.aggregation.row_batch import Ints, RowBatch, in_order, rows_of
+from engine.aggregation.row_batch import Ints, Moments, Passage, Reports, RowBatch, in_order, no_rows, order_moments, rows_of, together
+from engine.aggregation.runs.link_condition import decide_condition
+from engine.aggregation.runs.native_runs import Elements, NativeRuns, is_native
 from engine.aggregation.runs.open_run import Element, Run, RunShape
 from engine.aggregation.set_functions import Folding, folding
 from engine.aggregation.term_values import TermValues, Value
@@ -54,6 +60,8 @@ class RunCollector:
         self._deadlines: list[tuple[int, Key]] = []  # a heap: no run's deadline is before its entry
         self._elements = 0  # of open runs
         self._last: int | None = None  # the last instant of the streams, once it is known
+        self._kept: Any = None  # the rest of a state whose tables are yet to come
+        self._native: NativeRuns | None = None  # of a node that is deferred, until something comes that is not native
 
     def _take_values(self, folded: Folding, site: str) -> list[Argument | None]:
         """Return what each aggregate takes of an element; None for COUNT(*)."""
@@ -68,6 +76,74 @@ class RunCollector:
             return None
         columns = (*self.reads, *(variable for variable, _ in self.window.previous), *(variable for variable, _ in self.window.aggregates))
         return Argument(If(self.window.condition, Constant(TRUE), Constant(FALSE)), columns, self._query, "WHILE")
+
+    # ------------------------------------------------------------ many instants at once
+    def defer(self) -> bool:
+        """Let its node decide on many instants at once, natively; return whether it can."""
+        if is_native(self.shape, self._folding):
+            self._native = NativeRuns(self.shape, self._folding)
+        return self._native is not None
+
+    @property
+    def closing(self) -> bool:
+        """Return whether runs report when they are over, which time alone may make them."""
+        return self._closing
+
+    def decide_all(self, moments: Moments, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
+        """Call `decide`, or its native form, for each of the instants, and for the deadlines that have passed."""
+        self._worth.over(terms)
+        if self._native is not None:
+            moments = moments.standing()
+            order = order_moments(moments, self.reads, self._visible, terms)
+            moments = moments if (np.diff(order) == 1).all() else moments.where(order)
+            taken = read_moments(moments, self._keys, self._values, terms)
+            values = self._native.groups.values(taken, terms)
+            if values is not None:
+                self._last = horizon
+                elements = Elements(taken, values[0], self._previous_of(moments, terms))
+                return self._native.decide(elements, lambda lag: self._may_link(moments, lag, terms), passage, horizon, terms)
+            runs, self._native = self._native.handed_over(), None
+            self.restore([self._last, runs])
+        return together(list(self._decide_each(moments, passage, horizon, terms)), len(self.writes))
+
+    def _decide_each(self, moments: Moments, passage: Passage, horizon: int | None, terms: TermTable) -> Iterator[Reports]:
+        for moment in moments.each():
+            now = int(moment.now[0])
+            yield from self._pass_deadlines(now, passage, horizon, terms)
+            rows, wakes = (moment.rows.where(moment.side == side) for side in (c.LEFT, c.BLOCKER))
+            given = self.decide(now, rows, wakes, horizon, terms)
+            yield Reports(np.full(len(given), moment.entry[0], np.int64), given)
+        yield from self._pass_deadlines(passage.until, passage, horizon, terms)
+
+    def _pass_deadlines(self, until: int, passage: Passage, horizon: int | None, terms: TermTable) -> Iterator[Reports]:
+        none = no_rows(len(self.reads))
+        self._last = horizon
+        while (due := self._due_by(horizon)) < until:
+            given = self.decide(due, none, none, horizon, terms)
+            yield Reports(passage.entries_of(given.end), given)
+
+    def _due_by(self, horizon: int | None) -> int:
+        due = self.due()
+        return horizon if due == AT_LAST and horizon is not None else due
+
+    def _previous_of(self, moments: Moments, terms: TermTable) -> Ints:
+        """Return, for each moment, what PREV will be of its element."""
+        found = np.zeros((len(moments), len(self._previous)), np.int64)
+        solutions = np.flatnonzero(moments.side == c.LEFT)
+        rows, now = moments.rows.where(solutions), moments.now[solutions]
+        for k, argument in enumerate(self._previous):
+            found[solutions, k] = terms_of_many(argument, rows, now, terms)
+        return found
+
+    def _may_link(self, moments: Moments, lag: Ints, terms: TermTable) -> NDArray[np.bool_]:
+        """Return where WHILE is true, given the values of PREV, and no timeless solution of UNTIL breaks the link."""
+        linked: NDArray[np.bool_] = moments.side == c.LEFT
+        if self._broken is not None:
+            linked &= moments.rows.cells[:, self._broken] != terms.intern(str(TRUE))
+        if self._links is not None and self.window.condition is not None:
+            rows = RowBatch(moments.rows.start, moments.rows.end, np.concatenate([moments.rows.cells, lag], axis=1))
+            linked &= decide_condition(self.window.condition, self._links, rows, moments.now, terms)
+        return linked
 
     # ------------------------------------------------------------ an instant
     def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
@@ -178,6 +254,8 @@ class RunCollector:
 
     def due(self) -> int:
         """Return the next deadline, of runs that report by it."""
+        if self._closing and self._native is not None:
+            return self._native.due()
         if not self._closing or not self._open:
             return c.FOREVER
         if self.shape.lasting:
@@ -225,15 +303,34 @@ class RunCollector:
     # ------------------------------------------------------------ snapshots
     def size(self) -> int:
         """Return the bytes of its state for the quota: a group's open run counts as a goal, and the elements that an aggregate lists as ones too."""
+        if self._native is not None:
+            return goal_bytes(len(self.writes)) * self._native.live
         return goal_bytes(len(self.writes)) * len(self._open) + goal_bytes(1) * (self._elements if self._listed else 0)
 
+    def tables(self) -> dict[str, Ints]:
+        """Return the part of its state that is in tables."""
+        return {} if self._native is None else self._native.arrays()
+
+    def restore_tables(self, tables: dict[str, Ints]) -> None:
+        """Take in the tables of a snapshot, after `restore`."""
+        if self._native is not None:
+            self._native.restore(self._kept, tables)
+            self._kept = None
+
     def state(self) -> object:
+        if self._native is not None:
+            return [self._last, self._native.state(), True]
         runs = [[list(key), run.held.state(), run.growing.state(), list(run.previous), run.last, run.elements] for key, run in self._open.items()]
         return [self._last, runs]
 
     def restore(self, state: Any) -> None:
-        self._last, runs = state
+        """Take in a state; one without tables is the host's, and stays with it."""
+        self._last, runs, *native = state
         self._open, self._elements = {}, 0
+        if native:
+            self._kept = runs
+            return
+        self._native = None
         for key, held, growing, previous, last, elements in runs:
             run = self._open[tuple(key)] = Run(Ever(self._folding), Ever(self._growing), tuple(previous), last, elements)
             run.held.restore(held, self._worth)

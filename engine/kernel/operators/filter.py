@@ -15,6 +15,7 @@ from engine.kernel.state.layout import (
     BOUND_VAR,
     ELSE,
     ERROR,
+    EXACT,
     FALSE,
     GE,
     GT,
@@ -36,16 +37,14 @@ from engine.kernel.state.layout import (
     SAME,
     STOP,
     SUB,
+    TINY,
     TRUE,
+    ULP,
     UNBOUND,
     UNSURE,
     WITH_CONST,
     WITH_VAR,
 )
-
-ULP = 2.0**-52  # twice the unit roundoff, which covers the rounding of the bounds themselves
-TINY = 2.0**-1000  # covers underflow
-EXACT = 2.0**53  # integers below are exact
 
 
 @inlined

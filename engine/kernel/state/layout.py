@@ -34,7 +34,8 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 ) = range(20)  # fmt: skip
 # FIND: a triple pattern that a node which decides on absence looks up for what it decides; it goes on to the next one, or to EMIT of that node
 MOST_FINDS = 8  # of one node
-WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY  # of a COLLECT that is deferred: its length, its step (0 for none), and that it is
+# of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
+WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
@@ -115,8 +116,8 @@ OCCURRENCE, TICK, OPENING, LAST = range(4)  # LAST: the last instant of the stre
 # out
 OUT_START, OUT_END, OUT_NODE, OUT_ENTRY, OUT_VAR = range(5)
 
-# seen: what this instant has met
-SEEN_NEXT, SEEN_HASH, SEEN_TAG, SEEN_START, SEEN_VAR = range(5)
+# seen: what this instant has met, and of reports of deferred nodes, the instants of these have; SEEN_REPORT is theirs, -BIG of all else
+SEEN_NEXT, SEEN_HASH, SEEN_TAG, SEEN_START, SEEN_REPORT, SEEN_VAR = range(6)
 
 # questions: what the host is asked, and its answers
 ASK_NEXT, ASK_HASH, ASK_WHO, ASK_ANSWER, ASK_ARG = range(5)
@@ -158,6 +159,9 @@ FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
     LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, AND, OR, SAME, ELSE, OPERATIONS,
 ) = range(23)  # fmt: skip
 CODE_OP, CODE_ARGUMENT, CODE_WIDTH = range(3)
+ULP = 2.0**-52  # twice the unit roundoff, which covers the rounding of error bounds themselves
+TINY = 2.0**-1000  # covers underflow
+EXACT = 2.0**53  # integers below are exact
 # numbers that filters compute with: a value and its error bound
 NUMBER_VALUE, NUMBER_SLACK, NUMBER_WIDTH = range(3)
 WITH_VAR, WITH_CONST = OPERATIONS, 2 * OPERATIONS  # added to what compares or calculates: its right operand is the number of a variable or constant

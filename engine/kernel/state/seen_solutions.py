@@ -3,7 +3,7 @@
 from engine.kernel import entry_point, inlined
 from engine.kernel.state.handle import as_net
 from engine.kernel.state.hash_table import MIX, SALT, enter_item, head_of, mix_hash, spread_items
-from engine.kernel.state.layout import LEAST_WIDTH, SEEN_VAR, START, VAR
+from engine.kernel.state.layout import BIG, LEAST_WIDTH, SEEN_VAR, START, VAR
 
 
 @inlined
@@ -17,7 +17,9 @@ def meet_first_in(net, tag, table, row, start, first):
     """Do as `meet_first` does for a row of any table, with its start and its first variable in these columns."""
     seen, width = net.seen, net.rows.shape[1] - VAR
     hash_ = (tag * SALT) ^ (table[row, start] * MIX)
+    report = net.at.now if net.at.reports > 0 else -BIG
     a, b, c, d = table[row, first], table[row, first + 1], table[row, first + 2], table[row, first + 3]
+    hash_ += report * (SALT - 2)
     hash_ += a * SALT + b * (SALT + 2) + c * (SALT + 4) + d * (SALT + 6)  # a sum: its multiplications overlap
     for v in range(LEAST_WIDTH, width):
         hash_ += table[row, first + v] * (SALT + 2 * v)
@@ -26,11 +28,11 @@ def meet_first_in(net, tag, table, row, start, first):
     entry = net.seen_heads[head_of(net.seen_heads, hash_)]
     while entry >= earliest:
         known = seen[entry - earliest]
-        if known.hash == hash_ and known.tag == tag and is_same_solution(net, entry - earliest, table, row, start, first):
+        if known.hash == hash_ and known.tag == tag and known.report == report and is_same_solution(net, entry - earliest, table, row, start, first):
             return False
         entry = known.next
     new = net.at.seen_n
-    seen[new].hash, seen[new].tag, seen[new].start = hash_, tag, table[row, start]
+    seen[new].hash, seen[new].tag, seen[new].start, seen[new].report = hash_, tag, table[row, start], report
     seen[new, SEEN_VAR], seen[new, SEEN_VAR + 1], seen[new, SEEN_VAR + 2], seen[new, SEEN_VAR + 3] = a, b, c, d
     for v in range(LEAST_WIDTH, width):
         seen[new, SEEN_VAR + v] = table[row, first + v]

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from engine.aggregation import Collector, GroupCollector, Moments, RowBatch
+from engine.aggregation import Collector, GroupCollector, Moments, Passage, RowBatch
 from engine.aggregation.row_batch import no_rows, rows_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
@@ -20,6 +20,7 @@ from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, 
 
 K, V, W, G = (Variable(name) for name in "kvwg")
 RANK = Variable("_:rank")
+NO_TIME = Passage(np.zeros(0, np.int64), np.zeros(0, np.int64))
 Given = tuple[tuple[int, int] | None, list[str]]
 
 
@@ -143,7 +144,7 @@ class Later(Host):
     def _decide(self, deferred: GroupCollector, notes: list[tuple[int, int, RowBatch]]) -> None:
         now, side = (np.concatenate([np.full(len(note[2]), note[k], np.int64) for note in notes]) for k in (0, 1))
         start, end, cells = (np.concatenate([getattr(part, name) for _, _, part in notes]) for name in ("start", "end", "cells"))
-        given = deferred.decide_all(Moments(now, now + 7, side, RowBatch(start, end, cells)), self.finished, self.terms)
+        given = deferred.decide_all(Moments(now, now + 7, side, RowBatch(start, end, cells)), NO_TIME, self.finished, self.terms)
         assert (given.entry == given.rows.end + 7).all()
         for first, last, numbers in zip(given.rows.start.tolist(), given.rows.end.tolist(), given.rows.cells.tolist(), strict=True):
             self.found.append(" ".join(shown(n, self.terms) for n in numbers) + f"@{first}-{last}")

@@ -1,0 +1,144 @@
+"""Runs of one node stand in tables, while what their aggregates take has a native value, and WHILE has no aggregates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.aggregation.native import layout as g
+from engine.aggregation.native.runs import layout as r
+from engine.aggregation.native.runs.open_runs import find_deadline
+from engine.aggregation.native.runs.sweep import place_elements, sweep_runs
+from engine.aggregation.native.runs.tables import ElementColumns, RunTables, kept_runs, run_tables, with_links
+from engine.aggregation.native.tables import with_room
+from engine.aggregation.native_group_by import NativeGroups, Taken, fits
+from engine.aggregation.operator import AT_LAST
+from engine.aggregation.row_batch import Ints, Passage, Reports
+from engine.aggregation.runs.open_run import RunShape
+from engine.aggregation.set_functions import Folding
+from engine.dictionary.term_dictionary import TermTable
+from engine.kernel.state import layout as c
+from epsparql.algebra import RunReport
+
+Links = Callable[[Ints], NDArray[np.bool_]]
+"""Says of each moment whether WHILE and UNTIL let it continue a run, by the values of PREV (n x values)."""
+
+
+def is_native(shape: RunShape, folding: Folding) -> bool:
+    """Return whether the runs of a query fit into tables."""
+    return fits(folding.held) and not shape.window.aggregates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elements:
+    """Holds what the moments of a feed bring: as groups have it, and of each what PREV will be at the next one (n x values)."""
+
+    taken: Taken
+    values: Ints
+    previous: Ints
+
+
+class NativeRuns:
+    """Keeps one node's open runs."""
+
+    def __init__(self, shape: RunShape, folding: Folding) -> None:
+        window = shape.window
+        self._shown, self._lasting = folding.shown, shape.lasting
+        self._closing = window.report is RunReport.CLOSED
+        self.groups = NativeGroups(len(shape.keys), folding.held, None)
+        self.groups.tables.at[g.HORIZON] = c.FOREVER
+        self._runs = run_tables(window.gap, window.within, len(window.previous), closing=self._closing, certain=shape.certain)
+
+    # ------------------------------------------------------------ what comes, and what is reported
+    def decide(self, elements: Elements, links: Links, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
+        """Take the moments in, then let deadlines pass as time has, and report."""
+        at, clock = self.groups.tables.at, self._runs.clock
+        at[g.HORIZON] = c.FOREVER if horizon is None else horizon
+        at[g.MOMENT] = clock[r.REPEATED] = 0
+        clock[r.LIMIT] = passage.until if self._closing else -c.BIG  # with EACH, only what comes shows that a run is over
+        out = self._swept(elements, links)
+        timed = out[:, g.R_ENTRY] == g.NONE
+        out[timed, g.R_ENTRY] = passage.entries_of(out[timed, g.R_END])
+        found = self.groups.reports(out, self._shown, terms)
+        return _without_equals(found) if clock[r.REPEATED] else found
+
+    def _swept(self, elements: Elements, links: Links) -> Ints:
+        came = self._placed(elements, links)
+        t, n = self.groups.tables, len(came.moments)
+        gained, parts = np.zeros(n, np.int64), []
+        out = np.zeros((n, g.R_KEY + came.keys.shape[1] + g.RESULT_WIDTH * len(t.program)), np.int64)
+        code = g.ROOM
+        while code != g.DONE:
+            code = sweep_runs(t, self._runs, came, gained, out)
+            parts.append(out[: t.at[g.FOUND]].copy())
+            t.at[g.FOUND] = 0
+            if code == g.ROOM and t.at[g.NEED] > len(out):
+                out = np.zeros((int(t.at[g.NEED]), out.shape[1]), np.int64)
+        return np.concatenate(parts)
+
+    def _placed(self, elements: Elements, links: Links) -> ElementColumns:
+        """Give all elements their groups, with room for new ones, and find out which may continue a run."""
+        taken, groups = elements.taken, self.groups
+        came = int((taken.moments[:, g.M_SIDE] == g.SOLUTION).sum())
+        groups.tables = with_room(groups.tables, came)
+        groups.spread_heads(came)
+        self._runs = with_links(self._runs, len(groups.tables.groups))
+        n = len(taken.moments)
+        columns = ElementColumns(
+            taken.moments,
+            taken.keys,
+            elements.values,
+            elements.previous,
+            np.zeros_like(elements.previous),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+        )
+        place_elements(groups.tables, self._runs, columns)
+        columns.linked[:] = links(columns.lag)
+        return columns
+
+    def due(self) -> int:
+        """Return the next deadline; of runs without one the last instant of the streams, which each of them may wait for."""
+        horizon = int(self.groups.tables.at[g.HORIZON])
+        if self._lasting and horizon >= c.FOREVER:
+            return AT_LAST
+        return int(find_deadline(self.groups.tables, self._runs))
+
+    # ------------------------------------------------------------ what it keeps
+    @property
+    def live(self) -> int:
+        """Return the number of open runs."""
+        return self.groups.live
+
+    def arrays(self) -> dict[str, Ints]:
+        runs = kept_runs(self._runs, int(self.groups.tables.at[g.GROUPS_TOP]))
+        return self.groups.arrays() | runs._asdict()
+
+    def state(self) -> Any:
+        return self.groups.state()
+
+    def restore(self, state: Any, arrays: dict[str, Ints]) -> None:
+        self._runs = RunTables(*(arrays[name] for name in RunTables._fields))
+        self.groups.restore(state, {name: array for name, array in arrays.items() if name not in RunTables._fields})
+
+    def handed_over(self) -> list[Any]:
+        """Return the open runs as the host's collector has them, in the order of their last elements."""
+        states, found = self.groups.states, []
+        k = int(self._runs.clock[r.OLDEST_RUN])
+        while k != g.NONE:
+            row = self._runs.links[k].tolist()
+            least, held = states.ever(k)
+            elements = int(self.groups.tables.groups[k, g.N])
+            found.append([states.key(k), [least, held], [least, []], row[r.PREVIOUS :], row[r.LAST_END], elements])
+            k = row[r.NEWER_RUN]
+        return found
+
+
+def _without_equals(reports: Reports) -> Reports:
+    """Return the reports without those that equal an earlier one: two runs of a group may give the same solution at an instant."""
+    rows = reports.rows
+    _, first = np.unique(np.column_stack([rows.start, rows.end, rows.cells]), axis=0, return_index=True)
+    first.sort()
+    return Reports(reports.entry[first], rows.where(first))
