@@ -1,7 +1,7 @@
 """Starts, shows and cancels trials: what a query would have found in the log's past, compared with one that is registered."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from itertools import count
 from typing import Annotated, Any, Literal
@@ -306,7 +306,7 @@ def _describe_trial(trial: Trial) -> TrialDocument:
         kept=TrialCounts(new=status.kept.get(NEW, 0), old=status.kept.get(OLD, 0), both=status.kept.get(BOTH, 0)),
         queries=shown,
         timeline=TrialTimeline(width=format_duration(status.width) or "", slots=slots),
-        ended=[EndedQuery(query=each.query, side=each.side, state=each.state, reason=each.reason) for each in status.ended],
+        ended=[EndedQuery.model_validate(asdict(each)) for each in status.ended],
         **{"from": wish.start},
     )
 

@@ -1,6 +1,8 @@
 """Trials through a real server: what a query would have found is the difference of two replays, and what is asked for wrongly is told."""
 
 import hashlib
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -10,9 +12,15 @@ import httpx
 import pytest
 
 from epsparql.client import Client, segment
-from pipeline.log.segments import segments
+from pipeline.formats.batches.timestamps import iso
+from pipeline.log import LogWriter
+from pipeline.log.segments import oldest
+from pipeline.trials.plan import snapshots_of
+from server.cli.commands import main
+from tests.pipeline.log.test_retention import fill, retention
 from tests.server.conftest import EX, event, moment, serving, until, values
 from tests.server.routes.test_pause_resume import joined
+from tests.support import spark_cases as cases
 
 PREFIX = f"PREFIX : <{EX}>"
 Found = Counter[tuple[str, str, str]]
@@ -187,37 +195,28 @@ def test_what_cannot_be_tried_is_told(client: Client, http: httpx.Client, stream
 
 
 def test_a_log_without_its_beginning_says_from_where_a_trial_can_begin(tmp_path: Path) -> None:
-    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as http:
-        client = Client(url)
-        assert http.put(BACKGROUND, content=f"<{EX}s> a <{EX}Sensor> .", headers={"Content-Type": "text/turtle"}).is_success
-        client.register("q", sensed())
-        for n in range(1, 6):
-            client.send("default", event(n))
-        until(lambda: client.query("q")["solutions"] == 5, "all is applied")
-    (snapshot,) = [int(path.stem.rpartition("-")[2]) for path in (tmp_path / "snapshots").glob("*.snapshot")]
-    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as http:
-        client = Client(url)
-        for n in range(6, 11):
-            client.send("default", event(n))
-        (only,) = segments(tmp_path / "log")
-        path = tmp_path / "log" / f"{only:020d}.frames"
-        path.rename(path.with_name(f"{3:020d}.frames"))  # as a log whose first segment has gone begins with another
-        try:
-            wish = {"query": sensed(), "compare_with": "q"}
-            answer = http.post("/trials", json=wish)
-            assert refused(answer) == (409, "offset-gone")
-            assert f"can begin at offset {snapshot} or later" in answer.json()["detail"]
-            assert refused(http.post("/trials", json={**wish, "from": snapshot - 1})) == (409, "offset-gone")
-            assert tried(http, **wish, from_=snapshot)["counts"] == {"new": 0, "old": 0, "both": 5}
-            assert tried(http, **wish, from_=moment(8))["counts"] == {"new": 0, "old": 0, "both": 3}
-            told = tried(http, **wish, from_=moment(2))
-            assert (told["state"], f"offset {snapshot}" in told["reason"]) == ("failed", True)
-        finally:
-            path.with_name(f"{3:020d}.frames").rename(path)
-
-
-def sensed() -> str:
-    return f"{PREFIX} SELECT ?s ?v WHERE {{ ?s :value ?v {{ ?s a :Sensor }} }}"
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    fill(cut, range(150), begin=True)
+    shutil.copytree(cut, whole)
+    with retention(cut) as (swept, _):
+        swept.sweep(cases.START)
+    for data in (cut, whole):
+        with LogWriter(data, cases.frozen_clock) as log:
+            cases.readings(log, range(150, 200), Random(2))
+    first = min(position for position in snapshots_of(cut).positions() if position >= oldest(cut / "log"))
+    wish, since = {"query": cases.PAIRS, "compare_with": "pairs", "policy": "recent"}, iso(cases.START + 190 * cases.SECOND)
+    with serving(cut) as url, httpx.Client(base_url=url, timeout=60) as http:
+        answer = http.post("/trials", json=wish)
+        assert refused(answer) == (409, "offset-gone")
+        assert f"can begin at offset {first} or later" in answer.json()["detail"]
+        assert refused(http.post("/trials", json={**wish, "from": first - 1})) == (409, "offset-gone")
+        told = tried(http, **wish, from_="2026-01-01")
+        assert (told["state"], f"or at offset {first}" in told["reason"]) == ("failed", True)
+        found = [tried(http, **wish, from_=begin) for begin in (first, since)]
+    with serving(whole) as url, httpx.Client(base_url=url, timeout=60) as http:
+        expected = [tried(http, **wish, from_=begin) for begin in (first, since)]
+    assert [(each["counts"], each["timeline"]) for each in found] == [(each["counts"], each["timeline"]) for each in expected]
+    assert all(each["counts"]["both"] and each["counts"]["old"] for each in found)
 
 
 def test_a_token_reads_the_trials_of_what_it_may_read(tmp_path: Path) -> None:
@@ -242,3 +241,18 @@ def test_a_token_reads_the_trials_of_what_it_may_read(tmp_path: Path) -> None:
 
 def _listed(http: httpx.Client, headers: dict[str, str]) -> int:
     return len(http.get("/trials", headers=headers).json()["trials"])
+
+
+def test_the_command_prints_what_only_one_side_has(client: Client, url: str, stream: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = tmp_path / "q.rq"
+    query.write_text(f"{values(stream).removesuffix('}')} FILTER(?v > '2') }}")
+    client.register("commanded", values(stream))
+    client.send(stream, "\n".join(event(n) for n in range(5)))
+    assert main(["trial", str(query), "--against", "commanded", "--server", url, "--from", "2026-01-01"]) == 0
+    printed = capsys.readouterr()
+    shown = [json.loads(line) for line in printed.out.splitlines()]
+    assert [(each["only"], each["end"]) for each in shown] == [("old", moment(n)) for n in range(3)]
+    assert printed.err == "commanded: 0 only new, 3 only old, 2 both\n"
+    assert client._json("GET", "/trials")["trials"] == []
+    assert main(["trial", str(query), "--server", url, "--to", "tomorrow"]) == 2
+    assert "to cannot be 'tomorrow'" in capsys.readouterr().err
