@@ -1,24 +1,22 @@
 """This module compares the solutions of two sides while they come, and keeps counts by time and the first solutions of each kind.
 
-A solution is a line of JSON without its ordinal, so two solutions are equal where query, interval and values are. Duplicates count.
+Two solutions are equal where interval and values are, and where their queries have the same form. Duplicates count.
 """
 
-import json
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import plain
-from engine.messages import Micros, int64s
+from engine.messages import SOLUTIONS, Micros, int64s
 from pipeline.solutions.json_encoder import ndjson
 from pipeline.solutions.result_kinds import Form
 from pipeline.solutions.solution_ids import STORED
@@ -30,7 +28,6 @@ KINDS = (NEW, OLD, BOTH)
 """Solutions are of the new side alone, of the old side alone, or of both."""
 MOST_SLOTS = 240
 _FINEST: Micros = 1_000_000
-_SIGN = 1 << 63
 
 
 @dataclass(slots=True)
@@ -40,10 +37,12 @@ class Timeline:
     width: Micros = _FINEST
     slots: dict[int, list[int]] = field(default_factory=dict)  # three counts, as KINDS has them
 
-    def add(self, kind: int, ends: Ints, sign: int = 1) -> None:
-        """Add to a kind's counts, or take from them."""
-        for slot, count in zip(*(part.tolist() for part in np.unique(ends // self.width, return_counts=True)), strict=True):
-            self.slots.setdefault(slot, [0, 0, 0])[kind] += sign * count
+    def add(self, kind: int, ends: Ints, counts: Ints) -> None:
+        """Add `counts` solutions of a kind at each of the ends."""
+        slots, which = np.unique(ends // self.width, return_inverse=True)
+        sums = np.bincount(which, counts, len(slots)).astype(np.int64)
+        for slot, count in zip(slots.tolist(), sums.tolist(), strict=True):
+            self.slots.setdefault(slot, [0, 0, 0])[kind] += count
         while len(self.slots) > MOST_SLOTS:
             self._widen()
 
@@ -57,32 +56,27 @@ class Timeline:
         self.width, self.slots = 2 * self.width, wider
 
 
-@dataclass(slots=True)
-class _Pending:
-    """Holds solutions of one query and side that are not compared yet, in order of end."""
+class _Group(NamedTuple):
+    """Holds equal solutions, column by column: their end, how many each side has, and the place of one of each side."""
 
-    ends: list[Micros] = field(default_factory=list)
-    lines: list[bytes] = field(default_factory=list)
-
-    def take(self, before: Micros) -> tuple[Ints, list[bytes]]:
-        """Take out the solutions that end before an instant."""
-        k = bisect_left(self.ends, before)
-        ends, lines = self.ends[:k], self.lines[:k]
-        del self.ends[:k], self.lines[:k]
-        return np.array(ends, np.int64), lines
+    end: Ints
+    new: Ints
+    old: Ints
+    first: Ints
+    last: Ints
 
 
 class Comparison:
     """Compares solutions and writes the first `kept` of each kind to files of a directory; use it as a context."""
 
     def __init__(self, directory: Path, kept: int, bounds: TrialRange, forms: Mapping[Watched, Form]) -> None:
-        self._kept, self._bounds, self._forms = kept, bounds, forms
+        self._kept, self._bounds = kept, bounds
         self.timeline = Timeline()
         self.counts: dict[str, list[int]] = {watched.name: [0, 0, 0] for watched in forms}
         """Counts of each query, as KINDS has them."""
         self.written = dict.fromkeys(KINDS, 0)
-        self._pending = {name: {side: _Pending() for side in SIDES} for name in self.counts}
-        self._begins = {name: _line_prefix(name) for name in self.counts}
+        self._forms = {(watched.name, watched.side): form for watched, form in forms.items()}
+        self._pending: dict[tuple[str, str], list[pa.RecordBatch]] = {}
         self._files = ExitStack()
         self._out: dict[str, BinaryIO] = {kind: self._files.enter_context((directory / kind).open("wb")) for kind in KINDS}
 
@@ -94,64 +88,79 @@ class Comparison:
 
     def add(self, watched: Watched, solutions: pa.RecordBatch) -> None:
         """Add solutions (SOLUTIONS) of a registration, in order of emission: their ends never fall."""
-        found = plain(solutions)
-        ends = int64s(found.column("end"))
-        stored = pa.RecordBatch.from_arrays([*found.columns, pa.array(np.zeros(len(ends), np.int64))], schema=STORED)
-        pending = self._pending[watched.name][watched.side]
-        pending.ends += ends.tolist()
-        pending.lines += ndjson(stored, dict.fromkeys(found.column("query").dictionary.to_pylist(), self._forms[watched])).text.splitlines()
+        self._pending.setdefault((watched.name, watched.side), []).append(plain(solutions))
 
     def settle(self, before: Micros) -> None:
         """Compare what ends before an instant: no side brings more of it."""
-        for name, sides in self._pending.items():
-            (new_ends, new), (old_ends, old) = (self._within(*sides[side].take(before)) for side in SIDES)
-            if not new and not old:
-                continue
-            only_new, only_old, both = subtract(new, old)
-            for kind, lines in enumerate((only_new, only_old, both)):
-                self.counts[name][kind] += len(lines)
-                self._keep(KINDS[kind], lines)
-            self._count(name, new_ends, old_ends, only_new, only_old)
+        for name in self.counts:
+            new, old = (self._take(name, side, before) for side in SIDES)
+            if new.num_rows or old.num_rows:
+                self._compare(name, new, old)
 
-    def _within(self, ends: Ints, lines: list[bytes]) -> tuple[Ints, list[bytes]]:
+    def _take(self, name: str, side: str, before: Micros) -> pa.RecordBatch:
+        """Take out the solutions of a side that end before an instant, and return those that count."""
+        parts = self._pending.get((name, side))
+        if parts is None or int64s(parts[0].column("end"))[0] >= before:
+            return _NONE
+        pending = pa.concat_batches(parts)
+        ends = int64s(pending.column("end"))
+        after = int(np.searchsorted(ends, before))
+        self._pending[name, side] = [pending.slice(after)]
+        if after == len(ends):
+            del self._pending[name, side]
         first = 0 if self._bounds.since is None else int(np.searchsorted(ends, self._bounds.since))
-        after = len(ends) if self._bounds.before is None else int(np.searchsorted(ends, self._bounds.before))
-        return ends[first:after], lines[first:after]
+        if self._bounds.before is not None:
+            after = min(after, int(np.searchsorted(ends, self._bounds.before)))
+        return pending.slice(first, max(after - first, 0))
 
-    def _count(self, name: str, new_ends: Ints, old_ends: Ints, only_new: list[bytes], only_old: list[bytes]) -> None:
-        """Count by time. Both sides' solutions are the new ones without those of the new side alone."""
-        at = self._begins[name]
-        alone = self._ends_of(only_new, at) if len(only_new) < len(new_ends) else new_ends
-        lost = self._ends_of(only_old, at) if len(only_old) < len(old_ends) else old_ends
-        for kind, ends, sign in ((0, alone, 1), (1, lost, 1), (2, new_ends, 1), (2, alone, -1)):
-            self.timeline.add(kind, ends, sign)
+    def _compare(self, name: str, new: pa.RecordBatch, old: pa.RecordBatch) -> None:
+        alike = self._forms.get((name, NEW)) == self._forms.get((name, OLD))
+        groups, together = group_equal(new, old, alike=alike), pa.concat_batches([new, old])
+        both = np.minimum(groups.new, groups.old)
+        for kind, (counts, rows) in enumerate(((groups.new - both, groups.first), (groups.old - both, groups.last), (both, groups.first))):
+            there = counts > 0
+            if there.any():
+                self.counts[name][kind] += int(counts.sum())
+                self.timeline.add(kind, groups.end[there], counts[there])
+                self._keep(kind, name, together, np.sort(np.repeat(rows[there], counts[there])))
 
-    def _ends_of(self, lines: Sequence[bytes], at: int) -> Ints:
-        """Return the ends as the ids of the lines have them, which begin at the character `at`."""
-        return np.array([int(line[at : at + 16], 16) - _SIGN for line in lines], np.int64)
-
-    def _keep(self, kind: str, lines: list[bytes]) -> None:
-        room = self._kept - self.written[kind]
-        if room > 0 and lines:
-            chosen = sorted(lines)[:room]
-            self._out[kind].write(b"".join(line + b"\n" for line in chosen))
-            self._out[kind].flush()
-            self.written[kind] += len(chosen)
-
-
-def subtract(new: list[bytes], old: list[bytes]) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """Return what only the new list has, what only the old one has, and what both have; a line counts as often as it stands."""
-    if new == old:
-        return [], [], new
-    if not new or not old:
-        return new, old, []
-    sets = set(new), set(old)
-    if len(sets[0]) == len(new) and len(sets[1]) == len(old):
-        return list(sets[0] - sets[1]), list(sets[1] - sets[0]), list(sets[0] & sets[1])
-    counts = Counter(new), Counter(old)
-    return tuple(list(part.elements()) for part in (counts[0] - counts[1], counts[1] - counts[0], counts[0] & counts[1]))  # type: ignore[return-value]
+    def _keep(self, kind: int, name: str, solutions: pa.RecordBatch, rows: Ints) -> None:
+        """Write rows as lines of JSON, in order of emission, as long as there is room."""
+        room = self._kept - self.written[KINDS[kind]]
+        if room <= 0:
+            return
+        chosen = solutions.take(pa.array(rows[:room]))
+        stored = pa.RecordBatch.from_arrays([*chosen.columns, pa.array(np.zeros(chosen.num_rows, np.int64))], schema=STORED)
+        form = self._forms[name, OLD if KINDS[kind] == OLD else NEW]
+        out = self._out[KINDS[kind]]
+        out.write(ndjson(stored, dict.fromkeys(stored.column("query").dictionary.to_pylist(), form)).text)
+        out.flush()
+        self.written[KINDS[kind]] += chosen.num_rows
 
 
-def _line_prefix(name: str) -> int:
-    """Return how many bytes of a query's lines stand before the id, whose first part is the end."""
-    return len(f'{{"query":{json.dumps(name, ensure_ascii=False)},"id":"'.encode())
+_NONE = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
+
+
+def group_equal(new: pa.RecordBatch, old: pa.RecordBatch, *, alike: bool = True) -> _Group:
+    """Return the groups of equal solutions; none is equal to one of the other side unless the sides are `alike`."""
+    n, m = new.num_rows, old.num_rows
+    if not n or not m:
+        ends, places = int64s((new if n else old).column("end")), np.arange(n + m)
+        ones, zeros = np.ones(n + m, np.int64), np.zeros(n + m, np.int64)
+        return _Group(ends, ones if n else zeros, ones if m else zeros, places, places)
+    columns: dict[str, Any] = {name: np.concatenate([int64s(part.column(name)) for part in (new, old)]) for name in ("start", "end")}
+    columns["values"] = pa.chunked_array([_join_values(part.column("values")) for part in (new, old)])
+    columns["side"], columns["row"] = np.repeat([1, 0], [n, m]), np.arange(n + m)
+    keys = ["start", "end", "values", *([] if alike else ["side"])]
+    found = pa.table(columns).group_by(keys, use_threads=False).aggregate([("side", "sum"), ("side", "count"), ("row", "min"), ("row", "max")])
+    count, end, first, last = (found.column(name).to_numpy() for name in ("side_count", "end", "row_min", "row_max"))
+    news = found.column("side_sum").to_numpy()
+    return _Group(end, news, count - news, first, last)
+
+
+def _join_values(values: pa.ListArray) -> pa.Array:
+    """Return each list as one text; no term is empty or has a line's end, so different lists give different texts."""
+    texts = values.flatten()
+    offsets = values.offsets
+    from_zero = pc.subtract(offsets, offsets[0])
+    return pc.binary_join(pa.ListArray.from_arrays(from_zero, texts.fill_null("")), "\n")
