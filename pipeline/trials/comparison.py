@@ -31,7 +31,7 @@ _FINEST: Micros = 1_000_000
 
 
 @dataclass(slots=True)
-class Timeline:
+class SolutionTimeline:
     """Counts ends by kind in slots of `width` µs since the epoch; slots become wider when there are more than MOST_SLOTS."""
 
     width: Micros = _FINEST
@@ -71,7 +71,7 @@ class Comparison:
 
     def __init__(self, directory: Path, kept: int, bounds: TrialRange, forms: Mapping[Watched, Form]) -> None:
         self._kept, self._bounds = kept, bounds
-        self.timeline = Timeline()
+        self.timeline = SolutionTimeline()
         self.counts: dict[str, list[int]] = {watched.name: [0, 0, 0] for watched in forms}
         """Counts of each query, as KINDS has them."""
         self.written = dict.fromkeys(KINDS, 0)
@@ -90,14 +90,14 @@ class Comparison:
         """Add solutions (SOLUTIONS) of a registration, in order of emission: their ends never fall."""
         self._pending.setdefault((watched.name, watched.side), []).append(plain(solutions))
 
-    def settle(self, before: Micros) -> None:
+    def compare_until(self, before: Micros) -> None:
         """Compare what ends before an instant: no side brings more of it."""
         for name in self.counts:
-            new, old = (self._take(name, side, before) for side in SIDES)
+            new, old = (self._take_settled(name, side, before) for side in SIDES)
             if new.num_rows or old.num_rows:
                 self._compare(name, new, old)
 
-    def _take(self, name: str, side: str, before: Micros) -> pa.RecordBatch:
+    def _take_settled(self, name: str, side: str, before: Micros) -> pa.RecordBatch:
         """Take out the solutions of a side that end before an instant, and return those that count."""
         parts = self._pending.get((name, side))
         if parts is None or int64s(parts[0].column("end"))[0] >= before:

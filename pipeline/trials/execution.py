@@ -132,12 +132,12 @@ def run_trial(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStat
             for side in sides:
                 side.feed(block, comparison)
             time, rows = min(side.time for side in sides), rows + block.rows.num_rows
-            comparison.settle(time)
+            comparison.compare_until(time)
             status = replace(_status(comparison, sides), first=first, position=block.after, until=plan.range.until, rows=rows)
             tell(status)
             if plan.range.before is not None and time >= plan.range.before:
                 break
-        comparison.settle(NO_MARK)
+        comparison.compare_until(NO_MARK)
         return replace(_status(comparison, sides), first=first, position=plan.range.until, until=plan.range.until, rows=rows)
 
 

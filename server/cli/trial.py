@@ -25,7 +25,7 @@ def try_query(client: Client, wish: Mapping[str, Any], tell: Callable[[int, int]
                 tell(progress["position"] - progress["from"], progress["to"] - progress["from"])
             time.sleep(_LOOK_S)
         for side in ("new", "old") if document["state"] == "completed" else ():
-            for solution in _solutions(client, path, side):
+            for solution in _read_solutions(client, path, side):
                 sys.stdout.write(json.dumps({"only": side, **solution}, ensure_ascii=False) + "\n")
         sys.stdout.flush()
         return document
@@ -46,7 +46,7 @@ def _read(client: Client, path: str) -> dict[str, Any]:
     return document
 
 
-def _solutions(client: Client, path: str, side: str) -> Iterator[dict[str, Any]]:
+def _read_solutions(client: Client, path: str, side: str) -> Iterator[dict[str, Any]]:
     after: int | None = 0
     while after is not None:
         page = _read(client, f"{path}/solutions?of={side}&after={after}&limit={_PAGE}")

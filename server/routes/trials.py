@@ -6,7 +6,7 @@ from http import HTTPStatus
 from itertools import count
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from engine.messages import POLICIES, UNRESTRICTED, Micros, Register
@@ -72,7 +72,7 @@ class TrialTimeline(BaseModel):
 
 
 class TrialProgress(BaseModel):
-    """Tells the offset at which the queries begin, the one up to which the log was read, the one at which it ends, and the rows so far."""
+    """Tells the offsets at which the trial begins, up to which it has read, and at which it ends, with the rows that it has read."""
 
     from_: int = Field(alias="from")
     position: int
@@ -146,6 +146,22 @@ class _Place:
     time: Micros | None = None
 
 
+def _list_scopes(trial: Trial) -> list[str]:
+    """Return the scopes that reading a trial asks for: those of the queries that it compares, or admin where it is compared with none."""
+    return [auth.ADMIN] if trial.wish.compare_with is None else [auth.read_scope(name) for name in trial.wish.names]
+
+
+async def _find_readable(id: str, request: Request, service: Shared, tried: Tried, caller: Reader) -> Trial:
+    """Return a trial that the token may read. Raises: Fault 403, 404."""
+    trial = tried.get_trial(id)
+    for scope in _list_scopes(trial):
+        admit(request, service, scope)
+    return trial
+
+
+Readable = Annotated[Trial, Depends(_find_readable)]
+
+
 @router.post(
     "/trials",
     dependencies=[ADMIN],
@@ -171,7 +187,7 @@ async def post_trial(request: Request, response: Response, service: Shared, trie
     )
     names = tuple(dict.fromkeys(watched.name for engine in plan.engines for watched in engine.watched))
     asked = TrialWish(wish.text, wish.policy, wish.default_graph, None if old is None else old.name, start.written, end.written, names)
-    trial = tried.start(asked, plan, service.clock())
+    trial = tried.start_trial(asked, plan, service.clock())
     response.headers["Location"] = f"/trials/{trial.id}"
     return _describe_trial(trial)
 
@@ -182,24 +198,19 @@ async def list_trials(service: Shared, tried: Tried, caller: Reader) -> TrialLis
 
 
 @router.get("/trials/{id}", summary="Show a trial: its progress, its counts and its timeline", responses=_NONE)
-async def get_trial(id: str, request: Request, service: Shared, tried: Tried, caller: Reader) -> TrialDocument:
-    return _describe_trial(_find_trial(request, service, tried, id))
+async def get_trial(trial: Readable) -> TrialDocument:
+    return _describe_trial(trial)
 
 
 @router.get("/trials/{id}/solutions", summary="Read solutions that a trial found on the new side, the old side or both", responses=_NONE)
 async def get_trial_solutions(
-    id: str,
-    request: Request,
-    service: Shared,
-    tried: Tried,
-    caller: Reader,
+    trial: Readable,
     of: Annotated[
         Literal["new", "old", "both"], Query(description="These are the solutions of the new side alone, of the old side alone, or of both.")
     ] = "new",
     after: Annotated[int, Query(ge=0, le=2**40, description="This many solutions are left out.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> TrialPage:
-    trial = _find_trial(request, service, tried, id)
     found = await asyncio.to_thread(trial.read_page, of, after, limit)
     return TrialPage(solutions=found, next=after + limit if len(found) == limit else None)
 
@@ -271,17 +282,6 @@ def _find_range(service: Service, new: Register, start: _Place, end: _Place) -> 
 
 
 # ---------------------------------------------------------------- what is shown
-def _list_scopes(trial: Trial) -> list[str]:
-    """Return the scopes that reading a trial asks for: those of the queries that it compares, or admin where it is compared with none."""
-    return [auth.ADMIN] if trial.wish.compare_with is None else [auth.read_scope(name) for name in trial.wish.names]
-
-
-def _find_trial(request: Request, service: Service, tried: Tried, identifier: str) -> Trial:
-    """Return a trial that the token may read. Raises: Fault 403, 404."""
-    trial = tried.get_trial(identifier)
-    for scope in _list_scopes(trial):
-        admit(request, service, scope)
-    return trial
 
 
 def _describe_trial(trial: Trial) -> TrialDocument:

@@ -35,7 +35,7 @@ class TrialReport:
     reason: str = ""
 
 
-def main() -> None:
+def serve_trial() -> None:
     line = sys.stdin.buffer.readline()
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     os.nice(_YIELDING)
@@ -87,4 +87,4 @@ def _bound_memory(most: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve_trial()

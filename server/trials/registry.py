@@ -82,7 +82,7 @@ class TrialRegistry:
             detail = f"{len(self._trials)} trials are kept already; delete one at /trials, or raise max_trials"
             raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-trials", detail))
 
-    def start(self, wish: TrialWish, plan: TrialPlan, now: Micros) -> Trial:
+    def start_trial(self, wish: TrialWish, plan: TrialPlan, now: Micros) -> Trial:
         """Start a trial, or let it wait for its turn. The plan's directory is chosen here."""
         directory = tempfile.mkdtemp(prefix="epsparql-trial-")
         trial = Trial(secrets.token_hex(8), wish, now, replace(plan, directory=directory))
