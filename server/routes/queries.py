@@ -50,9 +50,9 @@ class Wish:
     start: str | int = NOW
 
     def is_met_by(self, registration: Registration) -> bool:
-        """Return whether this registration is the wished one. White space around a text, which editors and files add, makes no difference."""
-        own = self.text.strip(), self.policy, self.default_graph
-        return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
+        """Return whether this registration is the wished one. White space, comments and prefixes of a text make no difference."""
+        alike = (self.policy, self.default_graph) == (registration.policy, registration.default_graph)
+        return alike and self._starts_like(registration) and _mean_the_same(self.text, registration.text)
 
     def _starts_like(self, registration: Registration) -> bool:
         """Return whether the registration reads from where the wish asks."""
@@ -60,6 +60,14 @@ class Wish:
             return registration.reads_from is None
         offset = 0 if self.start == BEGINNING else self.start
         return offset == (registration.registered if registration.reads_from is None else registration.reads_from)
+
+
+def _mean_the_same(text: str, registered: str) -> bool:
+    """Return whether two texts are one query: their algebra holds names in full, and nothing of how they are written."""
+    try:
+        return text == registered or epsparql.parse(text).query == epsparql.parse(registered).query
+    except epsparql.QueryError:  # another version took the registered text
+        return False
 
 
 class WarningDocument(BaseModel):
