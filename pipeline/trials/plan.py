@@ -45,10 +45,6 @@ class TrialRange:
     since: Micros | None = None
     before: Micros | None = None
 
-    def counts(self, end: Micros) -> bool:
-        """Return whether a solution with this end is compared."""
-        return (self.since is None or end >= self.since) and (self.before is None or end < self.before)
-
 
 @dataclass(frozen=True, slots=True)
 class TrialPlan:

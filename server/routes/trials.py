@@ -72,7 +72,7 @@ class TrialTimeline(BaseModel):
 
 
 class TrialProgress(BaseModel):
-    """Tells the offsets at which the trial begins, up to which it has read, and at which it ends, with the rows that it has read."""
+    """Tells the offsets at which the trial begins, which it has reached, and at which it ends, with the rows read so far."""
 
     from_: int = Field(alias="from")
     position: int
