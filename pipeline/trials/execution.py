@@ -115,8 +115,17 @@ class _Side:
 def run_trial(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStatus:
     """Run a trial to its end and return its last status; `tell` is told the others, one a block.
 
-    Raises: TrialRefused, Gone, Corrupt.
+    Raises: TrialRefused, Corrupt.
     """
+    try:
+        return _read_log(plan, tell)
+    except Gone as gone:
+        begin = oldest(Path(plan.data) / "log")
+        raise TrialRefused(f"retention was faster: {describe_earliest(begin, find_earliest(Path(plan.data), begin))}") from gone
+
+
+def _read_log(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStatus:
+    """Run a trial. Raises: TrialRefused, Gone, Corrupt."""
     data = Path(plan.data)
     forms = {watched: get_shape(_text_of(engine.registrations, watched.registered)).form for engine in plan.engines for watched in engine.watched}
     with closing(LogReader(data)) as reader, Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison:

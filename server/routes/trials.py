@@ -182,9 +182,7 @@ async def post_trial(request: Request, response: Response, service: Shared, trie
     await check_wish(service, name, wish)
     tried.check_room()
     start, end = _read_place(found, "from", _BEGINNING), _read_place(found, "to", _NOW)
-    plan = await asyncio.to_thread(
-        _plan_trial, service, Register(service.log.head(), name, wish.text, wish.policy, wish.default_graph), old, start, end
-    )
+    plan = await asyncio.to_thread(_plan_trial, service, name, wish, old, start, end)
     names = tuple(dict.fromkeys(watched.name for engine in plan.engines for watched in engine.watched))
     asked = TrialWish(wish.text, wish.policy, wish.default_graph, None if old is None else old.name, start.written, end.written, names)
     trial = tried.start_trial(asked, plan, service.clock())
@@ -252,22 +250,24 @@ def _read_place(found: dict[str, Any], member: str, default: str) -> _Place:
         raise bad_request("bad-place", f"{member} cannot be {str(value)[:40]!r}", expected=f"{_PLACE}, or {default}") from None
 
 
-def _plan_trial(service: Service, new: Register, old: Registration | None, start: _Place, end: _Place) -> TrialPlan:
+def _plan_trial(service: Service, name: str, wish: Wish, old: Registration | None, start: _Place, end: _Place) -> TrialPlan:
     """Return the plan, without a directory yet. Raises: Fault 400, 409."""
-    settings = service.settings
-    bounded = Register(new.offset, new.name, new.text, new.policy, new.default_graph, *list_bounds(settings))
-    others = [query for query in service.catalog.list_queries() if query.stands and (old is None or query.registered != old.registered)]
-    engines = plan_engines(bounded, old, others)
+    settings, head = service.settings, service.log.head()
+    queries = service.catalog.list_queries()
+    others = [query for query in queries if query.stands and (old is None or query.registered != old.registered)]
+    free = max([head, *(query.registered + 1 for query in queries)])  # the head may not count the last registrations yet
+    new = Register(free, name, wish.text, wish.policy, wish.default_graph, *list_bounds(settings))
+    engines = plan_engines(new, old, others)
     streams = streams_of(engines)
-    if all(query.text != new.text for query in service.log.catalogue.queries.values()):
-        drop_shape(new.text)
-    bounds = _find_range(service, new, start, end)
+    if all(query.text != wish.text for query in service.log.catalogue.queries.values()):
+        drop_shape(wish.text)
+    bounds = _find_range(service, head, name, start, end)
     return TrialPlan(str(settings.data), "", bounds, engines, streams, settings.max_trial_solutions, settings.max_trial_memory)
 
 
-def _find_range(service: Service, new: Register, start: _Place, end: _Place) -> TrialRange:
+def _find_range(service: Service, head: int, name: str, start: _Place, end: _Place) -> TrialRange:
     """Return the part of the log that is read. Raises: Fault 400 where it is none; 409 where its beginning was removed."""
-    head, oldest = new.offset, service.log.oldest()
+    oldest = service.log.oldest()
     for place in (start, end):
         if place.offset is not None and place.offset > head:
             raise bad_request("bad-offset", f"the log ends at {head}, before the offset {place.offset}", expected=_PLACE)
@@ -277,7 +277,7 @@ def _find_range(service: Service, new: Register, start: _Place, end: _Place) -> 
     if first > until or (start.time is not None and end.time is not None and start.time >= end.time):
         raise bad_request("bad-range", f"to, {end.written}, is not after from, {start.written}", expected="a later place in to")
     if earliest is None or first < earliest:
-        raise conflict_fault("offset-gone", describe_earliest(oldest, earliest), new.name)
+        raise conflict_fault("offset-gone", describe_earliest(oldest, earliest), name)
     return TrialRange(first, until, start.time, end.time)
 
 

@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -73,6 +72,8 @@ class TrialRegistry:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._root = settings.data / "trials"
+        shutil.rmtree(self._root, ignore_errors=True)  # what a server left that was killed
         self._trials: dict[str, Trial] = {}
         self._turns = asyncio.Semaphore(max(settings.trial_processes, 1))
 
@@ -83,9 +84,11 @@ class TrialRegistry:
             raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-trials", detail))
 
     def start_trial(self, wish: TrialWish, plan: TrialPlan, now: Micros) -> Trial:
-        """Start a trial, or let it wait for its turn. The plan's directory is chosen here."""
-        directory = tempfile.mkdtemp(prefix="epsparql-trial-")
-        trial = Trial(secrets.token_hex(8), wish, now, replace(plan, directory=directory))
+        """Start a trial, or let it wait for its turn. The plan's directory is chosen here. Raises: OSError."""
+        identifier = secrets.token_hex(8)
+        directory = self._root / identifier
+        directory.mkdir(parents=True)
+        trial = Trial(identifier, wish, now, replace(plan, directory=str(directory)))
         self._trials[trial.id] = trial
         trial.task = asyncio.create_task(self._run(trial))
         return trial
@@ -111,6 +114,7 @@ class TrialRegistry:
         for trial in self._trials.values():
             await self._end(trial)
         self._trials.clear()
+        shutil.rmtree(self._root, ignore_errors=True)
 
     async def _end(self, trial: Trial) -> None:
         if trial.task is not None:
