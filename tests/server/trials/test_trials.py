@@ -98,7 +98,7 @@ def assert_difference(http: httpx.Client, trial: dict[str, Any], new: Found, old
     assert {kind: sum(slot[kind] for slot in trial["timeline"]["slots"]) for kind in counts} == counts
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_trial_finds_the_difference_of_two_replays(client: Client, http: httpx.Client, stream: str, seed: int) -> None:
     name, random = f"tried-{seed}", Random(seed)
     client.create_stream(stream, max_delay="PT3S")
@@ -253,6 +253,6 @@ def test_the_command_prints_what_only_one_side_has(client: Client, url: str, str
     shown = [json.loads(line) for line in printed.out.splitlines()]
     assert [(each["only"], each["end"]) for each in shown] == [("old", moment(n)) for n in range(3)]
     assert printed.err == "commanded: 0 only new, 3 only old, 2 both\n"
-    assert client._json("GET", "/trials")["trials"] == []
+    assert "commanded" not in {trial["compare_with"] for trial in client._json("GET", "/trials")["trials"]}, "it is deleted"
     assert main(["trial", str(query), "--server", url, "--to", "tomorrow"]) == 2
     assert "to cannot be 'tomorrow'" in capsys.readouterr().err
