@@ -33,6 +33,7 @@ from server.routes import (
     queries,
     solutions,
     sparql,
+    trials,
     validate,
     webhooks,
     websockets,
@@ -41,11 +42,13 @@ from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
 from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
 from server.routes.streams.stream_settings import StreamSettings
+from server.routes.trials import TrialRequest
 from server.routes.validate import CheckWish
 from server.routes.webhooks import ObserverWish
 from server.service import Service
 from server.subscriptions.broadcast import Broadcasts
 from server.subscriptions.slow_consumers import SlowConsumerMonitor
+from server.trials.registry import run_trials
 from server.webhook_delivery.delivery import run_deliveries
 
 _REFERRED: tuple[type[BaseModel], ...] = (
@@ -55,6 +58,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
     ProblemDocument,
     QueryWish,
     StreamSettings,
+    TrialRequest,
 )  # routes name these models, but none takes one as a parameter
 
 
@@ -65,7 +69,7 @@ _TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id"
 
 _PARTS = (
     stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql,
-    webhooks, websockets, connectors, health, metrics, console,
+    trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 
 
@@ -84,8 +88,10 @@ def create_app(
             run_pool(service.settings, service.log) as pool,
             run_deliveries(service) as deliveries,
             run_connectors(service, url, connected) as registry,
+            run_trials(service.settings) as tried,
         ):
             app.state.service, app.state.query_pool, app.state.deliveries, app.state.connectors = service, pool, deliveries, registry
+            app.state.trials = tried
             app.state.monitor, app.state.broadcasts = SlowConsumerMonitor(service), Broadcasts(service)
             watching = asyncio.create_task(app.state.monitor.run())
             yield

@@ -9,6 +9,7 @@ from server.connectors.registry import ConnectorRegistry
 from server.http import auth
 from server.http.path_names import Name
 from server.service import Service
+from server.trials.registry import TrialRegistry
 from server.webhook_delivery.delivery import Deliveries
 
 
@@ -27,9 +28,15 @@ async def _get_connectors(request: Request) -> ConnectorRegistry:
     return connectors
 
 
+async def _get_trials(request: Request) -> TrialRegistry:
+    trials: TrialRegistry = request.app.state.trials
+    return trials
+
+
 Shared = Annotated[Service, Depends(_get_service)]
 Sent = Annotated[Deliveries, Depends(_get_deliveries)]
 Connected = Annotated[ConnectorRegistry, Depends(_get_connectors)]
+Tried = Annotated[TrialRegistry, Depends(_get_trials)]
 
 
 def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:

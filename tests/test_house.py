@@ -18,6 +18,7 @@ FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which
 
 LARGE_FOLDERS = {
     "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
+    "server/routes": "one file for each group of URLs",
 }
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
 MOST_METHODS, MOST_FIELDS, MOST_LINES = 15, 10, 50
@@ -40,6 +41,7 @@ LARGE_CLASSES = {
     "pipeline/log/catalog.py: Stream": "stored in the catalog under these names",
     "server/routes/provenance.py: StepDocument": "a document of the HTTP interface",
     "server/routes/queries.py: QuerySummary": "a document of the HTTP interface",
+    "server/routes/trials.py: TrialDocument": "a document of the HTTP interface",
     "server/routes/webhooks.py: ObserverDocument": "a document of the HTTP interface",
     "server/routes/streams/stream_settings.py: StreamDocument": "a document of the HTTP interface",
     "server/settings.py: Settings": "a field for each setting, from which flags, variables and their page follow",

@@ -22,7 +22,7 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
-_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server"}
+_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server"}
 """Commands that need more than the extra `engine`."""
 
 
@@ -74,7 +74,7 @@ def _top_parser() -> argparse.ArgumentParser:
 def parser() -> argparse.ArgumentParser:
     parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_serve, _add_connect, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_warm, _add_demo, _add_bench):
+    for add in (_add_serve, _add_connect, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_trial, _add_warm, _add_demo, _add_bench):
         add(commands)
     return parser
 
@@ -432,6 +432,42 @@ def _test(arguments: argparse.Namespace) -> int:
         except OSError as fault:
             return _fail(f"{arguments.junit}: {fault.strerror}")
     return BROKEN if failed else OK
+
+
+def _add_trial(commands: Commands) -> None:
+    text = "Ask a server what a query would have found in its log's past. Solutions that only one side has go to stdout."
+    parser = _command(commands, "trial", _trial, text)
+    parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
+    parser.add_argument("--against", metavar="NAME", help="The query is compared with the registered query of this name.")
+    parser.add_argument(
+        "--from", dest="start", default="beginning", metavar="PLACE", help="The trial begins at this offset of the log, date or time."
+    )
+    parser.add_argument("--to", dest="end", default="now", metavar="PLACE", help="The trial ends before this offset of the log, date or time.")
+    parser.add_argument("--policy", choices=_POLICIES, help="This is the consumption policy. The default is that of NAME, or unrestricted.")
+    parser.add_argument("--server", default="http://127.0.0.1:8080", metavar="URL", help="This is the server. The default is http://127.0.0.1:8080.")
+    parser.add_argument(
+        "--token-env", default="EPSPARQL_TOKEN", metavar="NAME", help="This variable holds the token. The default is EPSPARQL_TOKEN, if it is set."
+    )
+
+
+def _trial(arguments: argparse.Namespace) -> int:
+    from epsparql.client import ApiError, Client, Unreachable
+    from pipeline.replay.input_files import SourceFault, read_query
+    from pipeline.replay.replay import ReplayStep
+    from server.cli.trial import describe_trial, try_query
+
+    try:
+        wish = {"query": read_query(arguments.query).text, "from": arguments.start, "to": arguments.end}
+        wish |= {"compare_with": arguments.against} if arguments.against else {}
+        wish |= {"policy": arguments.policy} if arguments.policy else {}
+        with _progress() as tell:
+            client = Client(arguments.server, os.environ.get(arguments.token_env))
+            document = try_query(client, wish, lambda done, of: tell(ReplayStep(done, of)))
+    except (SourceFault, ApiError, Unreachable) as fault:
+        return _fail(fault)
+    for line in describe_trial(document):
+        print(line, file=sys.stderr)
+    return OK if document["state"] == "completed" else _fail(f"the trial failed: {document['reason']}")
 
 
 def _add_warm(commands: Commands) -> None:

@@ -158,6 +158,14 @@ def read_text_member(found: dict[str, Any], name: str, default: str) -> str:
     return value
 
 
+def read_choice_member(found: dict[str, Any], name: str, choices: tuple[str, ...], default: str, query: str | None = None) -> str:
+    """Return a string member that is one of some choices. Raises: Fault 400."""
+    value = read_text_member(found, name, default)
+    if value not in choices:
+        raise bad_request("invalid-member", f"{name} cannot be {value!r}", expected=" or ".join(choices), query=query)
+    return value
+
+
 def read_names_member(found: dict[str, Any], name: str, most: int, longest: int) -> tuple[str, ...]:
     """Return an array of different strings of 1 to `longest` characters, at most `most` of them. Raises: Fault 400."""
     values = found.get(name, [])

@@ -23,7 +23,7 @@ from pipeline.registrations.stream_dependencies import Written, find_alive, find
 from pipeline.runners.engine_report import EngineReport, Standing
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
 from server.http import auth
-from server.http.body_parsing import decode_text, parse_json_object, read_body, read_media_type, read_text_member
+from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
 from server.inspection.unseen_names import warn_of_unseen
@@ -50,9 +50,9 @@ class Wish:
     start: str | int = NOW
 
     def is_met_by(self, registration: Registration) -> bool:
-        """Return whether this registration is the wished one. White space around a text, which editors and files add, makes no difference."""
-        own = self.text.strip(), self.policy, self.default_graph
-        return own == (registration.text.strip(), registration.policy, registration.default_graph) and self._starts_like(registration)
+        """Return whether this registration is the wished one. White space, comments and prefixes of a text make no difference."""
+        alike = (self.policy, self.default_graph) == (registration.policy, registration.default_graph)
+        return alike and self._starts_like(registration) and _mean_the_same(self.text, registration.text)
 
     def _starts_like(self, registration: Registration) -> bool:
         """Return whether the registration reads from where the wish asks."""
@@ -60,6 +60,14 @@ class Wish:
             return registration.reads_from is None
         offset = 0 if self.start == BEGINNING else self.start
         return offset == (registration.registered if registration.reads_from is None else registration.reads_from)
+
+
+def _mean_the_same(text: str, registered: str) -> bool:
+    """Return whether two texts are one query: their algebra holds names in full, and nothing of how they are written."""
+    try:
+        return text == registered or epsparql.parse(text).query == epsparql.parse(registered).query
+    except epsparql.QueryError:  # another version took the registered text
+        return False
 
 
 class WarningDocument(BaseModel):
@@ -281,8 +289,8 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
             )
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
-    policy = _check_choice("policy", read_text_member(found, "policy", options.policy), POLICIES, name)
-    default_graph = _check_choice("default_graph", read_text_member(found, "default_graph", options.default_graph), DEFAULT_GRAPHS, name)
+    policy = read_choice_member(found, "policy", POLICIES, options.policy, name)
+    default_graph = read_choice_member(found, "default_graph", DEFAULT_GRAPHS, options.default_graph, name)
     start = _read_start(found.get("from", options.from_), name)
     named = read_text_member(found, "name", "") or None
     return Wish(read_text_member(found, "query", ""), policy, default_graph, start), named
@@ -298,15 +306,9 @@ def _read_start(value: object, name: str | None) -> str | int:
     raise bad_request("invalid-member", f"from cannot be {str(value)[:40]!r}", expected="now, beginning or an offset of the log", query=name)
 
 
-def _check_choice(what: str, value: str, choices: tuple[str, ...], name: str | None) -> str:
-    if value not in choices:
-        raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices), query=name)
-    return value
-
-
 async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
     async with service.catalog.changing:
-        warnings = await _check_wish(service, name, wish)
+        warnings = await check_wish(service, name, wish)
         known = service.log.catalogue.queries.get(name)
         same = known is not None and wish.is_met_by(known) and not (replace and not service.catalog.with_state(known).stands)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
@@ -334,7 +336,7 @@ async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_
 
 def _append_registration(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
     """Register in place of `replaced`, which stays if that is refused. Both entries go into the log together. Raises: Fault 400, 409."""
-    bounds = _list_bounds(service.settings)
+    bounds = list_bounds(service.settings)
 
     def register(offset: int) -> Register:
         wanted = Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds)
@@ -362,12 +364,13 @@ def _too_many_problem(limit: int) -> Problem:
     return Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-queries", f"{limit} queries are registered already; drop one, or raise max_queries")
 
 
-def _list_bounds(settings: Settings) -> tuple[int, int, int]:
+def list_bounds(settings: Settings) -> tuple[int, int, int]:
     """Return the query's limits. They go into the log with the query, so that every runner and every replay stops it at the same entry."""
     return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
-async def _check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
+async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
+    """Return the warnings of a query that can stand under a name, in place of one of this name. Raises: Fault 400."""
     others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: wish.policy}
     try:

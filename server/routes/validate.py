@@ -16,7 +16,7 @@ from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import check_registration, compute_shape, explain_query, get_shape
 from pipeline.registrations.stream_dependencies import find_written, warn_of_silence
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import parse_json_object, read_body, read_text_member
+from server.http.body_parsing import parse_json_object, read_body, read_choice_member, read_text_member
 from server.http.problem_details import bad_request, describe_responses
 from server.routes.explain import PlanDocument
 from server.routes.queries import DEFAULT_GRAPHS, warn_of_names
@@ -86,20 +86,14 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
     found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query")
-    policy = _check_choice("policy", read_text_member(found, "policy", UNRESTRICTED), POLICIES)
-    default_graph = _check_choice("default_graph", read_text_member(found, "default_graph", DEFAULT_GRAPHS[0]), DEFAULT_GRAPHS)
+    policy = read_choice_member(found, "policy", POLICIES, UNRESTRICTED)
+    default_graph = read_choice_member(found, "default_graph", DEFAULT_GRAPHS, DEFAULT_GRAPHS[0])
     name = read_text_member(found, "name", "") or "this query"
     text = read_text_member(found, "query", "")
     checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)
     if not checked.errors:
         checked.warnings += [_doubt(warning, text) for warning in await warn_of_names(service, name, text)]
     return checked
-
-
-def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise bad_request("invalid-member", f"{what} cannot be {value!r}", expected=" or ".join(choices))
-    return value
 
 
 def _check_text(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:

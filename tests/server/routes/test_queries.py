@@ -53,11 +53,16 @@ def test_the_same_again_is_no_second_registration(http: httpx.Client, name: str,
     assert (again.status_code, again.json()["registered"]) == (200, first.json()["registered"])
 
 
-def test_white_space_around_a_text_makes_no_other_query(http: httpx.Client, name: str, stream: str) -> None:
+@pytest.mark.parametrize("options", ["", "?replace=true"])
+def test_how_a_text_is_written_makes_no_other_query(http: httpx.Client, name: str, stream: str, options: str) -> None:
     text = values(stream)
-    first = put(http, name, text).json()["registered"]
-    assert put(http, name, f"\n{text} \n").json()["registered"] == first
-    assert put(http, name, text.replace("{", "{ ", 1)).status_code == 409
+    first = put(http, name, text).json()
+    written = text.replace("PREFIX :", "PREFIX e:").replace(" :", " e:")
+    assert written.count(" e:") == 2
+    for other in (f"\n{text} \n", text.replace("{", "{\n  # a comment\n", 1), written):
+        again = put(http, name, other, options)
+        assert (again.status_code, again.json()["registered"], again.json()["query"]) == (200, first["registered"], text)
+    assert put(http, name, text.replace("?v FROM", "FROM")).status_code == 409
 
 
 def test_what_cannot_replace_a_query_leaves_it(http: httpx.Client, name: str, stream: str) -> None:
