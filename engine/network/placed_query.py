@@ -56,6 +56,7 @@ class Planned:
     columns: dict[Variable, int]
     inquiries: tuple[Inquiry, ...]
     strict: frozenset[tuple[int, int]]
+    rules: tuple[int, ...]  # the nodes that the solutions of its own rules reach
     scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
     graphs: bool  # whether a scan asks in which graph an occurrence came
     last: int | None  # the node of the collector that may end the whole query
@@ -157,8 +158,9 @@ def describe_plan(source: RegisteredQuery, number: int, fragment: Fragment, at: 
     emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
     places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
     form = sign_plan(fragment)
+    rules = tuple(at.node + node for node in fragment.rules)
     return Planned(
-        source, number, at, after, columns, questions, strict, scans, graphs, last, form, places,
+        source, number, at, after, columns, questions, strict, rules, scans, graphs, last, form, places,
         rates, fragment.shape, fragment.segments, find_subplans(fragment), list_reads(fragment),
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """This module parses clauses: patterns and goals are operator terms, as in Prolog, with the precedences of the ETALIS Language for Events.
 
 A higher number binds more weakly. Event operators associate to the left. The goals of a condition take everything up to the closing parenthesis
-or the end of the clause; an event operator among them is refused there.
+or the end of the clause; an event operator among them is refused there. The names of event operators begin with a colon, which no event's does.
 """
 
 from dataclasses import dataclass, field
@@ -67,6 +67,14 @@ class Reader:
         found = []
         while self._at < len(self._tokens) and self._peek().kind != "eof":
             found.append(self._read_clause())
+        return found
+
+    def read_term(self) -> Term:
+        """Return the one term that the text is. Raises EleRefused."""
+        self._tokens = read_tokens(self.text)
+        found = self._read_goals(999)
+        if self._peek().kind != END:
+            self._unexpected("the end of the term")
         return found
 
     # ------------------------------------------------------------ tokens
@@ -194,13 +202,13 @@ class Reader:
 
     def _read_right(self, left: Term, word: str, token: Token, level: int) -> Term:
         if word in CONDITIONS:
-            return Struct("where", (left, self._read_condition(token)), token.span)
+            return Struct(":where", (left, self._read_condition(token)), token.span)
         if word in ("within", "ntimes"):
             amount = self._next()
             if amount.kind != "number":
                 refuse(f"'{token.text}' without a number", amount.span, self.text, "a number")
-            return Struct(word, (left, self._number(amount)), token.span)
-        return Struct(word, (left, self._read_pattern(level - 1)), token.span)
+            return Struct(f":{word}", (left, self._number(amount)), token.span)
+        return Struct(f":{word}", (left, self._read_pattern(level - 1)), token.span)
 
     def _read_condition(self, token: Token) -> Term:
         if not self._is_sign("{"):
@@ -273,7 +281,7 @@ class Reader:
         found = self._read_part(patterns)
         self._depth -= 1
         while patterns and self._peek().word == "star_times":
-            found = Struct("star_times", (found,), self._next().span)
+            found = Struct(":star_times", (found,), self._next().span)
         return found
 
     def _read_part(self, patterns: bool) -> Term:
@@ -324,7 +332,7 @@ class Reader:
         found = self._read_pattern(1199) if patterns else self._read_goals(1199)
         if patterns and self._is_sign("<-", "←"):
             arrow = self._next()
-            found = Struct("<-", (found, self._read_pattern(1199)), arrow.span)
+            found = Struct(":<-", (found, self._read_pattern(1199)), arrow.span)
         if not self._is_sign(")"):
             if self._peek().kind in (END, "eof"):
                 refuse("this parenthesis is not closed", opening.span, self.text, ")")
@@ -333,7 +341,7 @@ class Reader:
         if patterns and self._peek().kind == "dot" and self._peek(1).kind == "number":
             self._next()
             amount = self._next()
-            return Struct("within", (found, self._number(amount)), amount.span)
+            return Struct(":within", (found, self._number(amount)), amount.span)
         return found
 
     def _read_not(self, token: Token) -> Term:
@@ -348,7 +356,7 @@ class Reader:
         self._expect(",")
         right = self._read_pattern(1199)
         self._expect("]")
-        return Struct("cnot", (Struct("seq", (left, right), token.span), absent), token.span)
+        return Struct(":cnot", (Struct(":seq", (left, right), token.span), absent), token.span)
 
     def _read_list(self, opening: Token) -> Term:
         items: list[Term] = []
@@ -365,3 +373,8 @@ class Reader:
         if token.unit not in UNITS:
             refuse(f"'{token.unit}' is no unit of time", token.span, self.text, "ms, s, sec, min, h, hour or day")
         return Num(Decimal(token.text), token.unit, token.span)
+
+
+def read_one_term(text: str) -> Term:
+    """Parse one term. Raises EleRefused."""
+    return Reader(text + " .").read_term()
