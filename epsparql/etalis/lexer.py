@@ -46,9 +46,9 @@ def refuse(message: str, span: Span, text: str, expected: str = "") -> NoReturn:
     raise EleRefused(message, span, text, expected)
 
 
-def read_tokens(text: str) -> list[Token]:
-    """Return the tokens of a text; a dot before white space, a comment or the end closes a clause. Raises EleRefused."""
-    if len(text) > MAX_LENGTH:
+def read_tokens(text: str, *, bounded: bool = True) -> list[Token]:
+    """Return the tokens of a text; a dot before white space, a comment or the end closes a clause. A program is `bounded`. Raises EleRefused."""
+    if bounded and len(text) > MAX_LENGTH:
         refuse(f"the program has {len(text):,} characters; at most {MAX_LENGTH:,} are read", Span(MAX_LENGTH, len(text)), text, "a shorter program")
     found: list[Token] = []
     at, glued = 0, False
@@ -61,7 +61,7 @@ def read_tokens(text: str) -> list[Token]:
             _refuse_character(text, at)
         found.append(_make_token(match, text, glued))
         at, glued = match.end(), True
-        if len(found) > MAX_WORDS:
+        if bounded and len(found) > MAX_WORDS:
             refuse(f"the program has more than {MAX_WORDS:,} words and signs", Span(at, len(text)), text, "several smaller programs")
     if found and found[-1].kind != END:
         found.append(Token("eof", "the end of the text", Span(len(text), len(text)), False))

@@ -61,9 +61,9 @@ class Reader:
     _depth: int = 0
     _fresh: int = 0
 
-    def read_clauses(self) -> list[Clause]:
+    def read_clauses(self, *, bounded: bool = True) -> list[Clause]:
         """Return the clauses. Raises EleRefused."""
-        self._tokens = read_tokens(self.text)
+        self._tokens = read_tokens(self.text, bounded=bounded)
         found = []
         while self._at < len(self._tokens) and self._peek().kind != "eof":
             found.append(self._read_clause())

@@ -13,6 +13,7 @@ from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import quads_batch
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.etalis import parse_etalis_stream
 from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
 from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.rdf.rdf_messages import VERSION, parse_messages, read_timed_message
@@ -27,6 +28,7 @@ N_QUADS = "application/n-quads"
 LD_JSON = "application/ld+json"
 RDF_XML = "application/rdf+xml"
 ARROW = "application/vnd.apache.arrow.stream"
+ETALIS_STREAM = "text/x-etalis-stream"
 
 _RDF = {
     N_TRIPLES: ox.RdfFormat.N_TRIPLES,
@@ -46,8 +48,11 @@ _SUFFIXES = {
     ".jsonld": LD_JSON,
     ".rdf": RDF_XML,
     ".arrows": ARROW,
+    ".stream": ETALIS_STREAM,
 }
-MEDIA_TYPES = (NDJSON, *_RDF, ARROW)
+UNTIMED: Micros = -(1 << 61)
+"""This stands for the arrival time of a file, which has none."""
+MEDIA_TYPES = (NDJSON, *_RDF, ARROW, ETALIS_STREAM)
 
 
 def media_type_of(path: Path | str) -> str:
@@ -89,6 +94,8 @@ def parse_body(
         return parse_ndjson(body, otherwise, short)
     if kind == ARROW:
         return parse_arrow(body, otherwise)
+    if kind == ETALIS_STREAM:
+        return parse_etalis_stream(body, None if arrived == UNTIMED else arrived)
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is not a media type for events", expected=", ".join(MEDIA_TYPES))
     if (version := version_of(media_type)) is not None:

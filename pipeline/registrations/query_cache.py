@@ -10,7 +10,7 @@ import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import OperatorState
-from epsparql.algebra import Ask, Construct, Describe, Group, GroupWindow, NamedWindow, Query, RangeWindow, RunReport, RunWindow, Select, WithoutFor
+from epsparql.algebra import Alarm, Ask, Construct, Describe, Group, GroupWindow, Instant, NamedWindow, Query, RangeWindow, RunReport, RunWindow, Select, WithoutFor
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
@@ -134,7 +134,7 @@ def compute_shape(parsed: ParsedQuery) -> Shape:
 def _form_of(query: Query) -> Form:
     match query:
         case Select():
-            return Bindings(tuple(variable.name for variable in query.projection))
+            return Bindings(tuple(variable.name for variable in query.projection), events=bool(query.rules))
         case Construct() | Describe():
             return Triples()
         case Ask():
@@ -146,7 +146,7 @@ def _form_of(query: Query) -> Form:
 def _waits_at(parsed: ParsedQuery) -> Span | None:
     """Return the place of the first timer, or window that reports at instants of its own; None where there is neither."""
     for node in walk_nodes(parsed.query):
-        if isinstance(node, WithoutFor | NamedWindow) or (isinstance(node, Group) and _reports_by_time(node.window)):
+        if isinstance(node, Alarm | Instant | WithoutFor | NamedWindow) or (isinstance(node, Group) and _reports_by_time(node.window)):
             return parsed.places.find_span(node) or Span(0, min(1, len(parsed.text)))
     return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from epsparql.extras import MissingExtra, check_extra
 
 if TYPE_CHECKING:
+    from pipeline.replay.input_files import QueryFile
     from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
@@ -185,10 +186,21 @@ def _add_replay(commands: Commands) -> None:
     parser.add_argument(
         "--query",
         action="append",
-        required=True,
+        default=[],
         type=Path,
         metavar="FILE",
         help="This file holds a query, which is named after the file without its suffix. The flag may be repeated.",
+    )
+    parser.add_argument(
+        "--rules",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
+    )
+    parser.add_argument(
+        "--static", action="append", default=[], type=Path, metavar="FILE", help="This file holds facts and static rules of the ETALIS program. The flag may be repeated."
     )
     parser.add_argument(
         "--stream",
@@ -230,7 +242,7 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from pipeline.replay.input_files import SourceFault, named_file, read_query
+    from pipeline.replay.input_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
     from server.settings import without_effect
@@ -241,9 +253,9 @@ def _replay(arguments: argparse.Namespace) -> int:
         _warn(without_effect("--low-latency"))
     began = time.monotonic()
     try:
-        queries = [read_query(path) for path in arguments.query]
+        queries, own = _read_asked(arguments)
         streams, background = [named_file(each) for each in arguments.stream], [named_file(each) for each in arguments.background]
-        policies = policies_of(arguments.policy, queries)
+        policies = policies_of(arguments.policy, queries) | own
         replay = Replay(
             queries,
             streams,
@@ -266,6 +278,22 @@ def _replay(arguments: argparse.Namespace) -> int:
         return BROKEN
     _summarise(summary, time.monotonic() - began)
     return OK
+
+
+def _read_asked(arguments: argparse.Namespace) -> "tuple[list[QueryFile], dict[str, str]]":
+    """Return the queries and the program of a replay, and the program's policy by its name. Raises: SourceFault, PolicyFault."""
+    from pipeline.replay.input_files import SourceFault, read_program, read_query
+    from pipeline.replay.replay import policies_of
+
+    queries = [read_query(path) for path in arguments.query]
+    if not arguments.rules:
+        if not queries:
+            raise SourceFault("replay", "nothing is given to run", expected="--query FILE or --rules FILE")
+        return queries, {}
+    program, _ = read_program(arguments.rules, arguments.static)
+    wanted = policies_of(arguments.policy, [*queries, program]).get(program.name)
+    program, policy = read_program(arguments.rules, arguments.static, wanted)
+    return [*queries, program], {program.name: policy}
 
 
 @contextmanager
