@@ -8,7 +8,7 @@ from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_da
 from engine.expressions.values import DateTime, ExpressionError, Number
 from epsparql.etalis.arithmetic import OPERATIONS, literal_of_value
 from epsparql.etalis.conditions import FUNCTION, NAMED
-from epsparql.etalis.constants import ground_term, list_literal, struct_literal
+from epsparql.etalis.constants import ground_term, list_literal, struct_literal, written_term
 from epsparql.etalis.program import Program
 from epsparql.etalis.reader import read_one_term
 from epsparql.etalis.syntax import ListTerm, Struct
@@ -74,6 +74,14 @@ def build_struct(name: Term, *parts: Term) -> Term:
     return struct_literal(name.lexical, parts)
 
 
+def append_item(whole: Term, item: Term) -> Term:
+    """Return a list with one item more at its end."""
+    if not isinstance(whole, Literal) or whole.datatype != TERM:
+        raise ExpressionError
+    text = whole.lexical[:-1]
+    return Literal(f"{text}{',' if len(text) > 1 else ''}{written_term(item)}]", TERM)
+
+
 def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
     """Return a part of a struct of this name and size, of a list of this size (name `.`), or of an instant (name `datime`)."""
     assert isinstance(name, Literal)
@@ -103,6 +111,7 @@ APPLIED: Mapping[str, tuple[Callable[..., Term], int, int]] = {
         "key": (lambda *terms: key_of(terms), 1, 64),
         "struct": (build_struct, 1, 64),
         "list": (lambda *terms: list_literal(terms), 0, 64),
+        "append": (append_item, 2, 2),
         "part": (take_part, 4, 4),
         "datime": (lambda at: instant_literal(_micros(at)), 1, 1),
         "datime_plus_sec": (lambda at, by: instant_literal(_micros(at) + _duration(by)), 2, 2),

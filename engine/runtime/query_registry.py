@@ -90,7 +90,7 @@ class Registry:
         except BaseException:
             self.members = members
             raise
-        if self.shares:
+        if self.shares and not (isinstance(query, a.Select) and query.rules):  # its own stream is nobody else's
             member.share_query(entry.offset)
         self.registered[entry.offset] = entry
         return member.network

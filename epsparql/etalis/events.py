@@ -12,10 +12,14 @@ from collections.abc import Sequence
 
 from epsparql import algebra as a
 from epsparql.etalis.conditions import call
-from epsparql.etalis.vocabulary import NEVER, OWN, UNIT, argument_predicate, event_predicate, iri_of
-from epsparql.terms import RDF, Iri, TermOrVariable, Variable
+from epsparql.etalis.vocabulary import (
+    EMPTY_LIST, NEVER, OWN, UNIT, URN, argument_predicate, event_predicate, iri_of, prefix_predicate,
+)  # fmt: skip
+from epsparql.terms import RDF, Iri, Literal, TermOrVariable, Variable
 
 TYPE = Iri(RDF + "type")
+EVENT, ARGUMENTS = Variable("event"), Variable("args")
+"""What is reported of an event: its name, and the list of its arguments where no rule names its predicate."""
 NOTHING = a.InWindow(OWN, a.Bgp((a.TriplePattern(UNIT, NEVER, UNIT),)))
 """This pattern has no solution."""
 
@@ -41,27 +45,67 @@ def event_rule(name: str, arguments: Sequence[TermOrVariable], pattern: a.Patter
     return a.Construct(own_triples(name, arguments, node), pattern, streams, OWN)
 
 
-def sent_pattern(kind: TermOrVariable, arguments: Sequence[Variable], streams: Sequence[str]) -> a.Pattern:
+def sent_pattern(name: str, arguments: Sequence[Variable], streams: Sequence[str]) -> a.Pattern:
     """Return the pattern of an event as streams have it: a node with a type and exactly these arguments, one value each, all on one interval."""
-    found = [_sent_on(kind, arguments, stream) for stream in streams]
-    whole = found[0]
-    for each in found[1:]:
-        whole = a.Union(whole, each)
-    return whole
+    return join_union([_sent_on(iri_of(name), arguments, stream) for stream in streams])
 
 
-def _sent_on(kind: TermOrVariable, arguments: Sequence[Variable], stream: str) -> a.Pattern:
+def _sent_on(kind: Iri, arguments: Sequence[Variable], stream: str) -> a.Pattern:
     node = Variable("_:event")
+    found = _star([_sent_part(stream, TYPE, kind), *(_sent_part(stream, argument_predicate(k), each) for k, each in enumerate(arguments, 1))])
+    for k, argument in enumerate(arguments, 1):
+        found = _has_no_other(found, stream, k, argument, node)
+    return _has_no_other(found, stream, len(arguments) + 1, None, node)
 
-    def part(predicate: Iri, value: TermOrVariable) -> a.Pattern:
-        return a.InWindow(stream, a.Bgp((a.TriplePattern(node, predicate, value),)))
 
-    found = _star([part(TYPE, kind), *(part(argument_predicate(k), argument) for k, argument in enumerate(arguments, 1))])
-    absent = [(Variable(f"_:other#{k}"), argument) for k, argument in enumerate((*arguments, None), 1)]
-    for k, (other, argument) in enumerate(absent, 1):
-        differs = None if argument is None else a.Not(a.Call("SAMETERM", (a.Var(other), a.Var(argument))))
-        found = a.Filter(a.Not(a.Bound(other)), a.EqLeftJoin(found, part(argument_predicate(k), other), differs))
+def _sent_part(stream: str, predicate: Iri, value: TermOrVariable) -> a.Pattern:
+    return a.InWindow(stream, a.Bgp((a.TriplePattern(Variable("_:event"), predicate, value),)))
+
+
+def _has_no_other(found: a.Pattern, stream: str, place: int, argument: Variable | None, node: Variable) -> a.Pattern:
+    """Return the solutions whose node has no argument at a place on the same interval, but the one that is given."""
+    other = Variable(f"_:other#{place}")
+    differs = None if argument is None else a.Not(a.Call("SAMETERM", (a.Var(other), a.Var(argument))))
+    return a.Filter(a.Not(a.Bound(other)), a.EqLeftJoin(found, _sent_part(stream, argument_predicate(place), other), differs))
+
+
+# ---------------------------------------------------------------- events that no rule names
+def prefix_rules(streams: tuple[str, ...], most: int) -> list[a.Construct]:
+    """Return the rules that list the first arguments of each typed node, one more a rule, up to `most`."""
+    node, known, added, whole = Variable("_:event"), Variable("_:known"), Variable("_:added"), Variable("_:whole")
+    found = []
+    for number, stream in enumerate(streams):
+        typed = _is_named(_sent_part(stream, TYPE, EVENT))
+        found.append(a.Construct((a.TriplePattern(node, prefix_predicate(number, 0), EMPTY_LIST),), typed, streams, OWN))
+        for k in range(1, most + 1):
+            before = a.InWindow(OWN, a.Bgp((a.TriplePattern(node, prefix_predicate(number, k - 1), known),)))
+            pairs = _has_no_other(a.EqJoin(before, _sent_part(stream, argument_predicate(k), added)), stream, k, added, node)
+            pairs = a.Extend(pairs, whole, call("append", a.Var(known), a.Var(added)))
+            found.append(a.Construct((a.TriplePattern(node, prefix_predicate(number, k), whole),), pairs, streams, OWN))
     return found
+
+
+def other_pattern(arity: int, streams: Sequence[str]) -> a.Pattern:
+    """Return the pattern of all events of an arity, as streams have them, with their names and lists of arguments."""
+    node = Variable("_:event")
+    found = []
+    for number, stream in enumerate(streams):
+        listed = a.InWindow(OWN, a.Bgp((a.TriplePattern(node, prefix_predicate(number, arity), ARGUMENTS),)))
+        whole = _has_no_other(listed, stream, arity + 1, None, node)
+        found.append(_is_named(a.EqJoin(whole, _sent_part(stream, TYPE, EVENT))))
+    return join_union(found)
+
+
+def _is_named(pattern: a.Pattern) -> a.Pattern:
+    return a.Filter(a.Call("STRSTARTS", (a.Call("STR", (a.Var(EVENT),)), a.Constant(Literal(URN)))), pattern)
+
+
+def join_union(patterns: Sequence[a.Pattern]) -> a.Pattern:
+    """Return a balanced union."""
+    rest = list(patterns)
+    while len(rest) > 1:
+        rest = [rest[k] if k + 1 == len(rest) else a.Union(rest[k], rest[k + 1]) for k in range(0, len(rest), 2)]
+    return rest[0]
 
 
 def _star(parts: Sequence[a.Pattern]) -> a.Pattern:
@@ -74,4 +118,4 @@ def _star(parts: Sequence[a.Pattern]) -> a.Pattern:
 def input_rule(name: str, arity: int, streams: tuple[str, ...]) -> a.Construct:
     """Return the rule that takes the events of a predicate from streams to the program's own stream."""
     arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
-    return event_rule(name, arguments, sent_pattern(iri_of(name), arguments, streams), streams)
+    return event_rule(name, arguments, sent_pattern(name, arguments, streams), streams)

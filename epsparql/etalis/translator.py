@@ -9,16 +9,17 @@ from epsparql.errors import Span, Warning_
 from epsparql.etalis.conditions import Conditions, Solutions, call
 from epsparql.etalis.constants import ground_term
 from epsparql.etalis.datalog import close_static_rules
-from epsparql.etalis.events import NOTHING, event_rule, input_rule, own_pattern, sent_pattern
+from epsparql.etalis.events import (
+    ARGUMENTS, EVENT, NOTHING, event_rule, input_rule, join_union, other_pattern, own_pattern, prefix_rules,
+)  # fmt: skip
 from epsparql.etalis.goals import is_expression, variables_of
 from epsparql.etalis.lexer import refuse
 from epsparql.etalis.patterns import Event, Patterns
 from epsparql.etalis.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
 from epsparql.etalis.syntax import Num, Struct, Term, Var, list_variables
-from epsparql.etalis.vocabulary import URN, iri_of
-from epsparql.terms import Literal, TermOrVariable, Variable
+from epsparql.etalis.vocabulary import iri_of
+from epsparql.terms import TermOrVariable, Variable
 
-EVENT = Variable("event")
 _HEADER = re.compile(r"#!etalis (\w+)\n")
 """A query's text that begins with this line is a program, under the policy that the line names."""
 
@@ -83,10 +84,12 @@ class _Translation:
         selected, patterns = self._select_events(heads)
         events = dict.fromkeys((*self._patterns.read, *selected))
         rules = [*(input_rule(name, arity, self._streams) for name, arity in events), *rules]
+        arities = [arity for arity in range(MAX_ARGUMENTS + 1) if self._open_triggers(arity)]
+        if arities:
+            rules = [*prefix_rules(self._streams, max(arities)), *rules]
         widest = max((arity for _, arity in selected), default=0)
-        widest = max(widest, MAX_ARGUMENTS if any(trigger.name is None or trigger.arity is None for trigger in self._program.triggers) else 0)
-        shown = (EVENT, *(Variable(f"a{k}") for k in range(1, widest + 1)))
-        query = a.Select(_union(patterns), shown, True, self._streams, rules=tuple(rules))
+        shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
+        query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules))
         self._warn_of_policy()
         return TranslatedProgram(query, self._policy, tuple(self._program.warnings))
 
@@ -198,10 +201,14 @@ class _Translation:
         selected = [event for event in known if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
         patterns = [self._reported(name, arity) for name, arity in selected]
         for arity in range(MAX_ARGUMENTS + 1):
-            open_ones = [t for t in program.triggers if (t.name is None or t.arity is None) and t.arity in (None, arity)]
+            open_ones = self._open_triggers(arity)
             if open_ones:
                 patterns.append(self._reported_others(arity, open_ones, [name for name, n in known if n == arity]))
         return selected, patterns or [a.Extend(NOTHING, EVENT, a.Constant(iri_of("none")))]
+
+    def _open_triggers(self, arity: int) -> list[Trigger]:
+        """Return the triggers that may select predicates which no rule names."""
+        return [t for t in self._program.triggers if (t.name is None or t.arity is None) and t.arity in (None, arity)]
 
     def _reported(self, name: str, arity: int) -> a.Pattern:
         arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
@@ -209,26 +216,15 @@ class _Translation:
 
     def _reported_others(self, arity: int, triggers: Iterable[Trigger], known: list[str]) -> a.Pattern:
         """Return the pattern of events that no rule names, as the streams have them."""
-        arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
-        kind = a.Call("STR", (a.Var(EVENT),))
-        condition: a.Expression = a.Call("STRSTARTS", (kind, a.Constant(Literal(URN))))
+        found, event = other_pattern(arity, self._streams), a.Var(EVENT)
         named = [trigger.name for trigger in triggers]
         if None not in named:
-            condition = a.And(condition, a.In(a.Var(EVENT), tuple(a.Constant(iri_of(name)) for name in named if name is not None)))
-        if known:
-            condition = a.And(condition, a.Not(a.In(a.Var(EVENT), tuple(a.Constant(iri_of(name)) for name in known))))
-        return a.Filter(condition, sent_pattern(EVENT, arguments, self._streams))
+            found = a.Filter(a.In(event, tuple(a.Constant(iri_of(name)) for name in named if name is not None)), found)
+        return a.Filter(a.Not(a.In(event, tuple(a.Constant(iri_of(name)) for name in known))), found) if known else found
 
 
 def _selects(trigger: Trigger, event: Event) -> bool:
     return trigger.name in (None, event[0]) and trigger.arity in (None, event[1])
-
-
-def _union(patterns: list[a.Pattern]) -> a.Pattern:
-    """Return a balanced union."""
-    while len(patterns) > 1:
-        patterns = [patterns[k] if k + 1 == len(patterns) else a.Union(patterns[k], patterns[k + 1]) for k in range(0, len(patterns), 2)]
-    return patterns[0]
 
 
 def _has_seq(term: Term) -> bool:

@@ -15,6 +15,7 @@ UNIT = Iri(URN + "unit")
 OWN = "urn:ele:own:"
 """The stream on which a program's events lie begins with this; so do the predicates of its triples."""
 NEVER = Iri(OWN + "never")
+EMPTY_LIST = Literal("[]", TERM)
 ARGUMENT = URN + "arg"
 
 
@@ -41,6 +42,11 @@ def event_predicate(name: str, arity: int, argument: int = 0) -> Iri:
     """Return the predicate of an event's triple on the program's own stream, or of its k-th argument's, from 1."""
     base = f"{OWN}{quote(name, safe='')}/{arity}"
     return Iri(f"{base}:{argument}" if argument else base)
+
+
+def prefix_predicate(stream: int, arguments: int) -> Iri:
+    """Return the predicate, on the program's own stream, between a node of the k-th stream and the list of its first arguments."""
+    return Iri(f"{OWN}first/{stream}/{arguments}")
 
 
 def argument_predicate(argument: int) -> Iri:

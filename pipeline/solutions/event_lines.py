@@ -21,13 +21,15 @@ _NUMBERS = frozenset({XSD + "integer", XSD + "decimal"})
 _PLAIN = Program("")
 
 
-def write_event(row: pa.RecordBatch) -> bytes:
-    """Return the line, with its newline, of one solution as stored."""
+def write_event(row: pa.RecordBatch, *, listed: bool) -> bytes:
+    """Return the line, with its newline, of one solution as stored; `listed`: the second value, if it is there, is the list of all arguments."""
     start, end = (row.column(name).view(pa.int64())[0].as_py() for name in ("start", "end"))
     name, *arguments = row.column("values")[0].as_py()
     head = {"query": row.column("query")[0].as_py(), "id": solution_id(end, row.column("ordinal")[0].as_py())}
     event = name_of(name[1:-1])
     texts = ", ".join(_json_text(argument) for argument in arguments if argument is not None)
+    if listed and arguments[0] is not None:
+        texts = _json_text(arguments[0])[1:-1]
     tail = {"start": iso(start), "end": iso(end)}
     return f'{_members(head)}, "event": {_quote(event)}, "args": [{texts}], {_members(tail)[1:]}}}\n'.encode()
 

@@ -1,7 +1,7 @@
 """This module writes batches of solutions as JSON text, by the compiled writers of pipeline/formats/native."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, assert_never
@@ -33,17 +33,17 @@ class Lines:
 
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> Lines:
     """Write a line for each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
-    named = {query for query, form in forms.items() if isinstance(form, Bindings) and form.events}
-    if not named.intersection(solutions.column("query").dictionary.to_pylist()):
+    named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
+    if named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
         return _written(native.LINES, _parts(solutions, forms))
     lines = [_line_of(solutions.slice(row, 1), forms, named) for row in range(solutions.num_rows)]
     return Lines(b"".join(lines), np.cumsum([len(line) for line in lines], dtype=np.int64))
 
 
-def _line_of(row: pa.RecordBatch, forms: Mapping[str, Form], named: Collection[str]) -> bytes:
+def _line_of(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[str, bool]) -> bytes:
     """Return the line of one solution, where some queries' solutions are events."""
     query = row.column("query")[0].as_py()
-    return write_event(row) if query in named else _written(native.LINES, _parts(row, forms)).text
+    return write_event(row, listed=named[query]) if query in named else _written(native.LINES, _parts(row, forms)).text
 
 
 def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:

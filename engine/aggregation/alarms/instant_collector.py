@@ -14,16 +14,16 @@ class InstantCollector:
         self.reads: tuple[Variable, ...] = ()
         self.writes: tuple[Variable, ...] = ()
         self.done = False
-        self._at = at
+        self.at = at
 
     def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
-        if self.done or now < self._at:
+        if self.done or now < self.at:
             return no_rows(0)
         self.done = True
-        return rows_of([now], [now], [[]], 0) if now == self._at else no_rows(0)
+        return rows_of([now], [now], [[]], 0) if now == self.at else no_rows(0)
 
     def due(self) -> int:
-        return c.FOREVER if self.done else self._at
+        return c.FOREVER if self.done else self.at
 
     def size(self) -> int:
         return 0
