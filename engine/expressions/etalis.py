@@ -103,22 +103,20 @@ def _instant_parts(micros: int) -> list[int]:
     return [*civil_from_days(days), rest // HOUR, rest % HOUR // MINUTE, rest % MINUTE // SECOND, rest % SECOND]
 
 
-APPLIED: Mapping[str, tuple[Callable[..., Term], int, int]] = {
-    f"<{FUNCTION}{name}>": found
-    for name, found in {
-        **{NAMED.get(name, name): (_computed(operation), n, n) for (name, n), operation in OPERATIONS.items() if name not in ("+", "-", "*", "/")},
-        "number": (canonical_number, 1, 1),
-        "key": (lambda *terms: key_of(terms), 1, 64),
-        "struct": (build_struct, 1, 64),
-        "list": (lambda *terms: list_literal(terms), 0, 64),
-        "append": (append_item, 2, 2),
-        "part": (take_part, 4, 4),
-        "datime": (lambda at: instant_literal(_micros(at)), 1, 1),
-        "datime_plus_sec": (lambda at, by: instant_literal(_micros(at) + _duration(by)), 2, 2),
-        "datime_minus_sec": (lambda at, by: instant_literal(_micros(at) - _duration(by)), 2, 2),
-        "addSec_Datime": (lambda by, at: instant_literal(_micros(at) + _duration(by)), 2, 2),
-        "datime_minus_datime": (difference, 2, 2),
-        "less_datime": (less_instant, 2, 2),
-    }.items()
+_BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
+    **{NAMED.get(name, name): (_computed(operation), n, n) for (name, n), operation in OPERATIONS.items() if name not in ("+", "-", "*", "/")},
+    "number": (canonical_number, 1, 1),
+    "key": (lambda *terms: key_of(terms), 1, 64),
+    "struct": (build_struct, 1, 64),
+    "list": (lambda *terms: list_literal(terms), 0, 64),
+    "append": (append_item, 2, 2),
+    "part": (take_part, 4, 4),
+    "datime": (lambda at: instant_literal(_micros(at)), 1, 1),
+    "datime_plus_sec": (lambda at, by: instant_literal(_micros(at) + _duration(by)), 2, 2),
+    "datime_minus_sec": (lambda at, by: instant_literal(_micros(at) - _duration(by)), 2, 2),
+    "addSec_Datime": (lambda by, at: instant_literal(_micros(at) + _duration(by)), 2, 2),
+    "datime_minus_datime": (difference, 2, 2),
+    "less_datime": (less_instant, 2, 2),
 }
+APPLIED = {f"<{FUNCTION}{name}>": found for name, found in _BY_NAME.items()}
 """Each function by its IRI in `<>`, with the least and the greatest number of its arguments."""

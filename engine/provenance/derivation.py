@@ -37,6 +37,8 @@ class Derivation:
                 yield from self._derive_triples(triples, place, Proof(NOTHING), wanted, span)
             case a.Path():
                 yield from self._derive_path(pattern, wanted, span)
+            case a.Alarm() | a.Instant():
+                raise AssertionError("programs, which alone have these, are not derived again")
             case a.Values():
                 yield from _match_rows(pattern, wanted)
             case a.Join(left, right):

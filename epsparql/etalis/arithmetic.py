@@ -65,7 +65,8 @@ def _power(base: Value, exponent: Value) -> Value:
         return float(base) ** float(exponent)
     if exponent > DIGITS * 4:
         raise ArithmeticError("too many digits")
-    return _EXACT.power(Decimal(base), Decimal(exponent))
+    found: Decimal = _EXACT.power(Decimal(base), Decimal(exponent))
+    return found
 
 
 def _double(function: Callable[[float], float]) -> Callable[[Value], Value]:

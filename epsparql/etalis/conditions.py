@@ -75,9 +75,16 @@ class Conditions:
         for goal in goals:
             for variable in list_variables(goal):
                 if variable.name in missing:
-                    refuse(f"variable {_shown(variable.name)} is not bound in this condition", variable.span, self.program.text, "a variable of the pattern, or of a relation")
+                    refuse(
+                        f"variable {_shown(variable.name)} is not bound in this condition",
+                        variable.span,
+                        self.program.text,
+                        "a variable of the pattern, or of a relation",
+                    )
         name = next(iter(sorted(missing)), "?")
-        refuse(f"variable {_shown(name)} is not bound in this condition", goals[0].span, self.program.text, "a variable of the pattern, or of a relation")
+        refuse(
+            f"variable {_shown(name)} is not bound in this condition", goals[0].span, self.program.text, "a variable of the pattern, or of a relation"
+        )
 
     def _apply_one(self, found: Solutions, goal: Term, outside: Set[str]) -> Solutions:
         atom = as_struct(goal)
@@ -202,7 +209,9 @@ class Conditions:
             case Struct("datime", _):
                 return self.value(term, env)
             case Struct():
-                return refuse(f"{term.key} is no arithmetic operation", term.span, self.program.text, "+, -, *, /, //, mod and the functions of numbers")
+                return refuse(
+                    f"{term.key} is no arithmetic operation", term.span, self.program.text, "+, -, *, /, //, mod and the functions of numbers"
+                )
             case Var() | Str() | Name() | ListTerm():
                 return self.value(term, env)
             case _:
@@ -234,7 +243,12 @@ class Conditions:
             return TRUE
         self._tests += 1
         if self._tests > MOST_TESTS:
-            refuse(f"this condition needs more than {MOST_TESTS:,} tests", goals[0].span, self.program.text, "a relation without \\+ or ; around it, or fewer facts")
+            refuse(
+                f"this condition needs more than {MOST_TESTS:,} tests",
+                goals[0].span,
+                self.program.text,
+                "a relation without \\+ or ; around it, or fewer facts",
+            )
         atom, rest = as_struct(goals[0]), goals[1:]
         assert atom is not None
         key = atom.name, len(atom.args)
@@ -271,7 +285,8 @@ class Conditions:
         used = [k for k, name in enumerate(names) if name in known or any(name in variables_of(goal) for goal in rest)]
         tests = []
         for row in dict.fromkeys(tuple(row[k] for k in used) for row in rows):
-            inner, test = dict(env), TRUE
+            inner = dict(env)
+            test: a.Expression = TRUE
             for k, value in zip(used, row, strict=True):
                 constant = a.Constant(_constant(value))
                 if names[k] in known:

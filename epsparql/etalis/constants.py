@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import assert_never
 
 from epsparql.etalis.lexer import refuse
 from epsparql.etalis.program import Program
@@ -50,6 +51,7 @@ def ground_term(term: Term, program: Program) -> RdfTerm:
             return struct_literal(name, [ground_term(part, program) for part in args])
         case ListTerm(items):
             return list_literal([ground_term(part, program) for part in items])
+    assert_never(term)
 
 
 def instant_term(term: Struct, program: Program) -> Literal:
@@ -103,4 +105,3 @@ def _quoted(name: str) -> str:
     if _PLAIN.fullmatch(name):
         return name
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
-

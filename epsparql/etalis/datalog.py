@@ -60,7 +60,12 @@ def _without_last_cut(program: Program, rule: StaticRule) -> StaticRule:
 def _check_head(program: Program, rule: StaticRule) -> None:
     for argument in rule.head.args:
         if rule.body is not None and isinstance(argument, Struct | ListTerm) and variables_of(argument) and not is_expression(argument):
-            refuse(f"the head of {rule.head.key} has the function term {_head_name(argument)}", argument.span, program.text, "constants, variables and arithmetic")
+            refuse(
+                f"the head of {rule.head.key} has the function term {_head_name(argument)}",
+                argument.span,
+                program.text,
+                "constants, variables and arithmetic",
+            )
 
 
 def _head_name(term: Term) -> str:
@@ -132,7 +137,9 @@ class _Closure:
         for key in calls:
             component = frozenset({key} | {other for other in reach[key] if key in reach[other]})
             components.setdefault(component, sorted(component))
-        return [component for _, component in sorted(components.items(), key=lambda item: (len(set().union(*(reach[key] for key in item[0])) | item[0])))]
+        return [
+            component for _, component in sorted(components.items(), key=lambda item: len(set().union(*(reach[key] for key in item[0])) | item[0]))
+        ]
 
     def _negated(self, body: Term | None) -> Iterator[Struct]:
         pending = [] if body is None else [body]
@@ -163,7 +170,7 @@ class _Closure:
                             refuse(f"{rule.head.key} grows beyond {MOST_FACTS:,} facts", rule.span, self.program.text, "rules that come to an end")
 
     def _head_row(self, rule: StaticRule, answers: Answers) -> Row | None:
-        row = []
+        row = list[RdfTerm]()
         for argument in rule.head.args:
             if is_expression(argument):
                 value = evaluate(argument, answers)

@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from epsparql import algebra as a
 from epsparql.etalis.conditions import call
 from epsparql.etalis.vocabulary import (
-    EMPTY_LIST, NEVER, OWN, UNIT, URN, argument_predicate, event_predicate, iri_of, prefix_predicate,
+    EMPTY_LIST,
+    NEVER,
+    OWN,
+    UNIT,
+    URN,
+    argument_predicate,
+    event_predicate,
+    iri_of,
+    prefix_predicate,
 )  # fmt: skip
 from epsparql.terms import RDF, Iri, Literal, TermOrVariable, Variable
 

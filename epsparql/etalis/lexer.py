@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from epsparql.errors import Span
-from epsparql.literals import MAX_LENGTH, MAX_WORDS
 from epsparql.etalis.syntax import EleRefused
+from epsparql.literals import MAX_LENGTH, MAX_WORDS
 
 _SKIP = re.compile(r"(?:\s+|%[^\n]*|/\*.*?\*/)+", re.DOTALL)
 _TOKEN = re.compile(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from epsparql import algebra as a
 from epsparql.etalis.conditions import Conditions, Solutions, call, count_constant, same
 from epsparql.etalis.constants import ground_term, instant_micros
-from epsparql.etalis.events import NOTHING, own_pattern
+from epsparql.etalis.events import own_pattern
 from epsparql.etalis.goals import is_expression, rename, variables_of
 from epsparql.etalis.lexer import refuse
 from epsparql.etalis.program import MAX_ARGUMENTS, EventRule, Program, duration_of
@@ -139,7 +139,9 @@ class Patterns:
     def _refuse_partial(self, x: Solutions, other: Term) -> None:
         for variable in list_variables(other):
             if variable.name in x.partial:
-                refuse(f"variable {variable.name} is bound on one side of an or alone", variable.span, self.program.text, "the variable on both sides")
+                refuse(
+                    f"variable {variable.name} is bound on one side of an or alone", variable.span, self.program.text, "the variable on both sides"
+                )
 
     def _union(self, left: Term, right: Term) -> Solutions:
         x, y = self.translate(left), self.translate(right)
@@ -256,11 +258,15 @@ class Patterns:
             refuse(f"the aggregate {function.key} is not known", function.span, self.program.text, "count, sum(X), avg(X), min(X) or max(X)")
         for variable in list_variables(arguments[0]):
             if variable.name not in y.bound:
-                refuse(f"variable {variable.name.partition('~')[0]} is not bound", variable.span, self.program.text, "a variable of the event that is aggregated")
+                refuse(
+                    f"variable {variable.name.partition('~')[0]} is not bound",
+                    variable.span,
+                    self.program.text,
+                    "a variable of the event that is aggregated",
+                )
         value = a.Arithmetic(a.Operator.ADD, self.conditions.arithmetic(arguments[0], {}), count_constant(0))
         return a.Aggregate(AGGREGATES[function.name], value)
 
 
 def _joined(pattern: a.Pattern, x: Solutions, y: Solutions) -> Solutions:
     return Solutions(pattern, x.bound | y.bound, x.partial | y.partial)
-

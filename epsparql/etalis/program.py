@@ -194,7 +194,7 @@ def duration_of(text: str, term: Term) -> int:
 def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, Term]]) -> bool:
     """Return whether a clause is a command, which then has been carried out."""
     match head.name, len(head.args):
-        case ("print_trigger" | "external_trigger" | "print_event"), 1:
+        case (("print_trigger" | "external_trigger" | "print_event"), 1):
             _add_trigger(program, head.args[0])
         case "set_etalis_flag", 2:
             _set_flag(program, head)

@@ -235,7 +235,12 @@ class Reader:
             name = token.text if token.kind in ("sign", "name") else ""
             if name == "" or name not in GOALS:
                 if token.word in _WORDS and token.word not in ("check", "starts", "meets"):
-                    refuse(f"the event operator '{token.text}' stands inside a condition", token.span, self.text, "parentheses around the pattern before where")
+                    refuse(
+                        f"the event operator '{token.text}' stands inside a condition",
+                        token.span,
+                        self.text,
+                        "parentheses around the pattern before where",
+                    )
                 if isinstance(left, Name) and left.text == "!" and token.kind in ("name", "variable", "quoted"):
                     self.warnings.append(Warning_("misprint", "a comma is missing after '!'", token.span))
                     left, level = Struct(",", (left, self._read_goals(1000)), token.span), 1000

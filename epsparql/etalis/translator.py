@@ -1,16 +1,23 @@
 """This module translates a program to one query: silent rules that derive its events on a stream of its own, and a SELECT of those that it reports."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from epsparql import algebra as a
-from epsparql.errors import Span, Warning_
+from epsparql.errors import LANGUAGE_LINE, Span, Warning_
 from epsparql.etalis.conditions import Conditions, Solutions, call
 from epsparql.etalis.constants import ground_term
 from epsparql.etalis.datalog import close_static_rules
 from epsparql.etalis.events import (
-    ARGUMENTS, EVENT, NOTHING, event_rule, input_rule, join_union, other_pattern, own_pattern, prefix_rules,
+    ARGUMENTS,
+    EVENT,
+    NOTHING,
+    event_rule,
+    input_rule,
+    join_union,
+    other_pattern,
+    own_pattern,
+    prefix_rules,
 )  # fmt: skip
 from epsparql.etalis.goals import is_expression, variables_of
 from epsparql.etalis.lexer import refuse
@@ -19,9 +26,6 @@ from epsparql.etalis.program import MAX_ARGUMENTS, EventRule, Program, Trigger, 
 from epsparql.etalis.syntax import Num, Struct, Term, Var, list_variables
 from epsparql.etalis.vocabulary import iri_of
 from epsparql.terms import TermOrVariable, Variable
-
-_HEADER = re.compile(r"#!etalis (\w+)\n")
-"""A query's text that begins with this line is a program, under the policy that the line names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +51,14 @@ def query_text(program: str, policy: str | None = None) -> tuple[str, str]:
 
 def is_program(text: str) -> bool:
     """Return whether a query's text is a program."""
-    return _HEADER.match(text) is not None
+    return LANGUAGE_LINE.match(text) is not None
 
 
 def split_header(text: str) -> tuple[str, str]:
-    """Return the program and the policy of a query's text that is a program."""
-    header = _HEADER.match(text)
+    """Return the program and the policy of a query's text that is a program; the line before the program becomes a comment of its language."""
+    header = LANGUAGE_LINE.match(text)
     assert header is not None
-    return text[header.end() :], header[1]
+    return f"%{text[1:]}", header[1]
 
 
 class _Translation:
@@ -156,7 +160,9 @@ class _Translation:
         for variable in list_variables(term):
             if variable.name not in found.bound:
                 side = " in every alternative" if variable.name in found.partial else ""
-                refuse(f"variable {variable.name} in {where} is not bound{side}", variable.span, self._program.text, "a variable that the pattern binds")
+                refuse(
+                    f"variable {variable.name} in {where} is not bound{side}", variable.span, self._program.text, "a variable that the pattern binds"
+                )
 
     # ------------------------------------------------------------ what a program may not do
     def _refuse_static_events(self, heads: Mapping[Event, None]) -> None:

@@ -48,11 +48,11 @@ def parse(text: str) -> ParsedQuery:
 
 
 def _parse_program(text: str) -> ParsedQuery:
-    """Return the meaning of a program of the ETALIS Language for Events; places are those in the program, without the line before it."""
+    """Return the meaning of a program of the ETALIS Language for Events."""
     program, policy = split_header(text)
     with deep_stack():
         found = translate_program(program, policy)
-    return ParsedQuery(found.query, program, found.warnings)
+    return ParsedQuery(found.query, text, found.warnings)
 
 
 def _check_text(text: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import epsparql
+from engine.messages import UNRESTRICTED
 from epsparql.etalis.translator import query_text
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import checked_name, read_graphs, syntax_of
@@ -99,6 +100,13 @@ def read_query(path: Path) -> QueryFile:
         return QueryFile(path, read_file(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
+
+
+def read_asked(path: Path, policy: str | None = None) -> tuple[QueryFile, str]:
+    """Return what a file asks, a query or an ETALIS program (`.event`), and its policy. Raises: SourceFault."""
+    if path.suffix.lower() == ".event":
+        return read_program([path], policy=policy)
+    return read_query(path), policy or UNRESTRICTED
 
 
 def read_program(paths: Sequence[Path], static: Sequence[Path] = (), policy: str | None = None) -> tuple[QueryFile, str]:

@@ -200,7 +200,12 @@ def _add_replay(commands: Commands) -> None:
         help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
     )
     parser.add_argument(
-        "--static", action="append", default=[], type=Path, metavar="FILE", help="This file holds facts and static rules of the ETALIS program. The flag may be repeated."
+        "--static",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="This file holds facts and static rules of the ETALIS program. The flag may be repeated.",
     )
     parser.add_argument(
         "--stream",
@@ -355,7 +360,9 @@ def _add_explain(commands: Commands) -> None:
         default="text",
         help="This is the output's format. openapi.yaml describes json as PlanDocument.",
     )
-    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The query is planned for this consumption policy.")
+    parser.add_argument(
+        "--policy", choices=_POLICIES, help="The query is planned for this consumption policy. The default is unrestricted, or the program's."
+    )
     parser.add_argument(
         "--rates",
         type=_rates,
@@ -387,17 +394,17 @@ def _rates(text: str) -> dict[str, int]:
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
     from pipeline.registrations.query_cache import Observed, explain_query, find_background_reads
-    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
+    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, read_asked
 
     try:
-        query, policy = read_query(arguments.query), arguments.policy
+        query, policy = read_asked(arguments.query, arguments.policy)
         background = nquads_of([named_file(each) for each in arguments.background])
         reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
         print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, observed=Observed(reads)))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
-        return _fail(query_fault(arguments.query, error))
+        return _fail(query.fault(error))
     return OK
 
 
@@ -413,17 +420,18 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_one(path: Path) -> int:
     import epsparql
     from pipeline.registrations.query_cache import check_registration
-    from pipeline.replay.input_files import SourceFault, query_fault, read_query
+    from pipeline.replay.input_files import SourceFault, read_asked
 
     try:
-        query = read_query(path)
-        warnings = check_registration(query.text)
+        query, policy = read_asked(path)
+        warnings = check_registration(query.text, name=query.name, policies={query.name: policy})
+        text = epsparql.parse(query.text).text
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
-        return _fail(query_fault(path, error))
+        return _fail(query.fault(error))
     for warning in warnings:
-        line, column = warning.span.place(query.text) if warning.span else (1, 1)
+        line, column = warning.span.place(text) if warning.span else (1, 1)
         print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
     return OK
 

@@ -1,6 +1,6 @@
 """An alarm gives a solution once more, on an interval that ends at an instant which the solution itself says.
 
-    x on [x.start, x.end], bound to T ──▶ heap by T ──▶ time passes T ──▶ x on [x.start, T]
+x on [x.start, x.end], bound to T ──▶ heap by T ──▶ time passes T ──▶ x on [x.start, T]
 """
 
 from heapq import heapify, heappop, heappush
