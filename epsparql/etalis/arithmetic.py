@@ -62,7 +62,7 @@ def _remainder(left: Value, right: Value) -> Value:
 
 def _power(base: Value, exponent: Value) -> Value:
     if isinstance(base, float) or isinstance(exponent, float) or exponent != int(exponent) or exponent < 0:
-        return float(base) ** float(exponent)
+        return math.pow(float(base), float(exponent))
     if exponent > DIGITS * 4:
         raise ArithmeticError("too many digits")
     found: Decimal = _EXACT.power(Decimal(base), Decimal(exponent))

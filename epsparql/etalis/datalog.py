@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from epsparql.errors import Warning_
 from epsparql.etalis.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
@@ -117,6 +118,7 @@ class _Closure:
     rules: dict[Key, list[StaticRule]]
     rows: dict[Key, dict[Row, None]] = field(default_factory=dict)
     _facts: int = 0
+    _news: dict[Key, list[Row]] = field(default_factory=dict)
     _indexes: dict[tuple[Key, tuple[int, ...]], tuple[int, dict[Row, list[Row]]]] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -151,23 +153,58 @@ class _Closure:
                 pending += atom.args
 
     def _close_component(self, component: list[Key]) -> None:
-        plans = []
-        for key in component:
-            for rule in self.rules[key]:
-                goals = [] if rule.body is None else self.statics.order(self.statics.expand(rule.body), set())[0]
-                plans.append((key, rule, goals))
-        news = True
-        while news:
-            news = False
-            for key, rule, goals in plans:
-                for answers in list(self._solve(goals, {})):
-                    row = self._head_row(rule, answers)
-                    if row is not None and row not in self.rows[key]:
-                        self.rows[key][row] = None
-                        self._facts += 1
-                        news = True
-                        if self._facts > MOST_FACTS:
-                            refuse(f"{rule.head.key} grows beyond {MOST_FACTS:,} facts", rule.span, self.program.text, "rules that come to an end")
+        """Close relations that call each other, by rounds: after the first, a rule starts from the facts that the round before has found."""
+        plans = [(key, rule, self._plan(rule, set(component))) for key in component for rule in self.rules[key]]
+        news = {key: self._add_rows(key, [(rule, goals) for own, rule, (goals, _) in plans if own == key]) for key in component}
+        while any(news.values()):
+            self._news, before = news, news
+            news = {key: [] for key in component}
+            for key, rule, (_, starts) in plans:
+                for start, rest in starts:
+                    if isinstance(start, Struct) and not before[_key(start)]:
+                        continue
+                    news[key] += self._add_rows(key, [(rule, [start, *rest])], fresh=True)
+        self._news = {}
+
+    def _plan(self, rule: StaticRule, component: set[Key]) -> tuple[list[Term], list[tuple[Term, list[Term]]]]:
+        """Return a rule's goals in order, and each goal that a round may start from, with the rest in order."""
+        goals = [] if rule.body is None else self.statics.expand(rule.body)
+        starts: list[tuple[Term, list[Term]]] = []
+        for k, goal in enumerate(goals):
+            atom = as_struct(goal)
+            assert atom is not None
+            if _key(atom) in component:
+                rest = self.statics.order([each for j, each in enumerate(goals) if j != k], variables_of(goal))[0]
+                starts.append((atom, rest))
+            elif atom.name in (";", ",") and any(_key(each) in component for each in _list_atoms(atom)):
+                starts.append((Name("true", atom.span), self.statics.order(goals, set())[0]))
+        return self.statics.order(goals, set())[0], starts
+
+    def _add_rows(self, key: Key, plans: list[tuple[StaticRule, list[Term]]], *, fresh: bool = False) -> list[Row]:
+        """Add the facts that rules give; return the new ones. If `fresh`, the first goal looks at the news alone."""
+        found = []
+        for rule, goals in plans:
+            for answers in list(self._solve_new(goals) if fresh else self._solve(goals, {})):
+                row = self._head_row(rule, answers)
+                if row is not None and row not in self.rows[key]:
+                    self.rows[key][row] = None
+                    found.append(row)
+                    self._facts += 1
+                    if self._facts > MOST_FACTS:
+                        refuse(f"{rule.head.key} grows beyond {MOST_FACTS:,} facts", rule.span, self.program.text, "rules that come to an end")
+        return found
+
+    def _solve_new(self, goals: list[Term]) -> Iterator[Answers]:
+        """Solve goals of which the first is matched with the facts of the round before alone."""
+        first = as_struct(goals[0])
+        assert first is not None
+        if (first.name, len(first.args)) == ("true", 0):
+            yield from self._solve(goals[1:], {})
+            return
+        for row in self._news[_key(first)]:
+            found = self._match_row(first, row, {})
+            if found is not None:
+                yield from self._solve(goals[1:], found)
 
     def _head_row(self, rule: StaticRule, answers: Answers) -> Row | None:
         row = list[RdfTerm]()
@@ -242,18 +279,26 @@ class _Closure:
         known = tuple(k for k, argument in enumerate(atom.args) if not isinstance(argument, Var) or argument.name in answers)
         wanted = tuple(self._term(atom.args[k], answers) for k in known)
         for row in self._index(key, known).get(wanted, ()):
-            found, fits = dict(answers), True
-            for k, argument in enumerate(atom.args):
-                if k not in known and isinstance(argument, Var):
-                    fits = fits and found.setdefault(argument.name, row[k]) == row[k]
-            if fits:
+            found = self._match_row(atom, row, answers)
+            if found is not None:
                 yield found
+
+    def _match_row(self, atom: Struct, row: Row, answers: Answers) -> Answers | None:
+        """Return the answers with the variables of an atom that a row binds; None if it does not fit."""
+        found = dict(answers)
+        for argument, value in zip(atom.args, row, strict=True):
+            if isinstance(argument, Var):
+                if found.setdefault(argument.name, value) != value:
+                    return None
+            elif ground_term(argument, self.program) != value:
+                return None
+        return found
 
     def _index(self, key: Key, known: tuple[int, ...]) -> dict[Row, list[Row]]:
         size, index = self._indexes.get((key, known), (0, {}))
         rows = self.rows[key]
         if size < len(rows):
-            for row in list(rows)[size:]:
+            for row in islice(rows, size, None):
                 index.setdefault(tuple(row[k] for k in known), []).append(row)
             self._indexes[key, known] = len(rows), index
         return index

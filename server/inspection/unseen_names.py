@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from epsparql.algebra import Iri, TriplePattern
+from epsparql.algebra import Iri, Select, TriplePattern
 from epsparql.algebra.paths import Link
 from epsparql.algebra.patterns import Path
 from epsparql.errors import Span, Warning_
