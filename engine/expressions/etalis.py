@@ -6,13 +6,13 @@ from decimal import Decimal
 from engine.expressions.literals import value_of
 from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
 from engine.expressions.values import DateTime, ExpressionError, Number
-from epsparql.etalis.arithmetic import OPERATIONS, literal_of_value
-from epsparql.etalis.conditions import FUNCTION, NAMED
-from epsparql.etalis.constants import ground_term, list_literal, struct_literal, written_term
-from epsparql.etalis.program import Program
-from epsparql.etalis.reader import read_one_term
-from epsparql.etalis.syntax import ListTerm, Struct
-from epsparql.etalis.vocabulary import TERM, key_of
+from epsparql.etalis.parser.constants import ground_term, list_literal, struct_literal, written_term
+from epsparql.etalis.parser.program import Program
+from epsparql.etalis.parser.reader import read_one_term
+from epsparql.etalis.parser.syntax import ListTerm, Struct
+from epsparql.etalis.parser.vocabulary import TERM, key_of
+from epsparql.etalis.statics.arithmetic import OPERATIONS, literal_of_value
+from epsparql.etalis.statics.conditions import FUNCTION, NAMED
 from epsparql.terms import Literal, Term
 
 _PLAIN = Program("")

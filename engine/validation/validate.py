@@ -24,7 +24,7 @@ from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
-from epsparql.etalis.syntax import EleRefused
+from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.terms import XSD
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes

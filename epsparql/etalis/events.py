@@ -11,8 +11,7 @@ of arguments. So equal events on one interval are one, as occurrences are a set:
 from collections.abc import Sequence
 
 from epsparql import algebra as a
-from epsparql.etalis.conditions import call
-from epsparql.etalis.vocabulary import (
+from epsparql.etalis.parser.vocabulary import (
     EMPTY_LIST,
     NEVER,
     OWN,
@@ -23,6 +22,7 @@ from epsparql.etalis.vocabulary import (
     iri_of,
     prefix_predicate,
 )  # fmt: skip
+from epsparql.etalis.statics.conditions import call
 from epsparql.terms import RDF, Iri, Literal, TermOrVariable, Variable
 
 TYPE = Iri(RDF + "type")

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from epsparql import algebra as a
-from epsparql.etalis.conditions import Conditions, Solutions, call, count_constant, same
-from epsparql.etalis.constants import ground_term, instant_micros
 from epsparql.etalis.events import own_pattern
-from epsparql.etalis.goals import is_expression, rename, variables_of
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.program import MAX_ARGUMENTS, EventRule, Program, duration_of
-from epsparql.etalis.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_variables
+from epsparql.etalis.parser.constants import ground_term, instant_micros
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_variables
+from epsparql.etalis.statics.conditions import Conditions, Solutions, call, count_constant, same
+from epsparql.etalis.statics.goals import is_expression, rename, variables_of
 from epsparql.terms import TermOrVariable, Variable
 
 RELATIONS: Mapping[str, a.Relation | None] = {

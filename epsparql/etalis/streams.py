@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from epsparql.etalis.constants import ground_term, instant_micros
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.program import MAX_ARGUMENTS, Program, duration_of
-from epsparql.etalis.reader import Clause, Reader
-from epsparql.etalis.syntax import ListTerm, Name, Num, Struct, Term, as_struct
-from epsparql.etalis.vocabulary import argument_predicate, event_node, iri_of
+from epsparql.etalis.parser.constants import ground_term, instant_micros
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import MAX_ARGUMENTS, Program, duration_of
+from epsparql.etalis.parser.reader import Clause, Reader
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, as_struct
+from epsparql.etalis.parser.vocabulary import argument_predicate, event_node, iri_of
 from epsparql.terms import RDF, Iri
 from epsparql.terms import Term as RdfTerm
 

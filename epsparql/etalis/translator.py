@@ -5,9 +5,6 @@ from dataclasses import dataclass
 
 from epsparql import algebra as a
 from epsparql.errors import LANGUAGE_LINE, Span, Warning_
-from epsparql.etalis.conditions import Conditions, Solutions, call
-from epsparql.etalis.constants import ground_term
-from epsparql.etalis.datalog import close_static_rules
 from epsparql.etalis.events import (
     ARGUMENTS,
     EVENT,
@@ -19,12 +16,15 @@ from epsparql.etalis.events import (
     own_pattern,
     prefix_rules,
 )  # fmt: skip
-from epsparql.etalis.goals import is_expression, variables_of
-from epsparql.etalis.lexer import refuse
+from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
+from epsparql.etalis.parser.syntax import Num, Struct, Term, Var, list_variables
+from epsparql.etalis.parser.vocabulary import iri_of
 from epsparql.etalis.patterns import Event, Patterns
-from epsparql.etalis.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
-from epsparql.etalis.syntax import Num, Struct, Term, Var, list_variables
-from epsparql.etalis.vocabulary import iri_of
+from epsparql.etalis.statics.conditions import Conditions, Solutions, call
+from epsparql.etalis.statics.datalog import close_static_rules
+from epsparql.etalis.statics.goals import is_expression, variables_of
 from epsparql.terms import TermOrVariable, Variable
 
 

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
+from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.streams import read_stream
-from epsparql.etalis.syntax import EleRefused
 from pipeline.errors import FormatError, locate_undecodable
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.row_builder import NO_TERM, RowBuilder

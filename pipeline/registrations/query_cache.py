@@ -27,7 +27,7 @@ from epsparql.algebra import (
     WithoutFor,
 )
 from epsparql.errors import QueryError, Span, Warning_
-from epsparql.etalis.syntax import EleRefused
+from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes

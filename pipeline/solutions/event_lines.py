@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from engine.expressions.evaluator import parse_term
-from epsparql.etalis.constants import ground_term
-from epsparql.etalis.program import Program
-from epsparql.etalis.reader import read_one_term
-from epsparql.etalis.syntax import ListTerm, Struct, Term
-from epsparql.etalis.vocabulary import TERM, name_of
+from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.program import Program
+from epsparql.etalis.parser.reader import read_one_term
+from epsparql.etalis.parser.syntax import ListTerm, Struct, Term
+from epsparql.etalis.parser.vocabulary import TERM, name_of
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 from pipeline.formats.batches.timestamps import iso

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import epsparql
+from epsparql.etalis.parser.vocabulary import event_node, iri_of, number_literal
 from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
-from epsparql.etalis.vocabulary import event_node, iri_of, number_literal
 from tests.etalis.programs import Reported, run_program
 
 AT = "1970-01-01T00:00:{:02}Z"

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from itertools import count
 
-from epsparql.etalis.arithmetic import OPERATIONS
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.program import StaticRule
-from epsparql.etalis.reader import OUTPUT
-from epsparql.etalis.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import StaticRule
+from epsparql.etalis.parser.reader import OUTPUT
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.statics.arithmetic import OPERATIONS
 
 COMPARISONS = ("<", ">", "=<", ">=", "=:=", "=\\=")
 FUNCTIONS = {

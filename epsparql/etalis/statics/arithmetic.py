@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
 
-from epsparql.etalis.vocabulary import number_literal
+from epsparql.etalis.parser.vocabulary import number_literal
 from epsparql.terms import XSD, Literal
 
 Value = int | Decimal | float

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from epsparql.errors import Warning_
-from epsparql.etalis.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
-from epsparql.etalis.constants import ground_term
-from epsparql.etalis.goals import COMPARISONS, Key, Statics, is_expression, variables_of
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.program import Program, StaticRule
-from epsparql.etalis.syntax import ListTerm, Name, Struct, Term, Var, as_struct, list_conjuncts
+from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import Program, StaticRule
+from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, Var, as_struct, list_conjuncts
+from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
+from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, variables_of
 from epsparql.terms import Term as RdfTerm
 
 MOST_FACTS = 100_000

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from epsparql.errors import Span, Warning_
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.reader import OUTPUT, UNITS, Clause, Reader
-from epsparql.etalis.syntax import ListTerm, Name, Num, Struct, Term, Var, as_struct, list_variables
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.reader import OUTPUT, UNITS, Clause, Reader
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, Var, as_struct, list_variables
 from epsparql.terms import RDF, XSD
 
 TRIGGERS = ("print_trigger", "external_trigger", "print_event")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from epsparql.errors import Span, Warning_
-from epsparql.etalis.lexer import END, Token, read_tokens, refuse
-from epsparql.etalis.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts
+from epsparql.etalis.parser.lexer import END, Token, read_tokens, refuse
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts
 
 OUTPUT = frozenset({"write", "nl", "print", "writeln", "format", "tab"})
 """These goals write text; they are ignored with a warning."""

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import assert_never
 
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.program import Program
-from epsparql.etalis.syntax import ListTerm, Name, Num, Str, Struct, Term, Var
-from epsparql.etalis.vocabulary import TERM, iri_of, name_of, number_literal
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import Program
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var
+from epsparql.etalis.parser.vocabulary import TERM, iri_of, name_of, number_literal
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 

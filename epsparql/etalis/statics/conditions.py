@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from epsparql import algebra as a
-from epsparql.etalis.arithmetic import OPERATIONS
-from epsparql.etalis.constants import ground_term
-from epsparql.etalis.datalog import Knowledge
-from epsparql.etalis.goals import COMPARISONS, FUNCTIONS, Key, variables_of
-from epsparql.etalis.lexer import refuse
-from epsparql.etalis.program import Program
-from epsparql.etalis.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts, list_variables
-from epsparql.etalis.vocabulary import number_literal
+from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import Program
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.parser.vocabulary import number_literal
+from epsparql.etalis.statics.arithmetic import OPERATIONS
+from epsparql.etalis.statics.datalog import Knowledge
+from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, variables_of
 from epsparql.terms import XSD, Iri, Literal, Variable
 from epsparql.terms import Term as RdfTerm
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from epsparql.errors import Span
-from epsparql.etalis.syntax import EleRefused
+from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.literals import MAX_LENGTH, MAX_WORDS
 
 _SKIP = re.compile(r"(?:\s+|%[^\n]*|/\*.*?\*/)+", re.DOTALL)
@@ -57,7 +57,7 @@ def read_tokens(text: str, *, bounded: bool = True) -> list[Token]:
             at, glued = skipped.end(), False
             continue
         match = _TOKEN.match(text, at)
-        if match is None:
+        if match is None or text.startswith("/*", at):
             _refuse_character(text, at)
         found.append(_make_token(match, text, glued))
         at, glued = match.end(), True
