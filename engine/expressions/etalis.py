@@ -18,7 +18,7 @@ from epsparql.terms import Literal, Term
 _PLAIN = Program("")
 
 
-def _number(term: Term) -> int | Decimal | float:
+def _exact_value(term: Term) -> int | Decimal | float:
     value = value_of(term)
     if not isinstance(value, Number):
         raise ExpressionError
@@ -35,7 +35,7 @@ def _micros(term: Term) -> int:
 
 def _duration(term: Term) -> int:
     """Return the microseconds of a number of seconds with at most six fraction digits."""
-    number = _number(term)
+    number = _exact_value(term)
     micros = Decimal(number) * SECOND
     if micros != micros.to_integral_value():
         raise ExpressionError
@@ -43,20 +43,20 @@ def _duration(term: Term) -> int:
 
 
 def canonical_number(term: Term) -> Term:
-    number = _number(term)
+    number = _exact_value(term)
     if isinstance(number, float) and number - number != 0:
         raise ExpressionError
     return literal_of_value(number)
 
 
 def _computed(operation: Callable[..., int | Decimal | float]) -> Callable[..., Term]:
-    def apply(*terms: Term) -> Term:
+    def compute(*terms: Term) -> Term:
         try:
-            return literal_of_value(operation(*map(_number, terms)))
+            return literal_of_value(operation(*map(_exact_value, terms)))
         except (ArithmeticError, ValueError) as fault:
             raise ExpressionError from fault
 
-    return apply
+    return compute
 
 
 def difference(left: Term, right: Term) -> Term:
@@ -85,7 +85,7 @@ def append_item(whole: Term, item: Term) -> Term:
 def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
     """Return a part of a struct of this name and size, of a list of this size (name `.`), or of an instant (name `datime`)."""
     assert isinstance(name, Literal)
-    n, k = int(_number(size)), int(_number(place))
+    n, k = int(_exact_value(size)), int(_exact_value(place))
     value = value_of(whole)
     if name.lexical == "datime" and isinstance(value, DateTime):
         return literal_of_value(_instant_parts(value.micros)[k])

@@ -13,8 +13,7 @@ from engine.physical_plan.batched_groups import defer_groups
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.timeless_sets import add_sets
 from engine.planner.builder.plan_builder import Conditions, NetworkNames, PlanBuilder, Target
-from engine.planner.groups_and_modifiers import plan_group, plan_sub_select
-from engine.planner.operators.alarms import plan_alarm, plan_instant
+from engine.planner.groups_and_modifiers import plan_alarm, plan_group, plan_instant, plan_sub_select
 from engine.planner.operators.binds import plan_bind
 from engine.planner.operators.filters import plan_filter, plan_within
 from engine.planner.operators.graph import plan_graph, plan_union, plan_values

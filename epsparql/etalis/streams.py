@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from epsparql.etalis.parser.constants import ground_term, instant_micros
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, Program, duration_of
-from epsparql.etalis.parser.reader import Clause, Reader
+from epsparql.etalis.parser.reader import ParsedClause, Reader
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, as_struct
 from epsparql.etalis.parser.vocabulary import argument_predicate, event_node, iri_of
 from epsparql.terms import RDF, Iri
@@ -60,7 +60,7 @@ def read_stream(text: str, arrived: int | None = None) -> Iterator[SentEvent]:
             _refuse_clause(clause, text)
 
 
-def _refuse_clause(clause: Clause, text: str) -> None:
+def _refuse_clause(clause: ParsedClause, text: str) -> None:
     refuse("this is no clause of a stream", clause.span, text, "event(E)., event(E, T)., event(E, [T1, T2])., sleep(S). or halt.")
 
 

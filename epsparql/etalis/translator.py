@@ -19,10 +19,10 @@ from epsparql.etalis.events import (
 from epsparql.etalis.parser.constants import ground_term
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
-from epsparql.etalis.parser.syntax import Num, Struct, Term, Var, list_variables
+from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, list_variables
 from epsparql.etalis.parser.vocabulary import iri_of
 from epsparql.etalis.patterns import Event, Patterns
-from epsparql.etalis.statics.conditions import Conditions, Solutions, call
+from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
 from epsparql.etalis.statics.goals import is_expression, variables_of
 from epsparql.terms import TermOrVariable, Variable
@@ -116,7 +116,7 @@ class _Translation:
         self._note_calls(rule, list(patterns.read), patterns.strict)
         patterns.read = dict.fromkeys((*before, *patterns.read))
         if rule.window is not None:
-            found = Solutions(a.Within(found.pattern, rule.window), found.bound, found.partial)
+            found = Translated(a.Within(found.pattern, rule.window), found.bound, found.partial)
         found = self._set_alarm(rule, found)
         return self._derive(rule, found)
 
@@ -125,30 +125,30 @@ class _Translation:
         calls += [(event, "") for event in read]
         calls += strict
 
-    def _set_alarm(self, rule: EventRule, found: Solutions) -> Solutions:
+    def _set_alarm(self, rule: EventRule, found: Translated) -> Translated:
         if rule.alarm is None or rule.time is None:
             return found
         self._refuse_unbound(rule.time, found, "the alarm's time")
         if rule.alarm == "delay" and isinstance(rule.time, Num):
             delay = duration_of(self._program.text, rule.time)
             if delay == 0:
-                return Solutions(NOTHING, found.bound)
-            return Solutions(a.WithoutFor(found.pattern, NOTHING, delay), found.bound, found.partial)
+                return Translated(NOTHING, found.bound)
+            return Translated(a.WithoutFor(found.pattern, NOTHING, delay), found.bound, found.partial)
         time = self._conditions.arithmetic(rule.time, {})
         after = a.Time(a.TimeFunction.END)
         instant = call("datime_plus_sec", after, time) if rule.alarm == "delay" else call("datime", time)
         variable = Variable(f"_:alarm#{self._conditions.knowledge.statics.fresh()}")
         found = self._conditions.bind(found, variable.name, instant)
-        return Solutions(a.Alarm(found.pattern, variable), found.bound, found.partial)
+        return Translated(a.Alarm(found.pattern, variable), found.bound, found.partial)
 
-    def _derive(self, rule: EventRule, found: Solutions) -> a.Construct:
+    def _derive(self, rule: EventRule, found: Translated) -> a.Construct:
         parts: list[TermOrVariable] = []
         for argument in rule.head.args:
             self._refuse_unbound(argument, found, f"the head {rule.head.key}")
-            if isinstance(argument, Var):
+            if isinstance(argument, VariableTerm):
                 parts.append(Variable(argument.name))
             elif is_expression(argument) or variables_of(argument):
-                value = self._conditions.number if is_expression(argument) else self._conditions.value
+                value = self._conditions.canonical if is_expression(argument) else self._conditions.value
                 variable = Variable(f"_:head#{self._conditions.knowledge.statics.fresh()}")
                 found = self._conditions.bind(found, variable.name, value(argument, {}))
                 parts.append(variable)
@@ -156,7 +156,7 @@ class _Translation:
                 parts.append(ground_term(argument, self._program))
         return event_rule(rule.head.name, parts, found.pattern, self._streams)
 
-    def _refuse_unbound(self, term: Term, found: Solutions, where: str) -> None:
+    def _refuse_unbound(self, term: Term, found: Translated, where: str) -> None:
         for variable in list_variables(term):
             if variable.name not in found.bound:
                 side = " in every alternative" if variable.name in found.partial else ""

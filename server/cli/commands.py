@@ -181,8 +181,7 @@ def _add_mapping(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_replay(commands: Commands) -> None:
-    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
+def _add_asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--query",
         action="append",
@@ -207,6 +206,11 @@ def _add_replay(commands: Commands) -> None:
         metavar="FILE",
         help="This file holds facts and static rules of the ETALIS program. The flag may be repeated.",
     )
+
+
+def _add_replay(commands: Commands) -> None:
+    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
+    _add_asked(parser)
     parser.add_argument(
         "--stream",
         action="extend",

@@ -1,4 +1,4 @@
-"""What the conformance programs do not cover: terms, instants, alarms, aggregates, labels, static rules, and what is not built."""
+"""Programs about what the conformance programs do not cover: terms, instants, alarms, aggregates, labels, static rules, and what is not built."""
 
 import json
 import time

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm
 from epsparql.etalis.parser.vocabulary import TERM, iri_of, name_of, number_literal
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
@@ -41,7 +41,7 @@ def ground_term(term: Term, program: Program) -> RdfTerm:
             return number_literal(value)
         case Str(text):
             return Literal(text)
-        case Var(name, span):
+        case VariableTerm(name, span):
             refuse(f"variable {name} is not bound", span, program.text, "a constant")
         case Struct("datime", args) if len(args) in (6, 7):
             return instant_term(term, program)

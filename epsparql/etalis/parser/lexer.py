@@ -26,7 +26,7 @@ END = "end"
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Lexeme:
     """Represents a token: `kind` is number, local, name, variable, quoted, string, sign, dot or end; `glued` says that no blank stands before it."""
 
     kind: str
@@ -36,7 +36,7 @@ class Token:
     unit: str = ""
 
     @property
-    def word(self) -> str:
+    def operator_word(self) -> str:
         """Return the word by which an operator is known, without case."""
         return self.text.casefold() if self.kind in ("name", "variable", "quoted") else ""
 
@@ -46,11 +46,11 @@ def refuse(message: str, span: Span, text: str, expected: str = "") -> NoReturn:
     raise EleRefused(message, span, text, expected)
 
 
-def read_tokens(text: str, *, bounded: bool = True) -> list[Token]:
+def read_tokens(text: str, *, bounded: bool = True) -> list[Lexeme]:
     """Return the tokens of a text; a dot before white space, a comment or the end closes a clause. A program is `bounded`. Raises EleRefused."""
     if bounded and len(text) > MAX_LENGTH:
         refuse(f"the program has {len(text):,} characters; at most {MAX_LENGTH:,} are read", Span(MAX_LENGTH, len(text)), text, "a shorter program")
-    found: list[Token] = []
+    found: list[Lexeme] = []
     at, glued = 0, False
     while at < len(text):
         if (skipped := _SKIP.match(text, at)) is not None:
@@ -64,17 +64,17 @@ def read_tokens(text: str, *, bounded: bool = True) -> list[Token]:
         if bounded and len(found) > MAX_WORDS:
             refuse(f"the program has more than {MAX_WORDS:,} words and signs", Span(at, len(text)), text, "several smaller programs")
     if found and found[-1].kind != END:
-        found.append(Token("eof", "the end of the text", Span(len(text), len(text)), False))
+        found.append(Lexeme("eof", "the end of the text", Span(len(text), len(text)), False))
     return found
 
 
-def _make_token(match: re.Match[str], text: str, glued: bool) -> Token:
+def _make_token(match: re.Match[str], text: str, glued: bool) -> Lexeme:
     kind, span = match.lastgroup or "", Span(*match.span())
     if match["number"] is not None:
-        return Token("number", match["number"], span, glued, match["unit"] or "")
+        return Lexeme("number", match["number"], span, glued, match["unit"] or "")
     if kind == "dot" and (match.end() == len(text) or text[match.end()] in " \t\r\n%" or text.startswith("/*", match.end())):
-        return Token(END, ".", span, glued)
-    return Token(kind, _unescape(match[kind]) if kind in ("quoted", "string") else match[kind], span, glued)
+        return Lexeme(END, ".", span, glued)
+    return Lexeme(kind, _unescape(match[kind]) if kind in ("quoted", "string") else match[kind], span, glued)
 
 
 def _unescape(text: str) -> str:

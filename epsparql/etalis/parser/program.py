@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.lexer import refuse
-from epsparql.etalis.parser.reader import OUTPUT, UNITS, Clause, Reader
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, Var, as_struct, list_variables
+from epsparql.etalis.parser.reader import OUTPUT, UNITS, ParsedClause, Reader
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, VariableTerm, as_struct, list_variables
 from epsparql.terms import RDF, XSD
 
 TRIGGERS = ("print_trigger", "external_trigger", "print_event")
@@ -85,7 +85,7 @@ def read_program(text: str) -> Program:
     return program
 
 
-def _add_clause(program: Program, clause: Clause, windows: list[tuple[Term, Term, Term]]) -> None:
+def _add_clause(program: Program, clause: ParsedClause, windows: list[tuple[Term, Term, Term]]) -> None:
     head = as_struct(clause.head)
     if clause.kind == "directive":
         _add_directive(program, clause)
@@ -102,13 +102,13 @@ def _add_clause(program: Program, clause: Clause, windows: list[tuple[Term, Term
         program.static.append(StaticRule(head, clause.body, clause.span))
 
 
-def _check_fact(program: Program, clause: Clause, head: Struct) -> None:
+def _check_fact(program: Program, clause: ParsedClause, head: Struct) -> None:
     if clause.body is None:
         for variable in list_variables(head):
             refuse(f"the fact {head.key} has the variable {variable.name}", variable.span, program.text, "a fact without variables, or a rule")
 
 
-def _add_directive(program: Program, clause: Clause) -> None:
+def _add_directive(program: Program, clause: ParsedClause) -> None:
     goal = as_struct(clause.head)
     if goal is not None and goal.name == "dynamic":
         for each in _list_predicates(goal):
@@ -133,7 +133,7 @@ def _list_predicates(goal: Struct) -> list[Term]:
 
 
 # ---------------------------------------------------------------- rules
-def _make_rule(program: Program, clause: Clause, head: Struct) -> EventRule:
+def _make_rule(program: Program, clause: ParsedClause, head: Struct) -> EventRule:
     assert clause.body is not None
     label, window = _read_label(program, clause.label)
     if head.name not in ALARMS:
@@ -220,13 +220,13 @@ def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, 
 
 def _add_trigger(program: Program, term: Term) -> None:
     match term:
-        case Var() | Name(text="all_events"):
+        case VariableTerm() | Name(text="all_events"):
             program.triggers.append(Trigger(None, None))
         case Name(text="all_defined_events"):
             program.reports_defined = True
         case Struct(name="/", args=(_, _)):
             program.triggers.append(Trigger(*_predicate_of(program, term)))
-        case Struct(args=(Var(),)):
+        case Struct(args=(VariableTerm(),)):
             program.triggers.append(Trigger(term.name, None))
         case _:
             refuse("this is no trigger", term.span, program.text, "name/arity, such as a/1; _ stands for any")
@@ -236,8 +236,8 @@ def _predicate_of(program: Program, term: Term) -> tuple[str | None, int | None]
     """Return the name and arity of `p/n`; None stands for `_`."""
     if isinstance(term, Struct) and term.name == "/" and len(term.args) == 2:
         name, arity = term.args
-        known = isinstance(arity, Var) or (isinstance(arity, Num) and 0 <= arity.value <= MAX_ARGUMENTS and arity.value == int(arity.value))
-        if isinstance(name, Name | Var) and known:
+        known = isinstance(arity, VariableTerm) or (isinstance(arity, Num) and 0 <= arity.value <= MAX_ARGUMENTS and arity.value == int(arity.value))
+        if isinstance(name, Name | VariableTerm) and known:
             return name.text if isinstance(name, Name) else None, int(arity.value) if isinstance(arity, Num) else None
     return refuse("this is no predicate", term.span, program.text, f"name/arity, with at most {MAX_ARGUMENTS} arguments")
 

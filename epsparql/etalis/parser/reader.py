@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from epsparql.errors import Span, Warning_
-from epsparql.etalis.parser.lexer import END, Token, read_tokens, refuse
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts
+from epsparql.etalis.parser.lexer import END, Lexeme, read_tokens, refuse
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts
 
 OUTPUT = frozenset({"write", "nl", "print", "writeln", "format", "tab"})
 """These goals write text; they are ignored with a warning."""
@@ -40,7 +40,7 @@ UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class ParsedClause:
     """Represents a clause: `kind` is fact, static, event or directive; `body` is what stands behind the arrow, `label` what stands before the head."""
 
     kind: str
@@ -56,12 +56,12 @@ class Reader:
 
     text: str
     warnings: list[Warning_] = field(default_factory=list)
-    _tokens: list[Token] = field(default_factory=list)
+    _tokens: list[Lexeme] = field(default_factory=list)
     _at: int = 0
     _depth: int = 0
     _fresh: int = 0
 
-    def read_clauses(self, *, bounded: bool = True) -> list[Clause]:
+    def read_clauses(self, *, bounded: bool = True) -> list[ParsedClause]:
         """Return the clauses. Raises EleRefused."""
         self._tokens = read_tokens(self.text, bounded=bounded)
         found = []
@@ -78,10 +78,10 @@ class Reader:
         return found
 
     # ------------------------------------------------------------ tokens
-    def _peek(self, ahead: int = 0) -> Token:
+    def _peek(self, ahead: int = 0) -> Lexeme:
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
-    def _next(self) -> Token:
+    def _next(self) -> Lexeme:
         token = self._peek()
         self._at += 1
         return token
@@ -90,7 +90,7 @@ class Reader:
         token = self._peek(ahead)
         return token.kind == "sign" and token.text in signs
 
-    def _expect(self, sign: str) -> Token:
+    def _expect(self, sign: str) -> Lexeme:
         if not self._is_sign(sign):
             self._unexpected(sign)
         return self._next()
@@ -101,16 +101,16 @@ class Reader:
         refuse(f"unexpected {what}", token.span, self.text, expected)
 
     # ------------------------------------------------------------ clauses
-    def _read_clause(self) -> Clause:
+    def _read_clause(self) -> ParsedClause:
         first = self._peek()
         if self._is_sign(":-"):
             self._next()
-            return self._close(Clause("directive", self._read_goals(1199), None, first.span))
+            return self._close(ParsedClause("directive", self._read_goals(1199), None, first.span))
         label = self._read_label()
         clause = self._read_rule(label)
         return self._close(clause)
 
-    def _close(self, clause: Clause) -> Clause:
+    def _close(self, clause: ParsedClause) -> ParsedClause:
         if self._peek().kind != END:
             self._unexpected("an operator, or a dot that closes the clause")
         self._next()
@@ -132,7 +132,7 @@ class Reader:
         """Return whether `:-` comes, or the paper's `: -`."""
         return self._is_sign(":-") or (self._is_sign(":") and self._is_sign("-", ahead=1))
 
-    def _read_rule(self, label: Term | None, closing: str = "") -> Clause:
+    def _read_rule(self, label: Term | None, closing: str = "") -> ParsedClause:
         first = self._peek()
         if first.kind == "name" and first.text in ("db", "static", "prolog") and self._is_sign("(", ahead=1):
             self._at += 2
@@ -140,19 +140,19 @@ class Reader:
             self._expect(")")
             return clause
         head = self._read_head(label)
-        if self._peek().word == "do":
+        if self._peek().operator_word == "do":
             self._read_actions()
             if not self._is_sign("<-", "←"):
                 self._unexpected("<-")
-        if self._is_sign("<-", "←") or self._peek().word == "iff":
+        if self._is_sign("<-", "←") or self._peek().operator_word == "iff":
             self._next()
             return self._read_event_rule(head, first, label)
         if self._is_arrow():
             self._at += 1 if self._is_sign(":-") else 2
             if self._has_event_operator():
                 return self._read_event_rule(head, first, label)
-            return Clause("static", head, self._read_goals(1199), first.span, label)
-        return Clause("fact", head, None, first.span, label)
+            return ParsedClause("static", head, self._read_goals(1199), first.span, label)
+        return ParsedClause("fact", head, None, first.span, label)
 
     def _read_head(self, label: Term | None) -> Term:
         head = self._read_primary(patterns=False)
@@ -160,11 +160,11 @@ class Reader:
             refuse("a clause begins with an atom", head.span, self.text, "a name, with or without arguments")
         return head
 
-    def _read_event_rule(self, head: Term, first: Token, label: Term | None) -> Clause:
+    def _read_event_rule(self, head: Term, first: Lexeme, label: Term | None) -> ParsedClause:
         body = self._read_pattern(1123)
-        if self._peek().word == "do":
+        if self._peek().operator_word == "do":
             self._read_actions()
-        return Clause("event", head, body, first.span, label)
+        return ParsedClause("event", head, body, first.span, label)
 
     def _read_actions(self) -> None:
         """Take the goals of `do`; only output is allowed, and ignored."""
@@ -184,7 +184,7 @@ class Reader:
             if token.kind == END:
                 return False
             infix = before.kind not in ("sign", END) or before.text in (")", "]")
-            if (token.word in _WORDS and infix) or (token.kind == "variable" and token.text == "NOT" and self._tokens[k + 1].text == "("):
+            if (token.operator_word in _WORDS and infix) or (token.kind == "variable" and token.text == "NOT" and self._tokens[k + 1].text == "("):
                 return True
         return False
 
@@ -193,24 +193,24 @@ class Reader:
         left = self._read_primary(patterns=True)
         for _ in range(MOST_OPERATORS):
             token = self._peek()
-            word = token.word or (token.text if token.kind == "sign" else "")
+            word = token.operator_word or (token.text if token.kind == "sign" else "")
             if word not in EVENTS or EVENTS[word] > most:
                 return left
             self._next()
             left = self._read_right(left, SYNONYMS.get(word, word), token, EVENTS[word])
         return refuse(f"more than {MOST_OPERATORS} operators in a row", self._peek().span, self.text, "rules for parts of the pattern")
 
-    def _read_right(self, left: Term, word: str, token: Token, level: int) -> Term:
+    def _read_right(self, left: Term, word: str, token: Lexeme, level: int) -> Term:
         if word in CONDITIONS:
             return Struct(":where", (left, self._read_condition(token)), token.span)
         if word in ("within", "ntimes"):
             amount = self._next()
             if amount.kind != "number":
                 refuse(f"'{token.text}' without a number", amount.span, self.text, "a number")
-            return Struct(f":{word}", (left, self._number(amount)), token.span)
+            return Struct(f":{word}", (left, self._read_number(amount)), token.span)
         return Struct(f":{word}", (left, self._read_pattern(level - 1)), token.span)
 
-    def _read_condition(self, token: Token) -> Term:
+    def _read_condition(self, token: Lexeme) -> Term:
         if not self._is_sign("{"):
             return self._read_goals(1123)
         self._next()
@@ -234,7 +234,7 @@ class Reader:
             token = self._peek()
             name = token.text if token.kind in ("sign", "name") else ""
             if name == "" or name not in GOALS:
-                if token.word in _WORDS and token.word not in ("check", "starts", "meets"):
+                if token.operator_word in _WORDS and token.operator_word not in ("check", "starts", "meets"):
                     refuse(
                         f"the event operator '{token.text}' stands inside a condition",
                         token.span,
@@ -285,21 +285,21 @@ class Reader:
         self._enter()
         found = self._read_part(patterns)
         self._depth -= 1
-        while patterns and self._peek().word == "star_times":
+        while patterns and self._peek().operator_word == "star_times":
             found = Struct(":star_times", (found,), self._next().span)
         return found
 
     def _read_part(self, patterns: bool) -> Term:
         token = self._next()
         if token.kind == "number":
-            return self._number(token)
+            return self._read_number(token)
         if token.kind == "string":
             return Str(token.text, token.span)
         if token.kind == "variable":
             if token.text == "NOT" and patterns and self._is_sign("("):
                 return self._read_not(token)
             self._fresh += token.text == "_"
-            return Var(f"_{self._fresh}" if token.text == "_" else token.text, token.span)
+            return VariableTerm(f"_{self._fresh}" if token.text == "_" else token.text, token.span)
         if token.kind in ("name", "quoted", "local"):
             return self._read_atom(token)
         if token.kind == "sign" and token.text == "(":
@@ -312,7 +312,7 @@ class Reader:
         self._unexpected("an event" if patterns else "a term")
         raise AssertionError(token)
 
-    def _read_atom(self, token: Token) -> Term:
+    def _read_atom(self, token: Lexeme) -> Term:
         is_iri = token.kind == "local"
         if not (self._is_sign("(") and self._peek().glued):
             return Name(token.text, token.span, is_iri)
@@ -328,12 +328,12 @@ class Reader:
                 return Struct(token.text, tuple(args), token.span, is_iri)
             self._expect(",")
 
-    def _read_argument(self, token: Token) -> Term:
+    def _read_argument(self, token: Lexeme) -> Term:
         if self._peek().kind == END or self._peek().kind == "eof":
             refuse("this parenthesis is not closed", token.span, self.text, ")")
         return self._read_goals(1199 if token.text in ("prolog", "not") else 999)
 
-    def _read_parenthesis(self, opening: Token, patterns: bool) -> Term:
+    def _read_parenthesis(self, opening: Lexeme, patterns: bool) -> Term:
         found = self._read_pattern(1199) if patterns else self._read_goals(1199)
         if patterns and self._is_sign("<-", "←"):
             arrow = self._next()
@@ -346,10 +346,10 @@ class Reader:
         if patterns and self._peek().kind == "dot" and self._peek(1).kind == "number":
             self._next()
             amount = self._next()
-            return Struct(":within", (found, self._number(amount)), amount.span)
+            return Struct(":within", (found, self._read_number(amount)), amount.span)
         return found
 
-    def _read_not(self, token: Token) -> Term:
+    def _read_not(self, token: Lexeme) -> Term:
         """Parse NOT(C).[A, B]."""
         self._expect("(")
         absent = self._read_pattern(1199)
@@ -363,7 +363,7 @@ class Reader:
         self._expect("]")
         return Struct(":cnot", (Struct(":seq", (left, right), token.span), absent), token.span)
 
-    def _read_list(self, opening: Token) -> Term:
+    def _read_list(self, opening: Lexeme) -> Term:
         items: list[Term] = []
         while not self._is_sign("]"):
             items.append(self._read_goals(999))
@@ -374,7 +374,7 @@ class Reader:
         self._next()
         return ListTerm(tuple(items), opening.span)
 
-    def _number(self, token: Token) -> Num:
+    def _read_number(self, token: Lexeme) -> Num:
         if token.unit not in UNITS:
             refuse(f"'{token.unit}' is no unit of time", token.span, self.text, "ms, s, sec, min, h, hour or day")
         return Num(Decimal(token.text), token.unit, token.span)

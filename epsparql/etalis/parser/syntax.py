@@ -23,7 +23,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Var:
+class VariableTerm:
     name: str
     span: Span
 
@@ -64,13 +64,13 @@ class ListTerm:
     span: Span
 
 
-Term = Name | Var | Num | Str | Struct | ListTerm
+Term = Name | VariableTerm | Num | Str | Struct | ListTerm
 
 
-def list_variables(term: Term) -> Iterator[Var]:
+def list_variables(term: Term) -> Iterator[VariableTerm]:
     """Yield each place where a variable stands."""
     match term:
-        case Var():
+        case VariableTerm():
             yield term
         case Struct(args=parts) | ListTerm(items=parts):
             for part in parts:

@@ -35,12 +35,12 @@ def literal_of_value(value: Value) -> Literal:
 
 
 def _exact(operation: Callable[[Decimal, Decimal], Decimal], doubles: Callable[[float, float], float]) -> Callable[[Value, Value], Value]:
-    def apply(left: Value, right: Value) -> Value:
+    def compute(left: Value, right: Value) -> Value:
         if isinstance(left, float) or isinstance(right, float):
             return doubles(float(left), float(right))
         return operation(Decimal(left), Decimal(right))
 
-    return apply
+    return compute
 
 
 def _whole(value: Value) -> int:

@@ -8,7 +8,7 @@ from epsparql import algebra as a
 from epsparql.etalis.parser.constants import ground_term
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables
 from epsparql.etalis.parser.vocabulary import number_literal
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 from epsparql.etalis.statics.datalog import Knowledge
@@ -30,7 +30,7 @@ Environment = Mapping[str, a.Expression]
 
 
 @dataclass(frozen=True, slots=True)
-class Solutions:
+class Translated:
     """Holds a pattern with the variables that are bound in all of its solutions, and those that are in some alternatives alone."""
 
     pattern: a.Pattern
@@ -55,11 +55,11 @@ class Conditions:
     knowledge: Knowledge
     _tests: int = 0
 
-    def apply_goals(self, found: Solutions, goal: Term, outside: Set[str]) -> Solutions:
+    def apply_goals(self, found: Translated, goal: Term, outside: Set[str]) -> Translated:
         """Return the solutions, each once for each answer of the goals that extends it; `outside` are the rule's other variables. Raises EleRefused."""
         return self._apply(found, self.knowledge.statics.expand(goal), outside)
 
-    def _apply(self, found: Solutions, goals: Sequence[Term], outside: Set[str]) -> Solutions:
+    def _apply(self, found: Translated, goals: Sequence[Term], outside: Set[str]) -> Translated:
         shared = {*found.bound, *outside}
         ordered, _, missing = self.knowledge.statics.order(goals, found.bound)
         if missing or len(ordered) < len(goals):
@@ -86,7 +86,7 @@ class Conditions:
             f"variable {_shown(name)} is not bound in this condition", goals[0].span, self.program.text, "a variable of the pattern, or of a relation"
         )
 
-    def _apply_one(self, found: Solutions, goal: Term, outside: Set[str]) -> Solutions:
+    def _apply_one(self, found: Translated, goal: Term, outside: Set[str]) -> Translated:
         atom = as_struct(goal)
         assert atom is not None
         key = atom.name, len(atom.args)
@@ -105,22 +105,22 @@ class Conditions:
             case _:
                 return self.keep(found, self.holds([atom], {}, found.bound))
 
-    def keep(self, found: Solutions, condition: a.Expression) -> Solutions:
+    def keep(self, found: Translated, condition: a.Expression) -> Translated:
         """Return the solutions for which a condition holds."""
         return found if condition == TRUE else replace(found, pattern=a.Filter(condition, found.pattern))
 
-    def bind(self, found: Solutions, name: str, value: a.Expression) -> Solutions:
+    def bind(self, found: Translated, name: str, value: a.Expression) -> Translated:
         """Return the solutions with a variable more; where its value is an error there is no solution."""
         variable = Variable(name)
         pattern = a.Filter(a.Bound(variable), a.Extend(found.pattern, variable, value))
         return replace(found, pattern=pattern, bound=found.bound | {name})
 
-    def _bind(self, found: Solutions, target: Term, value: a.Expression) -> Solutions:
-        if isinstance(target, Var) and target.name not in found.bound:
+    def _bind(self, found: Translated, target: Term, value: a.Expression) -> Translated:
+        if isinstance(target, VariableTerm) and target.name not in found.bound:
             return self.bind(found, target.name, value)
         return self.keep(found, same(self.value(target, {}), value))
 
-    def _unify(self, found: Solutions, left: Term, right: Term) -> Solutions:
+    def _unify(self, found: Translated, left: Term, right: Term) -> Translated:
         if variables_of(left) - found.bound:
             left, right = right, left
         if isinstance(left, Struct) and isinstance(right, Struct) and variables_of(right) - found.bound:
@@ -133,12 +133,12 @@ class Conditions:
             return self.take_apart(found, self.value(left, {}), right)
         return self._bind(found, right, self.value(left, {}))
 
-    def take_apart(self, found: Solutions, whole: a.Expression, term: Term) -> Solutions:
+    def take_apart(self, found: Translated, whole: a.Expression, term: Term) -> Translated:
         """Return the solutions in which a struct, list or instant has the parts that a term says."""
         parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
         name = term.name if isinstance(term, Struct) else "."
         if name == "datime" and len(parts) == 6:
-            parts = (*parts, Var(f"_c{self.knowledge.statics.fresh()}", term.span))
+            parts = (*parts, VariableTerm(f"_c{self.knowledge.statics.fresh()}", term.span))
         for k, part in enumerate(parts):
             value = call("part", whole, _text(name), count_constant(len(parts)), count_constant(k))
             if isinstance(part, Struct | ListTerm) and variables_of(part):
@@ -147,14 +147,14 @@ class Conditions:
                 found = self._bind(found, part, value)
         return found
 
-    def _either(self, found: Solutions, atom: Struct, outside: Set[str]) -> Solutions:
+    def _either(self, found: Translated, atom: Struct, outside: Set[str]) -> Translated:
         if not (variables_of(atom) & outside) - found.bound:
             return self.keep(found, self.holds([atom], {}, found.bound))
         left, right = (self._apply(found, list_conjuncts(part), outside) for part in atom.args)
         bound = left.bound & right.bound
-        return Solutions(a.Union(left.pattern, right.pattern), bound, found.partial | ((left.bound | right.bound) - bound))
+        return Translated(a.Union(left.pattern, right.pattern), bound, found.partial | ((left.bound | right.bound) - bound))
 
-    def _join_relation(self, found: Solutions, atom: Struct, key: Key) -> Solutions:
+    def _join_relation(self, found: Translated, atom: Struct, key: Key) -> Translated:
         names, rows = self._select(atom, key, {})
         if not names:
             return self.keep(found, TRUE if rows else FALSE)
@@ -163,13 +163,13 @@ class Conditions:
 
     def _select(self, atom: Struct, key: Key, env: Environment) -> tuple[list[str], list[tuple[RdfTerm, ...]]]:
         """Return the variables of an atom and the rows of its relation that fit it, projected to them."""
-        names = list(dict.fromkeys(argument.name for argument in atom.args if isinstance(argument, Var)))
-        wanted = [None if isinstance(argument, Var) else ground_term(argument, self.program) for argument in atom.args]
+        names = list(dict.fromkeys(argument.name for argument in atom.args if isinstance(argument, VariableTerm)))
+        wanted = [None if isinstance(argument, VariableTerm) else ground_term(argument, self.program) for argument in atom.args]
         found: dict[tuple[RdfTerm, ...], None] = {}
         for row in self.knowledge.rows[key]:
             answer: dict[str, RdfTerm] = {}
             for argument, constant, value in zip(atom.args, wanted, row, strict=True):
-                fits = answer.setdefault(argument.name, value) == value if isinstance(argument, Var) else constant == value
+                fits = answer.setdefault(argument.name, value) == value if isinstance(argument, VariableTerm) else constant == value
                 if not fits:
                     break
             else:
@@ -180,7 +180,7 @@ class Conditions:
     def value(self, term: Term, env: Environment) -> a.Expression:
         """Return the value of a term that is no arithmetic."""
         match term:
-            case Var(name):
+            case VariableTerm(name):
                 return env.get(name) or a.Var(Variable(name))
             case Struct(name, args) if variables_of(term):
                 return call("struct", _text(name), *(self.value(part, env) for part in args))
@@ -189,7 +189,7 @@ class Conditions:
             case _:
                 return a.Constant(_constant(ground_term(term, self.program)))
 
-    def number(self, term: Term, env: Environment) -> a.Expression:
+    def canonical(self, term: Term, env: Environment) -> a.Expression:
         """Return the canonical number that an arithmetic expression stands for."""
         return call("number", self.arithmetic(term, env))
 
@@ -212,7 +212,7 @@ class Conditions:
                 return refuse(
                     f"{term.key} is no arithmetic operation", term.span, self.program.text, "+, -, *, /, //, mod and the functions of numbers"
                 )
-            case Var() | Str() | Name() | ListTerm():
+            case VariableTerm() | Str() | Name() | ListTerm():
                 return self.value(term, env)
             case _:
                 raise AssertionError(term)
@@ -221,7 +221,7 @@ class Conditions:
         """Return what a goal computes."""
         match atom.name:
             case "is":
-                return self.number(atom.args[1], env)
+                return self.canonical(atom.args[1], env)
             case "min" | "max":
                 return call("number", call(atom.name, *(self.arithmetic(part, env) for part in atom.args[:2])))
             case "t1" | "t2" | "current_datime":
@@ -271,7 +271,7 @@ class Conditions:
             target, value = right, self.value(left, env)
         else:
             target, value = atom.args[FUNCTIONS[key][1]], self._result(atom, env)
-        if isinstance(target, Var) and target.name not in known:
+        if isinstance(target, VariableTerm) and target.name not in known:
             return self._hold(rest, {**env, target.name: value}, bound)
         if variables_of(target) - known:
             refuse("a struct is taken apart inside \\+ or ;", target.span, self.program.text, "the struct taken apart before")

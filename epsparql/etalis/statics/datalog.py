@@ -8,7 +8,7 @@ from epsparql.errors import Warning_
 from epsparql.etalis.parser.constants import ground_term
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program, StaticRule
-from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, Var, as_struct, list_conjuncts
+from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
 from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, variables_of
 from epsparql.terms import Term as RdfTerm
@@ -81,7 +81,7 @@ def _binds_itself(statics: Statics, rule: StaticRule) -> bool:
 
 
 def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
-    calls = {key: {_key(goal): rule for rule in rules for goal in _list_atoms(rule.body)} for key, rules in statics.conditions.items()}
+    calls = {key: {_predicate_key(goal): rule for rule in rules for goal in _list_atoms(rule.body)} for key, rules in statics.conditions.items()}
     for key in statics.conditions:
         reached, pending = set[Key](), [key]
         while pending:
@@ -93,7 +93,7 @@ def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
                     pending.append(called)
 
 
-def _key(goal: Struct) -> Key:
+def _predicate_key(goal: Struct) -> Key:
     return goal.name, len(goal.args)
 
 
@@ -128,12 +128,14 @@ class _Closure:
 
     def _strata(self) -> list[list[Key]]:
         """Return the relations in an order in which each comes after those that it calls. Raises EleRefused for a cycle through negation."""
-        calls = {key: {_key(atom) for rule in rules for atom in _list_atoms(rule.body)} & self.rules.keys() for key, rules in self.rules.items()}
+        calls = {
+            key: {_predicate_key(atom) for rule in rules for atom in _list_atoms(rule.body)} & self.rules.keys() for key, rules in self.rules.items()
+        }
         reach = {key: _reached(key, calls) for key in calls}
         for key, rules in self.rules.items():
             for rule in rules:
                 for goal in self._negated(rule.body):
-                    if _key(goal) in reach and key in reach[_key(goal)] | {_key(goal)}:
+                    if _predicate_key(goal) in reach and key in reach[_predicate_key(goal)] | {_predicate_key(goal)}:
                         refuse(f"{goal.key} depends on its own negation", rule.span, self.program.text, "rules without a cycle through \\+")
         components: dict[frozenset[Key], list[Key]] = {}
         for key in calls:
@@ -161,7 +163,7 @@ class _Closure:
             news = {key: [] for key in component}
             for key, rule, (_, starts) in plans:
                 for start, rest in starts:
-                    if isinstance(start, Struct) and not before[_key(start)]:
+                    if isinstance(start, Struct) and not before[_predicate_key(start)]:
                         continue
                     news[key] += self._add_rows(key, [(rule, [start, *rest])], fresh=True)
         self._news = {}
@@ -173,10 +175,10 @@ class _Closure:
         for k, goal in enumerate(goals):
             atom = as_struct(goal)
             assert atom is not None
-            if _key(atom) in component:
+            if _predicate_key(atom) in component:
                 rest = self.statics.order([each for j, each in enumerate(goals) if j != k], variables_of(goal))[0]
                 starts.append((atom, rest))
-            elif atom.name in (";", ",") and any(_key(each) in component for each in _list_atoms(atom)):
+            elif atom.name in (";", ",") and any(_predicate_key(each) in component for each in _list_atoms(atom)):
                 starts.append((Name("true", atom.span), self.statics.order(goals, set())[0]))
         return self.statics.order(goals, set())[0], starts
 
@@ -201,7 +203,7 @@ class _Closure:
         if (first.name, len(first.args)) == ("true", 0):
             yield from self._solve(goals[1:], {})
             return
-        for row in self._news[_key(first)]:
+        for row in self._news[_predicate_key(first)]:
             found = self._match_row(first, row, {})
             if found is not None:
                 yield from self._solve(goals[1:], found)
@@ -219,7 +221,7 @@ class _Closure:
         return tuple(row)
 
     def _term(self, term: Term, answers: Answers) -> RdfTerm:
-        return answers[term.name] if isinstance(term, Var) else ground_term(term, self.program)
+        return answers[term.name] if isinstance(term, VariableTerm) else ground_term(term, self.program)
 
     # ------------------------------------------------------------ goals
     def _solve(self, goals: list[Term], answers: Answers) -> Iterator[Answers]:
@@ -270,13 +272,13 @@ class _Closure:
                 refuse(f"{atom.key} needs an event, and stands in a static rule", atom.span, self.program.text, "goals over facts")
 
     def _unify(self, term: Term, value: RdfTerm, answers: Answers) -> Iterator[Answers]:
-        if isinstance(term, Var) and term.name not in answers:
+        if isinstance(term, VariableTerm) and term.name not in answers:
             yield {**answers, term.name: value}
         elif self._term(term, answers) == value:
             yield answers
 
     def _match(self, key: Key, atom: Struct, answers: Answers) -> Iterator[Answers]:
-        known = tuple(k for k, argument in enumerate(atom.args) if not isinstance(argument, Var) or argument.name in answers)
+        known = tuple(k for k, argument in enumerate(atom.args) if not isinstance(argument, VariableTerm) or argument.name in answers)
         wanted = tuple(self._term(atom.args[k], answers) for k in known)
         for row in self._index(key, known).get(wanted, ()):
             found = self._match_row(atom, row, answers)
@@ -287,7 +289,7 @@ class _Closure:
         """Return the answers with the variables of an atom that a row binds; None if it does not fit."""
         found = dict(answers)
         for argument, value in zip(atom.args, row, strict=True):
-            if isinstance(argument, Var):
+            if isinstance(argument, VariableTerm):
                 if found.setdefault(argument.name, value) != value:
                     return None
             elif ground_term(argument, self.program) != value:
@@ -316,7 +318,7 @@ def _reached(key: Key, calls: Mapping[Key, set[Key]]) -> set[Key]:
 
 def evaluate(term: Term, answers: Answers) -> Value | None:
     """Return the value of an arithmetic expression; None for an error."""
-    if isinstance(term, Var):
+    if isinstance(term, VariableTerm):
         return value_of_literal(answers.get(term.name))
     atom = as_struct(term)
     if atom is None:

@@ -7,7 +7,7 @@ from itertools import count
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import StaticRule
 from epsparql.etalis.parser.reader import OUTPUT
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, Var, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 
 COMPARISONS = ("<", ">", "=<", ">=", "=:=", "=\\=")
@@ -55,7 +55,7 @@ class Statics:
     def _expand_one(self, goal: Term) -> list[Term]:
         atom = as_struct(goal)
         if atom is None:
-            what = "a variable" if isinstance(goal, Var) else "this"
+            what = "a variable" if isinstance(goal, VariableTerm) else "this"
             refuse(f"{what} is no goal", goal.span, self.text, "an atom, a comparison or 'is'")
         key = atom.name, len(atom.args)
         if key == ("!", 0):
@@ -183,8 +183,8 @@ def variables_of(term: Term) -> set[str]:
 def rename(term: Term, names: dict[str, str]) -> Term:
     """Return a term with other names for its variables."""
     match term:
-        case Var(name, span):
-            return Var(names.get(name, name), span)
+        case VariableTerm(name, span):
+            return VariableTerm(names.get(name, name), span)
         case Struct(name, args, span, iri):
             return Struct(name, tuple(rename(part, names) for part in args), span, iri)
         case ListTerm(items, span):
