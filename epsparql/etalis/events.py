@@ -20,6 +20,7 @@ from epsparql.etalis.parser.vocabulary import (
     argument_predicate,
     event_predicate,
     iri_of,
+    is_iri,
     prefix_predicate,
 )  # fmt: skip
 from epsparql.etalis.statics.conditions import call
@@ -45,9 +46,29 @@ def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVari
     return tuple(a.TriplePattern(node, event_predicate(name, n, k), argument) for k, argument in enumerate(arguments, 1))
 
 
+def triple_of(name: str, arguments: Sequence[TermOrVariable]) -> a.TriplePattern:
+    """Return the triple that an atom stands for whose predicate is an IRI."""
+    if len(arguments) == 1:
+        return a.TriplePattern(arguments[0], TYPE, Iri(name))
+    return a.TriplePattern(arguments[0], Iri(name), arguments[1])
+
+
+def triple_pattern(name: str, arguments: Sequence[TermOrVariable]) -> a.Pattern:
+    """Return the pattern of an atom whose predicate is an IRI: triples of streams, of the background, and of the program itself."""
+    triples = a.Bgp((triple_of(name, arguments),))
+    return a.Union(triples, a.InWindow(OWN, triples))
+
+
+def reported_triples(name: str, arguments: Sequence[TermOrVariable], streams: Sequence[str]) -> a.Pattern:
+    """Return the pattern of the same triples as they are reported, without those of the background."""
+    return join_union([a.InWindow(stream, a.Bgp((triple_of(name, arguments),))) for stream in (OWN, *streams)])
+
+
 def event_rule(name: str, arguments: Sequence[TermOrVariable], pattern: a.Pattern, streams: tuple[str, ...]) -> a.Construct:
     """Return the rule that derives an event for each solution of a pattern."""
     node = Variable("_:node")
+    if is_iri(name):
+        return a.Construct((triple_of(name, arguments),), pattern, streams, OWN)
     if len(arguments) > 1:
         pattern = a.Extend(pattern, node, call("key", *(a.Var(each) if isinstance(each, Variable) else a.Constant(each) for each in arguments)))
     return a.Construct(own_triples(name, arguments, node), pattern, streams, OWN)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from epsparql import algebra as a
-from epsparql.etalis.events import own_pattern
-from epsparql.etalis.parser.constants import ground_term, instant_micros
+from epsparql.etalis.events import own_pattern, triple_pattern
+from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_variables
+from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.conditions import Conditions, Translated, call, count_constant, same
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of
 from epsparql.terms import TermOrVariable, Variable
@@ -100,8 +101,7 @@ class Patterns:
 
     # ------------------------------------------------------------ events
     def _event(self, atom: Struct) -> Translated:
-        if atom.iri or "://" in atom.name or atom.name.startswith("urn:"):
-            refuse(f"the triple predicate {atom.name} is not built yet", atom.span, self.program.text, "events with plain names")
+        atom = predicate_atom(atom, self.program)
         if len(atom.args) > MAX_ARGUMENTS:
             refuse(f"{atom.key} has more than {MAX_ARGUMENTS} arguments", atom.span, self.program.text, "lists or structs of arguments")
         event = atom.name, len(atom.args)
@@ -121,7 +121,8 @@ class Patterns:
             else:
                 parts.append(ground_term(argument, self.program))
         bound = frozenset(part.name for part in parts if isinstance(part, Variable))
-        found = Translated(own_pattern(atom.name, parts, self._hidden("node")), bound)
+        pattern = triple_pattern(atom.name, parts) if is_iri(atom.name) else own_pattern(atom.name, parts, self._hidden("node"))
+        found = Translated(pattern, bound)
         for whole, argument in apart:
             found = self.conditions.take_apart(found, a.Var(whole), argument)
         return replace(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))

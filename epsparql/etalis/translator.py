@@ -1,7 +1,7 @@
 """This module translates a program to one query: silent rules that derive its events on a stream of its own, and a SELECT of those that it reports."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epsparql import algebra as a
 from epsparql.errors import LANGUAGE_LINE, Span, Warning_
@@ -15,12 +15,13 @@ from epsparql.etalis.events import (
     other_pattern,
     own_pattern,
     prefix_rules,
+    reported_triples,
 )  # fmt: skip
-from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.constants import ground_term, predicate_atom
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
 from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, list_variables
-from epsparql.etalis.parser.vocabulary import iri_of
+from epsparql.etalis.parser.vocabulary import iri_of, is_iri
 from epsparql.etalis.patterns import Event, Patterns
 from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
@@ -79,6 +80,7 @@ class _Translation:
         heads: dict[Event, None] = {}
         while pending:
             rule = pending.pop(0)
+            rule = replace(rule, head=predicate_atom(rule.head, self._program))
             heads[rule.head.name, len(rule.head.args)] = None
             rules.append(self._translate_rule(rule))
             pending += self._patterns.added
@@ -87,7 +89,7 @@ class _Translation:
         self._refuse_cycles()
         selected, patterns = self._select_events(heads)
         events = dict.fromkeys((*self._patterns.read, *selected))
-        rules = [*(input_rule(name, arity, self._streams) for name, arity in events), *rules]
+        rules = [*(input_rule(name, arity, self._streams) for name, arity in events if not is_iri(name)), *rules]
         arities = [arity for arity in range(MAX_ARGUMENTS + 1) if self._open_triggers(arity)]
         if arities:
             rules = [*prefix_rules(self._streams, max(arities)), *rules]
@@ -105,8 +107,6 @@ class _Translation:
     # ------------------------------------------------------------ rules
     def _translate_rule(self, rule: EventRule) -> a.Construct:
         text, patterns = self._program.text, self._patterns
-        if rule.head.iri or "://" in rule.head.name or rule.head.name.startswith("urn:"):
-            refuse(f"the triple predicate {rule.head.name} is not built yet", rule.head.span, text, "events with plain names")
         if len(rule.head.args) > MAX_ARGUMENTS:
             refuse(f"{rule.head.key} has more than {MAX_ARGUMENTS} arguments", rule.head.span, text, "lists or structs of arguments")
         patterns.outside = frozenset(variables_of(rule.head)) | (frozenset(variables_of(rule.time)) if rule.time is not None else frozenset())
@@ -218,6 +218,8 @@ class _Translation:
 
     def _reported(self, name: str, arity: int) -> a.Pattern:
         arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
+        if is_iri(name):
+            return a.Extend(reported_triples(name, arguments, self._streams), EVENT, a.Constant(iri_of(name)))
         return a.Extend(own_pattern(name, arguments, Variable("_:node")), EVENT, a.Constant(iri_of(name)))
 
     def _reported_others(self, arity: int, triggers: Iterable[Trigger], known: list[str]) -> a.Pattern:

@@ -31,11 +31,11 @@ def run_files(directory: Path) -> list[Reported]:
     return _run(query, policy, named_file(str(directory / "stream.stream")))
 
 
-def run_program(tmp_path: Path, program: str, stream: str) -> list[Reported]:
+def run_program(tmp_path: Path, program: str, stream: str, media_type: str = STREAM) -> list[Reported]:
     path = tmp_path / "p.event"
     path.write_text(program, encoding="utf-8")
     query, policy = read_program([path])
-    return _run(query, policy, NamedBody("", Path("s.stream"), stream.encode(), STREAM))
+    return _run(query, policy, NamedBody("", Path("s.stream"), stream.encode(), media_type))
 
 
 def _run(query: QueryFile, policy: str, stream: NamedFile | NamedBody) -> list[Reported]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import assert_never
@@ -9,7 +10,7 @@ from typing import assert_never
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm
-from epsparql.etalis.parser.vocabulary import TERM, iri_of, name_of, number_literal
+from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, number_literal
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 
@@ -25,9 +26,23 @@ def name_iri(name: Name | Struct, program: Program) -> Iri:
         if prefix not in program.prefixes:
             refuse(f"the prefix {prefix} is not declared", name.span, program.text, f"prefix({prefix}, 'http://...')")
         return Iri(program.prefixes[prefix] + local)
-    if "" in program.prefixes and not text.startswith("urn:") and "://" not in text:
+    if "" in program.prefixes and not is_iri(text):
         return Iri(program.prefixes[""] + text)
     return iri_of(text)
+
+
+def predicate_atom(atom: Struct, program: Program) -> Struct:
+    """Return an atom whose predicate is a prefixed name with the whole IRI. Raises EleRefused for a triple of other than one or two arguments."""
+    if atom.iri:
+        atom = replace(atom, name=name_iri(atom, program).value, iri=False)
+    if is_iri(atom.name) and len(atom.args) not in (1, 2):
+        refuse(
+            f"the predicate {atom.name} is an IRI, and has {len(atom.args)} arguments",
+            atom.span,
+            program.text,
+            "a subject, or a subject and an object",
+        )
+    return atom
 
 
 def ground_term(term: Term, program: Program) -> RdfTerm:

@@ -238,8 +238,18 @@ def _predicate_of(program: Program, term: Term) -> tuple[str | None, int | None]
         name, arity = term.args
         known = isinstance(arity, VariableTerm) or (isinstance(arity, Num) and 0 <= arity.value <= MAX_ARGUMENTS and arity.value == int(arity.value))
         if isinstance(name, Name | VariableTerm) and known:
-            return name.text if isinstance(name, Name) else None, int(arity.value) if isinstance(arity, Num) else None
+            return _predicate_name(program, name), int(arity.value) if isinstance(arity, Num) else None
     return refuse("this is no predicate", term.span, program.text, f"name/arity, with at most {MAX_ARGUMENTS} arguments")
+
+
+def _predicate_name(program: Program, name: Name | VariableTerm) -> str | None:
+    """Return the name of a predicate, with its prefix written out; None for any."""
+    if isinstance(name, VariableTerm):
+        return None
+    prefix, _, local = name.text.partition(":")
+    if name.iri and prefix not in program.prefixes:
+        refuse(f"the prefix {prefix} is not declared before", name.span, program.text, f"prefix({prefix}, 'http://...') before the trigger")
+    return program.prefixes[prefix] + local if name.iri else name.text
 
 
 def _set_flag(program: Program, head: Struct) -> None:

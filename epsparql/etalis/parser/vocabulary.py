@@ -21,9 +21,14 @@ ARGUMENT = URN + "arg"
 
 def iri_of(name: str) -> Iri:
     """Return the IRI of a name: itself if it is one, else `urn:ele:` and the name, percent-encoded."""
-    if name.startswith("urn:") or "://" in name:
+    if is_iri(name):
         return Iri(name)
     return Iri(URN + quote(name, safe=""))
+
+
+def is_iri(name: str) -> bool:
+    """Return whether a name is an IRI, so that atoms of it are triples."""
+    return name.startswith("urn:") or "://" in name
 
 
 def name_of(iri: str) -> str:
