@@ -23,10 +23,9 @@ from epsparql.etalis.parser.vocabulary import (
     is_iri,
     prefix_predicate,
 )  # fmt: skip
-from epsparql.etalis.statics.conditions import call
-from epsparql.terms import RDF, Iri, Literal, TermOrVariable, Variable
+from epsparql.etalis.statics.conditions import TYPE, call, triple_of
+from epsparql.terms import Iri, Literal, TermOrVariable, Variable
 
-TYPE = Iri(RDF + "type")
 EVENT, ARGUMENTS = Variable("event"), Variable("args")
 """What is reported of an event: its name, and the list of its arguments where no rule names its predicate."""
 NOTHING = a.InWindow(OWN, a.Bgp((a.TriplePattern(UNIT, NEVER, UNIT),)))
@@ -44,13 +43,6 @@ def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVari
     if n < 2:
         return (a.TriplePattern(UNIT, event_predicate(name, n), arguments[0] if n else UNIT),)
     return tuple(a.TriplePattern(node, event_predicate(name, n, k), argument) for k, argument in enumerate(arguments, 1))
-
-
-def triple_of(name: str, arguments: Sequence[TermOrVariable]) -> a.TriplePattern:
-    """Return the triple that an atom stands for whose predicate is an IRI."""
-    if len(arguments) == 1:
-        return a.TriplePattern(arguments[0], TYPE, Iri(name))
-    return a.TriplePattern(arguments[0], Iri(name), arguments[1])
 
 
 def triple_pattern(name: str, arguments: Sequence[TermOrVariable]) -> a.Pattern:

@@ -32,7 +32,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 @dataclass(frozen=True)
-class Found:
+class NaiveSolution:
     """A solution."""
 
     bindings: frozenset[tuple[str, int]]
@@ -60,13 +60,13 @@ def run_naively(program: str, events: list[Event]) -> set[Event]:
     return derived
 
 
-def solve(term: Term, events: set[Event]) -> set[Found]:
+def solve(term: Term, events: set[Event]) -> set[NaiveSolution]:
     assert not isinstance(term, VariableTerm)
     match term:
         case Struct(":seq", (left, Struct(":star_times", (right,)))):
             x = solve(left, events)
             mine = frozenset(v.name for v in list_variables(left))
-            return x | {Found(only(z, mine), z.start, z.end) for z in joined(x, solve(right, events), RELATIONS[":seq"])}
+            return x | {NaiveSolution(only(z, mine), z.start, z.end) for z in joined(x, solve(right, events), RELATIONS[":seq"])}
         case Struct(":seq", (left, Struct("aggregate", (function, event, VariableTerm(name))))):
             return set(aggregated(left, function, event, name, events))
         case Struct(":or", (left, right)):
@@ -83,22 +83,22 @@ def solve(term: Term, events: set[Event]) -> set[Found]:
         case Struct(":cnot", (Struct(":seq", (left, right)), absent)):
             return set(not_between(left, right, absent, events))
         case Struct(":fnot", (left, absent)):
-            inner = solve(absent, events)
-            return {x for x in solve(left, events) if not any(z.end <= x.end and agree(x, z) for z in inner)}
+            blockers = solve(absent, events)
+            return {x for x in solve(left, events) if not any(z.end <= x.end and agree(x, z) for z in blockers)}
         case Struct(name, (left, right)) if name in RELATIONS:
             return joined(solve(left, events), solve(right, events), RELATIONS[name])
         case _:
             return set(matched(term, events))
 
 
-def matched(term: Term, events: set[Event]) -> Iterator[Found]:
+def matched(term: Term, events: set[Event]) -> Iterator[NaiveSolution]:
     atom = as_struct(term)
     assert atom is not None
     for name, args, start, end in events:
         if (name, len(args)) == (atom.name, len(atom.args)):
             bindings: Bindings = {}
             if all(unify(argument, given, bindings) for argument, given in zip(atom.args, args, strict=True)):
-                yield Found(frozenset(bindings.items()), start, end)
+                yield NaiveSolution(frozenset(bindings.items()), start, end)
 
 
 def unify(term: Term, given: int, bindings: Bindings) -> bool:
@@ -108,41 +108,41 @@ def unify(term: Term, given: int, bindings: Bindings) -> bool:
     return term.value == given
 
 
-def agree(x: Found, y: Found) -> bool:
+def agree(x: NaiveSolution, y: NaiveSolution) -> bool:
     mine = dict(x.bindings)
     return all(mine.get(name, given) == given for name, given in y.bindings)
 
 
-def joined(xs: set[Found], ys: set[Found], relation: Callable[[int, int, int, int], bool]) -> set[Found]:
+def joined(xs: set[NaiveSolution], ys: set[NaiveSolution], relation: Callable[[int, int, int, int], bool]) -> set[NaiveSolution]:
     return {
-        Found(x.bindings | y.bindings, min(x.start, y.start), max(x.end, y.end))
+        NaiveSolution(x.bindings | y.bindings, min(x.start, y.start), max(x.end, y.end))
         for x, y in product(xs, ys)
         if agree(x, y) and relation(x.start, x.end, y.start, y.end)
     }
 
 
-def only(x: Found, names: frozenset[str]) -> frozenset[tuple[str, int]]:
+def only(x: NaiveSolution, names: frozenset[str]) -> frozenset[tuple[str, int]]:
     return frozenset((name, given) for name, given in x.bindings if name in names)
 
 
-def not_between(left: Term, right: Term, absent: Term, events: set[Event]) -> Iterator[Found]:
+def not_between(left: Term, right: Term, absent: Term, events: set[Event]) -> Iterator[NaiveSolution]:
     for x, y in product(solve(left, events), solve(right, events)):
         if x.end < y.start and agree(x, y):
-            both = Found(x.bindings | y.bindings, min(x.start, y.start), max(x.end, y.end))
+            both = NaiveSolution(x.bindings | y.bindings, min(x.start, y.start), max(x.end, y.end))
             if not any(x.end < z.start and z.end < y.start and agree(both, z) for z in solve(absent, events)):
                 yield both
 
 
-def aggregated(left: Term, function: Term, event: Term, name: str, events: set[Event]) -> Iterator[Found]:
+def aggregated(left: Term, function: Term, event: Term, name: str, events: set[Event]) -> Iterator[NaiveSolution]:
     atom = as_struct(function)
     assert atom is not None
     for x in solve(left, events):
         later = [y for y in solve(event, events) if x.end < y.start and agree(x, y)]
-        yield Found(x.bindings | {(name, 0)}, x.start, x.end)
+        yield NaiveSolution(x.bindings | {(name, 0)}, x.start, x.end)
         for at in {y.end for y in later}:
             members = [dict(y.bindings) for y in later if y.end <= at]
             total = len(members) if atom.name == "count" else sum(value(atom.args[0], member) for member in members)
-            yield Found(x.bindings | {(name, total)}, x.start, at)
+            yield NaiveSolution(x.bindings | {(name, total)}, x.start, at)
 
 
 def holds(goal: Term, bindings: Bindings) -> bool:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,15 +32,15 @@ def run_files(directory: Path) -> list[Reported]:
     return _run(query, policy, named_file(str(directory / "stream.stream")))
 
 
-def run_program(tmp_path: Path, program: str, stream: str, media_type: str = STREAM) -> list[Reported]:
+def run_program(tmp_path: Path, program: str, stream: str, media_type: str = STREAM, background: Sequence[Path] = ()) -> list[Reported]:
     path = tmp_path / "p.event"
     path.write_text(program, encoding="utf-8")
     query, policy = read_program([path])
-    return _run(query, policy, NamedBody("", Path("s.stream"), stream.encode(), media_type))
+    return _run(query, policy, NamedBody("", Path("s.stream"), stream.encode(), media_type), background)
 
 
-def _run(query: QueryFile, policy: str, stream: NamedFile | NamedBody) -> list[Reported]:
+def _run(query: QueryFile, policy: str, stream: NamedFile | NamedBody, background: Sequence[Path] = ()) -> list[Reported]:
     out = io.StringIO()
-    replay = Replay([query], [stream], [], policies={query.name: policy})
+    replay = Replay([query], [stream], [NamedFile("", path) for path in background], policies={query.name: policy})
     run(replay, "ndjson", out, lambda: 0, lambda _: None, lambda _: None)
     return [reported(line) for line in out.getvalue().splitlines()]

@@ -9,11 +9,11 @@ from epsparql.etalis.parser.constants import ground_term
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables
-from epsparql.etalis.parser.vocabulary import number_literal
+from epsparql.etalis.parser.vocabulary import is_iri, number_literal
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 from epsparql.etalis.statics.datalog import Knowledge
 from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, variables_of
-from epsparql.terms import XSD, Iri, Literal, Variable
+from epsparql.terms import RDF, XSD, Iri, Literal, TermOrVariable, Variable
 from epsparql.terms import Term as RdfTerm
 
 FUNCTION = "urn:epsparql:ele:"
@@ -21,6 +21,9 @@ FUNCTION = "urn:epsparql:ele:"
 NAMED = {"//": "quotient", "**": "power", "^": "power"}
 MOST_TESTS = 5_000
 """A negated or alternative condition over relations is written out in at most so many tests."""
+TYPE = Iri(RDF + "type")
+BACKGROUND = ""
+"""A window of this name holds the background alone."""
 ZERO = a.Constant(Literal("0", XSD + "integer"))
 TRUE, FALSE = a.Constant(Literal("true", XSD + "boolean")), a.Constant(Literal("false", XSD + "boolean"))
 _OPERATORS = {"+": a.Operator.ADD, "-": a.Operator.SUBTRACT, "*": a.Operator.MULTIPLY, "/": a.Operator.DIVIDE}
@@ -41,6 +44,13 @@ class Translated:
 def call(function: str, *arguments: a.Expression) -> a.Call:
     """Return a call of one of the functions of this language."""
     return a.Call(f"<{FUNCTION}{function}>", arguments)
+
+
+def triple_of(name: str, arguments: Sequence[TermOrVariable]) -> a.TriplePattern:
+    """Return the triple that an atom stands for whose predicate is an IRI."""
+    if len(arguments) == 1:
+        return a.TriplePattern(arguments[0], TYPE, Iri(name))
+    return a.TriplePattern(arguments[0], Iri(name), arguments[1])
 
 
 def same(left: a.Expression, right: a.Expression) -> a.Expression:
@@ -102,6 +112,8 @@ class Conditions:
                 return self._either(found, atom, outside)
             case _ if key in self.knowledge.rows:
                 return self._join_relation(found, atom, key)
+            case _ if is_iri(atom.name):
+                return self._join_background(found, atom)
             case _:
                 return self.keep(found, self.holds([atom], {}, found.bound))
 
@@ -160,6 +172,12 @@ class Conditions:
             return self.keep(found, TRUE if rows else FALSE)
         pattern = a.Join(found.pattern, a.Values(tuple(Variable(name) for name in names), tuple(rows)))
         return replace(found, pattern=pattern, bound=found.bound | set(names))
+
+    def _join_background(self, found: Translated, atom: Struct) -> Translated:
+        """Return the solutions with each triple of the background that an atom matches whose predicate is an IRI."""
+        parts = [Variable(each.name) if isinstance(each, VariableTerm) else ground_term(each, self.program) for each in atom.args]
+        triples = a.InWindow(BACKGROUND, a.Bgp((triple_of(atom.name, parts),)))
+        return replace(found, pattern=a.Join(found.pattern, triples), bound=found.bound | variables_of(atom))
 
     def _select(self, atom: Struct, key: Key, env: Environment) -> tuple[list[str], list[tuple[RdfTerm, ...]]]:
         """Return the variables of an atom and the rows of its relation that fit it, projected to them."""
@@ -313,6 +331,8 @@ class Conditions:
                 return call("less_datime", *(self.arithmetic(part, env) for part in atom.args))
             case name, 2 if name in COMPARISONS:
                 return self._compare(name, *(self.arithmetic(part, env) for part in atom.args))
+            case _ if is_iri(atom.name):
+                return refuse("the background inside \\+ or ; is not built yet", atom.span, self.program.text, "the triple as a goal of its own")
             case _:
                 return refuse(f"{atom.key} is no test", atom.span, self.program.text, "a comparison, or a relation")
 

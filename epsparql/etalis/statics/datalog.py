@@ -33,7 +33,7 @@ def close_static_rules(program: Program) -> Knowledge:
     for rule in program.static:
         by_key.setdefault((rule.head.name, len(rule.head.args)), []).append(_without_last_cut(program, rule))
         _check_head(program, rule)
-    statics = Statics(program.text, set(by_key))
+    statics = Statics(program, set(by_key))
     while True:  # what cannot bind its variables is a condition, and then what rests on it may be one too
         conditions = {key for key in statics.relations if any(not _binds_itself(statics, rule) for rule in by_key[key])}
         if not conditions:
@@ -269,7 +269,12 @@ class _Closure:
             case key if key in self.rows:
                 yield from self._match(key, atom, answers)
             case _:
-                refuse(f"{atom.key} needs an event, and stands in a static rule", atom.span, self.program.text, "goals over facts")
+                refuse(
+                    f"{atom.key} needs an event or the background, which is not built yet in static rules",
+                    atom.span,
+                    self.program.text,
+                    "goals over facts",
+                )
 
     def _unify(self, term: Term, value: RdfTerm, answers: Answers) -> Iterator[Answers]:
         if isinstance(term, VariableTerm) and term.name not in answers:

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from itertools import count
 
+from epsparql.etalis.parser.constants import predicate_atom
 from epsparql.etalis.parser.lexer import refuse
-from epsparql.etalis.parser.program import StaticRule
+from epsparql.etalis.parser.program import Program, StaticRule
 from epsparql.etalis.parser.reader import OUTPUT
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 
 COMPARISONS = ("<", ">", "=<", ">=", "=:=", "=\\=")
@@ -36,10 +38,14 @@ Key = tuple[str, int]
 class Statics:
     """Holds what conditions may call: relations by their arity, and conditions, which are unfolded where they are called."""
 
-    text: str
+    program: Program
     relations: Set[Key] = field(default_factory=set)
     conditions: dict[Key, list[StaticRule]] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
+
+    @property
+    def text(self) -> str:
+        return self.program.text
 
     def fresh(self) -> int:
         return next(self._numbers)
@@ -72,8 +78,8 @@ class Statics:
             return [atom]
         if atom.name in _UNDECLARATIVE:
             refuse(f"'{atom.name}' is no declarative goal", atom.span, self.text, "static rules and comparisons")
-        if atom.iri:
-            refuse(f"the triple predicate {atom.name} in a condition is not built yet", atom.span, self.text, "facts of the program")
+        if atom.iri or is_iri(atom.name):
+            return [predicate_atom(atom, self.program)]
         return refuse(f"{atom.key} is not known as a static predicate", atom.span, self.text, "a predicate with facts or static rules")
 
     def _conjunction(self, goal: Term, atom: Struct) -> Term:
