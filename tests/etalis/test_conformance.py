@@ -16,7 +16,7 @@ USER_FAULT = 2
 
 
 def test_the_suites_are_there() -> None:
-    assert (len(CASES), len(EXAMPLES), len(REFUSED)) == (100, 46, 33)
+    assert (len(CASES), len(EXAMPLES), len(REFUSED)) == (100, 46, 34)
 
 
 @pytest.mark.parametrize("directory", [*CASES, *EXAMPLES], ids=lambda path: path.name)
