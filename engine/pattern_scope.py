@@ -82,7 +82,9 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
             x, y = find_scope(left, matches), find_scope(right, matches)
             return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed, max(x.longest, y.longest))
         case a.Filter(condition, inner):
-            return find_scope(inner, matches).limited(span_of(list_conjuncts(condition)))
+            x, conditions = find_scope(inner, matches), list_conjuncts(condition)
+            bound = frozenset(e.variable for e in conditions if isinstance(e, a.Bound))
+            return replace(x, certain=x.certain | bound & x.possible).limited(span_of(conditions))
         case a.Within(inner, limit):
             return find_scope(inner, matches).limited(limit)
         case a.Minus(inner, _):
@@ -93,9 +95,11 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
         case a.LeftJoin(kept, other, _) | a.EqLeftJoin(kept, other, _) | a.SeqRightJoin(other, kept, _):
             x, y = find_scope(kept, matches), find_scope(other, matches)
             return Scope(x.certain, x.possible | y.possible, x.timeless)
-        case a.WithoutFor(inner, _, _):
+        case a.WithoutFor(inner, _, _) | a.Alarm(inner, _):
             x = find_scope(inner, matches)
             return Scope(x.certain, x.possible, False)
+        case a.Instant():
+            return Scope(frozenset(), frozenset(), False, longest=0)
         case _:
             assert_never(pattern)
 

@@ -1,7 +1,11 @@
 """This module defines the faults in the text of a query."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
+
+LANGUAGE_LINE = re.compile(r"[#%]!etalis (\w+)\n")
+"""A query's text that begins with this line is an ETALIS program, under the policy that the line names. The line itself has no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,7 @@ class Span:
     def place(self, text: str) -> tuple[int, int]:
         """Return the line and code-point column of the start, both counted from 1."""
         before = text[: self.start]
-        return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
+        return before.count("\n") + (LANGUAGE_LINE.match(text) is None), self.start - (before.rfind("\n") + 1) + 1
 
 
 def explain_unreadable(error: OSError | UnicodeDecodeError) -> str:

@@ -43,13 +43,18 @@ class Outliner:
 
     def outline_query(self, query: a.Query) -> tuple[Item, ...]:
         """Outline the query and its patterns, each pattern before those that it is made of. Patterns of EXISTS come last among these."""
-        items = [Item(type(query).__name__, self.head(query), (1,))]
-        pending: list[tuple[int, a.Pattern]] = [(0, query.pattern)]
+        items = [Item(type(query).__name__, self.head(query), ())]
+        pending: list[tuple[int, a.Pattern | a.Construct]] = [(0, query.pattern)]
+        if isinstance(query, a.Select):
+            pending[:0] = [(0, rule) for rule in reversed(query.rules)]
         while pending:
             above, pattern = pending.pop()
             place = len(items)
-            if above:
-                items[above] = replace(items[above], inputs=(*items[above].inputs, place))
+            items[above] = replace(items[above], inputs=(*items[above].inputs, place))
+            if isinstance(pattern, a.Construct):
+                items.append(Item("Construct", self.head(pattern), ()))
+                pending.append((place, pattern.pattern))
+                continue
             items.append(Item(type(pattern).__name__, self.detail(pattern), ()))
             below = operands(pattern) + [found for expression in expressions(pattern) for found in exists_in(expression)]
             pending += [(place, part) for part in reversed(below)]
@@ -88,6 +93,10 @@ class Outliner:
                 return "" if within is None else f"within {length(within)}"
             case a.WithoutFor(_, _, micros) | a.Within(_, micros):
                 return length(micros)
+            case a.Alarm(_, at):
+                return f"until {write_term(at)}"
+            case a.Instant(micros):
+                return temporal.format_instant(micros)
             case a.Graph(name, _):
                 return write_term(name)
             case a.InWindow(name, _):
@@ -116,9 +125,9 @@ class Outliner:
 
 def operands(pattern: a.Pattern) -> list[a.Pattern]:
     match pattern:
-        case a.Bgp() | a.Path() | a.Values():
+        case a.Bgp() | a.Path() | a.Values() | a.Instant():
             return []
-        case a.Filter(_, inner) | a.Extend(inner, _, _) | a.Within(inner, _) | a.Graph(_, inner) | a.InWindow(_, inner):
+        case a.Alarm(inner, _) | a.Filter(_, inner) | a.Extend(inner, _, _) | a.Within(inner, _) | a.Graph(_, inner) | a.InWindow(_, inner):
             return [inner]
         case a.Group(inner, _, _, a.RunWindow(until=until)) if until is not None:
             return [inner, until]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.kernel.state import layout as c
-from engine.physical_plan.plan import Fragment, Node
+from engine.physical_plan.plan import Fragment, Node, Scan
 from engine.planner.operators.without import LIFTED
 
 
@@ -29,6 +29,7 @@ class Feeds:
             into[source] += [(c.EMIT, mark) for mark in fragment.marks_of(source)]
         for number, scan in enumerate(fragment.scans, len(nodes)):
             into[scan.node].append((scan.side, number))
+            into[number] += [(c.LEFT, out) for out in fragment.rules if _writes(fragment, out, scan)]
         for number, (node, side) in enumerate(rows, len(nodes) + len(fragment.scans)):
             into[node].append((side, number))
         return cls(nodes, {target: sorted(found) for target, found in into.items()})
@@ -66,6 +67,12 @@ class Feeds:
                     found.add(target)
                     pending.append(target)
         return found
+
+
+def _writes(fragment: Fragment, out: int, scan: Scan) -> bool:
+    """Return whether a rule of the query itself writes what a scan reads."""
+    first, n = fragment.nodes[out].templates
+    return any(t.stream == scan.stream and (t.predicate == scan.predicate or t.predicate < 0) for t in fragment.templates[first : first + n])
 
 
 def hands_on(row: Node) -> bool:

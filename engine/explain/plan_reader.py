@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
+from engine.aggregation.alarms import AlarmCollector, InstantCollector
 from engine.aggregation.operator import Collector
 from engine.aggregation.runs import RunCollector
 from engine.aggregation.window_report import ReportCollector
 from engine.explain.algebra_outline import Item, Outliner, from_, length, variables, words, write_term
 from engine.explain.dataflow import Feeds
 from engine.explain.source_attribution import Written
+from engine.expressions.temporal import format_instant
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
@@ -141,6 +143,9 @@ class Reader:
     # ------------------------------------------------------------ one of them
     def _read_operator(self, node: int, row: Node, depth: int) -> OperatorStep:
         match row.kind:
+            case c.OUT if node in self.fragment.rules:
+                rules = self.outliner.whole.rules if isinstance(self.outliner.whole, a.Select) else ()
+                return OperatorStep("CONSTRUCT", self.outliner.head(rules[self.fragment.rules.index(node)]))
             case c.OUT:
                 return OperatorStep(self.query.node.upper(), self.query.detail)
             case c.COLLECT:
@@ -210,6 +215,10 @@ class Reader:
                 sources = self.outliner.whole.sources
                 longest = max(window.length for window in sources.windows)
                 return OperatorStep("WINDOWS", from_(sources), keeps=(Kept("contents", f"kept {length(longest)}"),))
+            case AlarmCollector():
+                return OperatorStep("ALARM", keeps=(Kept("rows", "kept until their instants"),))
+            case InstantCollector():
+                return OperatorStep("INSTANT", format_instant(collector.at))
             case AskCollector():
                 return OperatorStep("ASK", keeps=(Kept("rows", "kept for the instant"),))
             case _:

@@ -11,7 +11,7 @@ from functools import partial
 from math import ceil, copysign, floor
 from urllib.parse import quote, urlsplit
 
-from engine.expressions import casts, numeric, regex, temporal
+from engine.expressions import casts, etalis, numeric, regex, temporal
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, parse_term, term_of, value_of
 from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExpressionError, Number, NumericType, Text
@@ -397,5 +397,6 @@ FUNCTIONS: dict[str, Function] = {
     "SECONDS": Function(seconds, 1, 1),
     "TIMEZONE": Function(timezone, 1, 1),
     "TZ": Function(tz, 1, 1),
+    **{iri_text: Function(*found) for iri_text, found in etalis.APPLIED.items()},
     **{f"<{datatype_iri}>": Function(partial(casts.cast, datatype_iri, into=term_of), 1, 1) for datatype_iri in casts.CASTS},
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.aggregation.alarms import InstantCollector
 from engine.alpha.alpha_nodes import Want
 from engine.alpha.free_rows import by_predicate
 from engine.background.fact_store import FactIndex
@@ -56,6 +57,8 @@ class Planned:
     columns: dict[Variable, int]
     inquiries: tuple[Inquiry, ...]
     strict: frozenset[tuple[int, int]]
+    rules: tuple[int, ...]  # the nodes that the solutions of its own rules reach
+    instants: tuple[int, ...]  # those that are patterns (µs)
     scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
     graphs: bool  # whether a scan asks in which graph an occurrence came
     last: int | None  # the node of the collector that may end the whole query
@@ -157,8 +160,10 @@ def describe_plan(source: RegisteredQuery, number: int, fragment: Fragment, at: 
     emitted = [columns.get(v, c.NONE) for v in (RANK, *sorted(shown, key=lambda v: v.name), *shown)]
     places = np.array([column if column == c.NONE else column + c.OUT_VAR - c.VAR for column in emitted], np.int64)
     form = sign_plan(fragment)
+    rules = tuple(at.node + node for node in fragment.rules)
+    instants = tuple(sorted(each.at for each in fragment.collectors.values() if isinstance(each, InstantCollector)))
     return Planned(
-        source, number, at, after, columns, questions, strict, scans, graphs, last, form, places,
+        source, number, at, after, columns, questions, strict, rules, instants, scans, graphs, last, form, places,
         rates, fragment.shape, fragment.segments, find_subplans(fragment), list_reads(fragment),
     )  # fmt: skip
 

@@ -179,6 +179,7 @@ class QuerySlots:
         self.planned: dict[int, Planned] = {}  # the queries, by `registered`
         self.numbered: dict[int, Planned] = {}  # the same queries, by number
         self.rules: dict[int, Planned] = {}  # those of them that write a stream, by `registered`
+        self.with_instants: dict[int, Planned] = {}  # those of them that have instants as patterns, by `registered`
         self.inquiries: dict[int, tuple[Inquiry, str]] = {}  # the kernel's questions by number, each with its query's name
         self.dropped: list[Planned] = []  # whose rows are not free yet, because something may be on its way there
 
@@ -212,6 +213,8 @@ class QuerySlots:
         self.numbered[planned.number] = planned
         if planned.writes is not None:
             self.rules[planned.registered] = planned
+        if planned.instants:
+            self.with_instants[planned.registered] = planned
 
     def add_readers(self, planned: Planned, fragment: Fragment) -> None:
         """Add the scans, reads and facts of a query that has just been placed."""
@@ -224,6 +227,7 @@ class QuerySlots:
         """Strike a query off the lists; its rows are yet to be freed."""
         del self.planned[planned.registered], self.numbered[planned.number]
         self.rules.pop(planned.registered, None)
+        self.with_instants.pop(planned.registered, None)
         self.streams.count_reader(planned, -1)
 
     def remove_readers(self, planned: Planned) -> None:

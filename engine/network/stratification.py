@@ -127,7 +127,8 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
         raise Cycle(cycle.nodes, _describe_cycle(slots, cycle.nodes)) from None
     nodes[list(ranked), c.STRATUM] = list(ranked.values())
     for planned in queries:
-        bounded = planned.writes is not None and is_on_cycle(planned.out, wires)
+        outputs = planned.rules if planned.writes is None else (planned.out,)
+        bounded = any(is_on_cycle(node, wires) for node in outputs)
         slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.source.max_derivations if bounded else c.FOREVER
 
 
@@ -139,6 +140,8 @@ def _describe_cycle(slots: QuerySlots, nodes: Sequence[int]) -> str:
         kind = int(slots.arrays.net.nodes[node, c.KIND])
         if kind in NEGATIVE:
             steps.append(f"{OPERATORS[kind]} of {planned.source.name}")
+        elif node in planned.rules:
+            steps.append(f"the events of {planned.source.name}")
         elif node == planned.out and planned.writes is not None:
             steps.append(f"the triples that {planned.source.name} writes to the stream {planned.writes}")
     return " -> ".join([*steps, steps[0]])
@@ -158,6 +161,9 @@ def _find_wires(slots: QuerySlots, planned: Planned) -> Iterable[Wire]:
         assert isinstance(rule.source.query, a.Construct)
         if rule.source.query.into in planned.source.query.streams:
             yield from (Wire(rule.out, node, strict) for node, strict in _find_scanned(slots, planned, rule.source.query.template))
+    if isinstance(planned.source.query, a.Select):
+        for out, own in zip(planned.rules, planned.source.query.rules, strict=True):
+            yield from (Wire(out, node, strict) for node, strict in _find_scanned(slots, planned, own.template))
 
 
 def _find_scanned(slots: QuerySlots, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:

@@ -80,6 +80,8 @@ def _one_by_one(query: a.Query) -> None:
         raise NoKey("ASK looks for a first solution of all")
     if query.sources.windows:
         raise NoKey("named windows report together")
+    if isinstance(query, a.Select) and query.rules:
+        raise NoKey("its own rules derive events of any key")
     if isinstance(query, a.Select) and query.modifiers != a.PLAIN:
         raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")
     for node in nodes_of(query.pattern):
@@ -171,7 +173,7 @@ class _KeyCheck:
                 if keyed and self.key.variable not in projection:
                     raise NoKey(f"a sub-SELECT hides {self.key.variable}")
                 return keyed
-            case a.Path() | a.InWindow():
+            case a.Path() | a.InWindow() | a.Alarm() | a.Instant():
                 raise AssertionError(pattern)  # `_one_by_one` was asked before
             case _:
                 assert_never(pattern)

@@ -248,6 +248,7 @@ class Fragment:
     strict: set[tuple[int, int]] = field(default_factory=set)
     forgetful: set[int] = field(default_factory=set)
     timed: list[range] = field(default_factory=list)  # nodes whose solutions only go where a timer of WITHOUT ... FOR looks for what is absent
+    rules: list[int] = field(default_factory=list)  # the outputs of the query's own rules
     last: int | None = None  # the collector that may end the whole query
     shape: Shape | None = None  # for a chain of SEQs that is the whole query and may be joined in any order
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go

@@ -1,6 +1,7 @@
-"""This module plans what decides over all solutions of an instant: groups, and the modifiers of a SELECT."""
+"""This module plans what collectors decide: groups, the modifiers of a SELECT, alarms and instants."""
 
 from engine.aggregation import GroupCollector, ModifiersCollector, Projection
+from engine.aggregation.alarms import AlarmCollector, InstantCollector
 from engine.aggregation.runs import RunCollector, RunShape
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
@@ -76,6 +77,20 @@ def _place_of(node: object, graph: Variable) -> a.Place:
         elif hasattr(part, "__dataclass_fields__"):
             pending += [getattr(part, name) for name in part.__dataclass_fields__]
     raise AssertionError("every pattern under GRAPH has a place")
+
+
+def plan_alarm(builder: PlanBuilder, pattern: a.Alarm, target: Target) -> None:
+    """Plan an alarm. What it brings is strictly later than what sets it."""
+    node = builder.add_node(Node(c.COLLECT), target)
+    reads = sort_by_name(builder.scope(pattern.pattern).possible | {pattern.at})
+    builder.fragment.collectors[node] = AlarmCollector(reads, pattern.at)
+    builder.fragment.strict.add((node, c.LEFT))
+    builder.plan_pattern(pattern.pattern, (node, c.LEFT))
+
+
+def plan_instant(builder: PlanBuilder, pattern: a.Instant, target: Target) -> None:
+    node = builder.add_node(Node(c.COLLECT), target)
+    builder.fragment.collectors[node] = InstantCollector(pattern.at)
 
 
 def plan_sub_select(builder: PlanBuilder, pattern: a.SubSelect, target: Target, span: int, wanted: Conditions) -> None:

@@ -13,7 +13,7 @@ from engine.physical_plan.batched_groups import defer_groups
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.timeless_sets import add_sets
 from engine.planner.builder.plan_builder import Conditions, NetworkNames, PlanBuilder, Target
-from engine.planner.groups_and_modifiers import plan_group, plan_sub_select
+from engine.planner.groups_and_modifiers import plan_alarm, plan_group, plan_instant, plan_sub_select
 from engine.planner.operators.binds import plan_bind
 from engine.planner.operators.filters import plan_filter, plan_within
 from engine.planner.operators.graph import plan_graph, plan_union, plan_values
@@ -67,7 +67,7 @@ def _starts_first(pattern: a.Pattern) -> bool:
 
 def _plan_operator(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
     match pattern:
-        case a.SeqJoin() | a.RelationJoin() | a.SeqWithout() if builder.options.policy != UNRESTRICTED:
+        case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout() if builder.options.policy != UNRESTRICTED:
             plan_under_policy(builder, pattern, target, span, wanted)
         case a.Bgp():
             plan_triples(builder, pattern, target, span, wanted)
@@ -89,6 +89,10 @@ def _plan_operator(builder: PlanBuilder, pattern: a.Pattern, target: Target, spa
             plan_without(builder, pattern, target, span, wanted)
         case a.WithoutFor():
             plan_without_for(builder, pattern, target, wanted)
+        case a.Alarm():
+            plan_alarm(builder, pattern, builder.enforce(target, span, wanted))
+        case a.Instant():
+            plan_instant(builder, pattern, builder.enforce(target, c.FOREVER, wanted))
         case a.Path():
             plan_path(builder, pattern, target, span, wanted)
         case a.Values():

@@ -26,6 +26,8 @@ ANSWER = Variable("_:ask")
 def plan_query_form(builder: PlanBuilder) -> None:
     whole = builder.query
     out = builder.add_node(Node(c.OUT))
+    if isinstance(whole, a.Select) and whole.rules:
+        _plan_rules(builder, whole.rules)
     shown, target = _plan_form(builder, out)
     if whole.sources.windows:
         _plan_report(builder, target)
@@ -36,6 +38,21 @@ def plan_query_form(builder: PlanBuilder) -> None:
         builder.plan_pattern(whole.pattern, target)
         if isinstance(whole.pattern, a.SubSelect) and whole.pattern.modifiers != a.PLAIN and builder.fragment.last is None:
             builder.fragment.last = next(node for node in range(first, len(builder.fragment.nodes)) if node in builder.fragment.collectors)
+    _hide_rest(builder, out, shown)
+
+
+def _plan_rules(builder: PlanBuilder, rules: Sequence[a.Construct]) -> None:
+    """Plan a query's own rules, each with an output of its own, which is silent."""
+    for rule in rules:
+        out = builder.add_node(Node(c.OUT))
+        target, shown = _plan_template(builder, out, rule.template, rule.into)
+        builder.fragment.rules.append(out)
+        builder.plan_pattern(rule.pattern, target)
+        _hide_rest(builder, out, shown)
+
+
+def _hide_rest(builder: PlanBuilder, out: int, shown: set[Variable] | None) -> None:
+    """Let an output tell solutions apart by what is shown alone; None stands for everything."""
     hidden = set() if shown is None else set(builder.fragment.columns) - shown
     builder.node(out).hide = builder.add_slots(hidden)
 
@@ -77,8 +94,8 @@ def _plan_template(builder: PlanBuilder, out: int, template: Sequence[a.TriplePa
         return -builder.column_or_constant(blank[part] if isinstance(part, BlankNode) else part)
 
     stream = builder.names.stream(into)
-    builder.fragment.templates = [TemplateTriple(cell(t.subject), cell(t.predicate), cell(t.object), stream) for t in template]
-    builder.node(out).templates = RowRange(0, len(template))
+    builder.node(out).templates = RowRange(len(builder.fragment.templates), len(template))
+    builder.fragment.templates += [TemplateTriple(cell(t.subject), cell(t.predicate), cell(t.object), stream) for t in template]
     kept = {t for t in parts if isinstance(t, Variable)} | set(blank.values())
     return target, None if blank else kept
 

@@ -37,7 +37,7 @@ class Derivation:
                 yield from self._derive_triples(triples, place, Proof(NOTHING), wanted, span)
             case a.Path():
                 yield from self._derive_path(pattern, wanted, span)
-            case a.Values():
+            case a.Values() | a.Alarm() | a.Instant():
                 yield from _match_rows(pattern, wanted)
             case a.Join(left, right):
                 yield from self._joins(left, right, wanted, span, lambda x, y: True)
@@ -257,7 +257,8 @@ def _under(part: TermOrVariable, bound: Bindings) -> TermOrVariable:
     return bound.get(part, part) if isinstance(part, Variable) else part
 
 
-def _match_rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
+def _match_rows(pattern: a.Values | a.Alarm | a.Instant, wanted: Bindings) -> Iterator[Proof]:
+    assert isinstance(pattern, a.Values), "programs, which alone have alarms and instants, are not derived again"
     for row in pattern.rows:
         bound = {v: term for v, term in zip(pattern.variables, row, strict=True) if term is not None}
         if _agree(bound, wanted):

@@ -56,6 +56,8 @@ class ScheduledNetwork:
         if self.pending:
             table = sort_by_end(np.concatenate([self.pending.take_until(time), table], axis=1))
         table[c.IN_ENTRY] = offset
+        if self.network.slots.with_instants:
+            table = insert_marks(table, self._open_at_instants(table, before, time, offset))
         if time > before and (not table.shape[1] or time > table.item(c.IN_END, -1)):
             return insert_marks(table, [(table.shape[1], c.TICK, 0, time, offset)])
         return table
@@ -80,10 +82,28 @@ class ScheduledNetwork:
             order = np.lexsort((table[c.IN_END], release))
             table, release = table[:, order], release[order]
         marks = [*self._mark_last_instant(entries, course, release), *self._make_marks(entries, time, release, table[c.IN_END], openings)]
+        table[c.IN_ENTRY] = release + first
+        if self.network.slots.with_instants:
+            marks += self._open_at_instants(table, self.time, int(time[-1]), entries[-1].offset)
         marks.sort(key=lambda mark: mark[4])  # At one place too, the first entry that passes an instant closes it.
         self.time = int(time[-1])
-        table[c.IN_ENTRY] = release + first
         return insert_marks(np.ascontiguousarray(table), marks)
+
+    def _open_at_instants(self, table: Ints, before: int, time: int, offset: int) -> list[Mark]:
+        """Return the marks that open queries at the first instant that is a pattern of theirs, where that comes before any occurrence they read."""
+        slots = self.network.slots
+        found = []
+        for planned in slots.with_instants.values():
+            at = next((instant for instant in planned.instants if instant > before), None)
+            if at is None or slots.arrays.net.queries[planned.number, c.Q_OPEN]:
+                continue
+            place = int(np.searchsorted(table[c.IN_END], at))
+            streams = [slots.streams.numbers[name] for name in planned.source.query.streams]
+            passed = place < table.shape[1] or time >= at
+            if passed and not find_read(table[:, :place], streams, planned.source.reads_after).any():
+                entry = int(table[c.IN_ENTRY, place]) if place < table.shape[1] else offset
+                found.append((place, c.OPENING, planned.number, at, entry))
+        return found
 
     def _find_openings(self, entries: Sequence[Entry], course: NetworkTime, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
         """Return, by place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""

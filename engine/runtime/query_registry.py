@@ -14,7 +14,7 @@ from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.planner.builder.plan_builder import IN_PARTITIONS
-from engine.rewrite import rewrite_query
+from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.introspection import OperatorState, measure_progress
@@ -90,7 +90,7 @@ class Registry:
         except BaseException:
             self.members = members
             raise
-        if self.shares:
+        if self.shares and not (isinstance(query, a.Select) and query.rules):  # its own stream is nobody else's
             member.share_query(entry.offset)
         self.registered[entry.offset] = entry
         return member.network
@@ -102,7 +102,7 @@ class Registry:
     def _add_query(
         self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
     ) -> None:  # fmt: skip
-        written = rewrite_query(query, entry.default_graph, entry.policy, self.without)
+        written = rewrite_query(name_own_stream(query, entry.offset), entry.default_graph, entry.policy, self.without)
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
         network.host.add_query(RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy), known, rates, shape)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))

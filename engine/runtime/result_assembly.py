@@ -34,12 +34,14 @@ class Outlets:
 
     selects: SelectTables
     others: Mapping[int, Planned]
+    silent: Ints  # nodes of queries' own rules, whose solutions are not told
 
 
 def make_outlets(queries: Iterable[Planned]) -> Outlets:
     planned = sorted(queries, key=lambda one: (one.source.name, one.registered))
     chosen = [one for one in planned if isinstance(one.source.query, a.Select)]
-    return Outlets(_make_selects(chosen), {one.out: one for one in planned if not isinstance(one.source.query, a.Select)})
+    others = {one.out: one for one in planned if not isinstance(one.source.query, a.Select)}
+    return Outlets(_make_selects(chosen), others, np.array([node for one in planned for node in one.rules], np.int64))
 
 
 def _make_selects(planned: Sequence[Planned]) -> SelectTables:
@@ -62,6 +64,8 @@ def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: Fa
     `known` is the background. If the solutions are `tied`, they have the texts that order them (`by`).
     """
     schema = TIED if tied else SOLUTIONS
+    if len(outlets.silent):
+        rows = rows[~np.isin(rows[:, c.OUT_NODE], outlets.silent)]
     if not outlets.others:
         return [terms.emitted(rows, outlets.selects, schema, tied=tied)]
     nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()

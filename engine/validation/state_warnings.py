@@ -66,9 +66,10 @@ class Under:
 
 
 def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) -> tuple[Warning_, ...]:
-    """Return the doubts in the order of the text. A query over named windows has none, because the windows bound what they hold."""
+    """Return the doubts in the order of the text. A query over named windows has none, because the windows
+    bound what they hold; a program has those of its translation alone."""
     query = parsed.query
-    if query.sources.windows:
+    if query.sources.windows or (isinstance(query, a.Select) and query.rules):
         return ()
     reader = _Reader(parsed, matches, policy)
     under = Under(c.FOREVER, Span(0, min(1, len(parsed.text))))
@@ -112,7 +113,7 @@ class _Reader:
     # ------------------------------------------------ patterns
     def read_pattern(self, pattern: a.Pattern, under: Under) -> None:
         match pattern:
-            case a.SeqJoin() | a.RelationJoin() | a.SeqWithout() if self.policy != UNRESTRICTED:
+            case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout() if self.policy != UNRESTRICTED:
                 self._chosen(pattern, under)
             case a.Bgp():
                 self._read_triples(pattern, under)
@@ -141,8 +142,10 @@ class _Reader:
             case a.Path():
                 if under.span == c.FOREVER and keeps_steps(pattern.path):
                     self._warn(self._at(pattern, under), f"the steps of this path are kept for ever: {_IN_GROUP}")
-            case a.Values():
+            case a.Values() | a.Instant():
                 pass
+            case a.Alarm(inner, _):
+                self.read_pattern(inner, replace(under, span=c.FOREVER))
             case a.Graph(name, inner):
                 self.read_pattern(inner, replace(under, graphed=under.graphed or isinstance(name, a.Variable)))
             case a.InWindow(_, inner):

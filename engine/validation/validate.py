@@ -24,6 +24,7 @@ from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
+from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.terms import XSD
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
@@ -55,6 +56,9 @@ def check(
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
     except Cycle as cycle:
+        if isinstance(parsed.query, a.Select) and parsed.query.rules:
+            message = f"recursion without a step in time between an event and what is absent or aggregated: {cycle.way}"
+            raise EleRefused(message, Span(0, min(1, len(parsed.text))), parsed.text, "seq or cnot somewhere on the cycle") from None
         message = f"this rule would read its own negation without a strict step in time: {cycle.way}"
         expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
         raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None

@@ -27,6 +27,7 @@ from epsparql.algebra.paths import Alternative, Inverse, Link, Negated, OneOrMor
 from epsparql.algebra.patterns import (
     ANYWHERE,
     PLAIN,
+    Alarm,
     Bgp,
     EqJoin,
     EqLeftJoin,
@@ -35,6 +36,7 @@ from epsparql.algebra.patterns import (
     Graph,
     Group,
     GroupWindow,
+    Instant,
     InWindow,
     Join,
     JoinWithout,
@@ -67,9 +69,9 @@ from epsparql.algebra.queries import DEFAULT_STREAM, WHOLE, Ask, Construct, Data
 from epsparql.terms import Iri, Literal, Term, Variable
 
 __all__ = [
-    "ANYWHERE", "DEFAULT_STREAM", "PLAIN", "WHOLE", "Aggregate", "AggregateFunction", "Alternative", "And", "Arithmetic", "Ask", "Bgp", "Bound", "Call", "Coalesce",
+    "ANYWHERE", "DEFAULT_STREAM", "PLAIN", "WHOLE", "Aggregate", "AggregateFunction", "Alarm", "Alternative", "And", "Arithmetic", "Ask", "Bgp", "Bound", "Call", "Coalesce",
     "Compare", "Comparison", "Constant", "Construct", "Dataset", "Describe", "EqJoin", "EqLeftJoin", "Exists", "Expression", "Extend", "Filter",
-    "Graph", "Group", "GroupWindow", "If", "In", "InWindow", "Inverse", "Iri", "Join", "JoinWithout", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
+    "Graph", "Group", "GroupWindow", "If", "In", "InWindow", "Instant", "Inverse", "Iri", "Join", "JoinWithout", "LeftJoin", "Link", "Literal", "Micros", "Minus", "Modifiers", "NamedWindow",
     "Negate", "Negated", "Not", "OneOrMore", "Operator", "Or", "OrderKey", "Path", "Pattern", "Place", "PropertyPath", "Query", "RangeWindow", "Relation",
     "RelationJoin", "Report", "RowsWindow", "RunReport", "RunWindow", "Select", "SeqJoin", "SeqRightJoin", "SeqWithout", "Sequence", "Sources", "SubSelect", "Term", "Time",
     "TimeFunction", "TriplePattern", "Union", "Values", "Var", "Variable", "Within", "WithoutFor", "ZeroOrMore", "ZeroOrOne", "variables_in",

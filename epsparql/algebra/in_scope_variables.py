@@ -15,7 +15,7 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
     match pattern:
         case a.Bgp(triples):
             return {variable: None for triple in triples for variable in a.variables_in(triple.subject, triple.predicate, triple.object)}
-        case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Minus(inner, _) | a.InWindow(_, inner):
+        case a.Filter(_, inner) | a.Within(inner, _) | a.WithoutFor(inner, _, _) | a.Alarm(inner, _) | a.Minus(inner, _) | a.InWindow(_, inner):
             return _visible(inner)
         case a.Extend(inner, variable, _):
             return _visible(inner) | {variable: None}
@@ -33,4 +33,6 @@ def _visible(pattern: a.Pattern) -> dict[Variable, None]:
             return ({name: None} if isinstance(name, Variable) else {}) | _visible(inner)
         case a.Group(_, keys, aggregates, _):
             return dict.fromkeys(keys) | {variable: None for variable, _ in aggregates}
+        case a.Instant():
+            return {}
     assert_never(pattern)

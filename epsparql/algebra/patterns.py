@@ -84,10 +84,11 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class SeqJoin:
-    """Joins a `left` and a `right` solution where the left one ends before the right one starts."""
+    """Joins a `left` and a `right` solution where the left one ends before the right one starts; `unrestricted`: whatever the policy."""
 
     left: "Pattern"
     right: "Pattern"
+    unrestricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,21 @@ class WithoutFor:
     pattern: "Pattern"
     absent: "Pattern"
     duration: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Gives each x on [x.start, T] once time has passed T, the instant that the variable `at` holds, if T is later than x.end."""
+
+    pattern: "Pattern"
+    at: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Gives one solution without bindings on [at, at], if the query reads from there or before; time alone brings it."""
+
+    at: Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,5 +332,5 @@ class SubSelect:
 
 Pattern = (
     Bgp | Join | Union | Filter | Extend | SeqJoin | EqJoin | RelationJoin | LeftJoin | SeqRightJoin | EqLeftJoin
-    | Minus | SeqWithout | JoinWithout | WithoutFor | Within | Path | Values | Graph | InWindow | Group | SubSelect
+    | Minus | SeqWithout | JoinWithout | WithoutFor | Alarm | Instant | Within | Path | Values | Graph | InWindow | Group | SubSelect
 )  # fmt: skip

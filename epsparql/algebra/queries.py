@@ -51,7 +51,8 @@ WHOLE = Sources()
 class Select:
     """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
 
-    `streams` are those of the windows where the query has any.
+    `streams` are those of the windows where the query has any. `rules` are silent: what they derive lies on a stream that this query alone reads,
+    with InWindow by its name.
     """
 
     pattern: Pattern
@@ -60,6 +61,7 @@ class Select:
     streams: tuple[str, ...] = (DEFAULT_STREAM,)
     modifiers: Modifiers = PLAIN
     sources: Sources = WHOLE
+    rules: tuple["Construct", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """This module holds a solution as a client sees it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,10 @@ from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Represents a solution as the server sends it: `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, `boolean` of an ASK.
+    """Represents a solution as the server sends it.
+
+    It has the `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, or the `boolean` of an ASK. An ETALIS program gives an `event`
+    with its `args`.
 
     `start` and `end` are xsd:dateTime texts in UTC. `solution["x"]` is the term of the variable `x`; `in` tells whether it is bound.
     """
@@ -22,6 +25,8 @@ class Solution:
     binding: Mapping[str, Mapping[str, Any]] | None
     triples: str | None
     boolean: bool | None = None
+    event: str | None = None
+    args: Sequence[Any] | None = None
 
     def __getitem__(self, variable: str) -> Term:
         """Return the term of a variable. Raises: KeyError where it is not bound, which names the variables that are."""
@@ -51,7 +56,7 @@ class Solution:
 def solution_of(document: Mapping[str, Any]) -> Solution:
     """Return the solution of a line of ndjson, or of a message, that the server sent."""
     times = document["query"], document["id"], document["start"], document["end"]
-    return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"))
+    return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"), document.get("event"), document.get("args"))
 
 
 def term_of(value: Mapping[str, Any]) -> Term:

@@ -11,6 +11,7 @@ from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.algebra.normalize import renumbered
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
+from epsparql.etalis.translator import is_program, split_header, translate_program
 from epsparql.lint.warnings import doubts
 from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, word_beyond
 from epsparql.parser import ast as s
@@ -39,9 +40,19 @@ class ParsedQuery:
 def parse(text: str) -> ParsedQuery:
     """Return the meaning of a query's text. Raises `QueryError`."""
     _check_text(text)
+    if is_program(text):
+        return _parse_program(text)
     with deep_stack():
         document = parse_document(text)
         return _Translation(text).translate_document(document)
+
+
+def _parse_program(text: str) -> ParsedQuery:
+    """Return the meaning of a program of the ETALIS Language for Events."""
+    program, policy = split_header(text)
+    with deep_stack():
+        found = translate_program(program, policy)
+    return ParsedQuery(found.query, text, found.warnings)
 
 
 def _check_text(text: str) -> None:

@@ -13,6 +13,7 @@ from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.fast_path import quads_batch
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.etalis import parse_etalis_stream
 from pipeline.formats.ndjson import EventFrame, parse_ndjson, parse_ndjson_frame
 from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.rdf.rdf_messages import MESSAGE_VERSIONS, announces_messages, parse_ld_lines, parse_messages, read_timed_message
@@ -29,6 +30,7 @@ LD_JSON = "application/ld+json"
 NDJSON_LD = "application/x-ld+ndjson"
 RDF_XML = "application/rdf+xml"
 ARROW = "application/vnd.apache.arrow.stream"
+ETALIS_STREAM = "text/x-etalis-stream"
 
 _RDF = {
     N_TRIPLES: ox.RdfFormat.N_TRIPLES,
@@ -49,8 +51,11 @@ _SUFFIXES = {
     ".ndjsonld": NDJSON_LD,
     ".rdf": RDF_XML,
     ".arrows": ARROW,
+    ".stream": ETALIS_STREAM,
 }
-MEDIA_TYPES = (NDJSON, *_RDF, NDJSON_LD, ARROW)
+UNTIMED: Micros = -(1 << 61)
+"""This stands for the arrival time of a file, which has none."""
+MEDIA_TYPES = (NDJSON, *_RDF, NDJSON_LD, ARROW, ETALIS_STREAM)
 
 
 def media_type_of(path: Path | str) -> str:
@@ -96,6 +101,8 @@ def parse_body(
         rows = RowBuilder(ExpansionBudget(len(body)))
         parse_ld_lines(body, otherwise, rows, timing)
         return rows.batch()
+    if kind == ETALIS_STREAM:
+        return parse_etalis_stream(body, None if arrived == UNTIMED else arrived)
     if kind not in _RDF:
         raise FormatError("media-type", f"{kind!r} is not a media type for events", expected=", ".join(MEDIA_TYPES))
     version, may_have_messages = version_of(media_type), kind not in (LD_JSON, RDF_XML)

@@ -10,8 +10,25 @@ import epsparql
 from engine.messages import RDFS, UNRESTRICTED
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import OperatorState
-from epsparql.algebra import Ask, Construct, Describe, Group, GroupWindow, NamedWindow, Query, RangeWindow, RunReport, RunWindow, Select, WithoutFor
+from epsparql.algebra import (
+    Alarm,
+    Ask,
+    Construct,
+    Describe,
+    Group,
+    GroupWindow,
+    Instant,
+    NamedWindow,
+    Query,
+    RangeWindow,
+    RunReport,
+    RunWindow,
+    Select,
+    WithoutFor,
+)
 from epsparql.errors import QueryError, Span, Warning_
+from epsparql.etalis.parser.syntax import EleRefused
+from epsparql.etalis.translator import is_program, split_header
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
@@ -62,12 +79,19 @@ def check_registration(
     from engine.validation.validate import check as check_plan  # loads the kernel, so only where a query is planned
 
     parsed = epsparql.parse(text)
+    _check_policy(text, policies.get(name, UNRESTRICTED))
     is_rule = isinstance(parsed.query, Construct)
     rules = {known: other for known, other in others.items() if get_shape(other).into is not None} if is_rule else {}  # only rules can close a cycle
     return (
         *parsed.warnings,
         *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies),
     )
+
+
+def _check_policy(text: str, policy: str) -> None:
+    """Check that a program is registered under the policy that its first line names. Raises: EleRefused."""
+    if is_program(text) and (named := split_header(text)[1]) != policy:
+        raise EleRefused(f"the program's first line names the policy {named}, and the policy is {policy}", Span(0, 1), text, f"the policy {named}")
 
 
 def explain_query(
@@ -83,7 +107,7 @@ def explain_query(
     """
     from engine import explain  # as above
 
-    check_registration(text)
+    check_registration(text, name="explained", policies={"explained": policy})
     found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads)
     if observed.operators is not None:
         found = replace(found, rows=explain.match_counts(found.plan, observed.operators))
@@ -101,7 +125,7 @@ def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED
     from engine.explain import reads_over  # as above
     from engine.triples.quads import quads_of
 
-    check_registration(text)
+    check_registration(text, name="read", policies={"read": policy})
     return reads_over(quads_of(background), epsparql.parse(text).query, policy, entailment)
 
 
@@ -134,7 +158,7 @@ def compute_shape(parsed: ParsedQuery) -> Shape:
 def _form_of(query: Query) -> Form:
     match query:
         case Select():
-            return Bindings(tuple(variable.name for variable in query.projection))
+            return Bindings(tuple(variable.name for variable in query.projection), events=bool(query.rules))
         case Construct() | Describe():
             return Triples()
         case Ask():
@@ -146,7 +170,7 @@ def _form_of(query: Query) -> Form:
 def _waits_at(parsed: ParsedQuery) -> Span | None:
     """Return the place of the first timer, or window that reports at instants of its own; None where there is neither."""
     for node in walk_nodes(parsed.query):
-        if isinstance(node, WithoutFor | NamedWindow) or (isinstance(node, Group) and _reports_by_time(node.window)):
+        if isinstance(node, Alarm | Instant | WithoutFor | NamedWindow) or (isinstance(node, Group) and _reports_by_time(node.window)):
             return parsed.places.find_span(node) or Span(0, min(1, len(parsed.text)))
     return None
 

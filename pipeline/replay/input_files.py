@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 import epsparql
-from engine.messages import Micros
+from engine.messages import UNRESTRICTED
+from epsparql.etalis.translator import query_text
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import checked_name, read_graphs, syntax_of
-from pipeline.formats.body_parser import NDJSON, RDF_XML, Interval, media_type_of, parse_body
+from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
 from pipeline.mapping.mapper import CSV, JSON, map_body, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
@@ -25,7 +26,6 @@ _LOOKED_AT = 4 << 20
 """A mapping is proposed from this many bytes of CSV or ndjson."""
 BLOCK_ROWS = 10_000
 """About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
-_UNTIMED: Micros = -(1 << 61)  # stands for the arrival time, which a file does not have
 
 
 class SourceFault(ValueError):
@@ -67,6 +67,11 @@ class QueryFile:
     path: Path
     text: str
     label: str = ""
+    parts: tuple[tuple[Path, str], ...] = ()  # the files of a program, with their texts
+
+    def fault(self, error: epsparql.QueryError) -> SourceFault:
+        """Return a fault of the query at its place in a file."""
+        return place_fault(self.parts, error) if self.parts else query_fault(self.path, error)
 
     @property
     def name(self) -> str:
@@ -95,6 +100,34 @@ def read_query(path: Path) -> QueryFile:
         return QueryFile(path, read_file(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
+
+
+def read_asked(path: Path, policy: str | None = None) -> tuple[QueryFile, str]:
+    """Return what a file asks, a query or an ETALIS program (`.event`), and its policy. Raises: SourceFault."""
+    if path.suffix.lower() == ".event":
+        return read_program([path], policy=policy)
+    return read_query(path), policy or UNRESTRICTED
+
+
+def read_program(paths: Sequence[Path], static: Sequence[Path] = (), policy: str | None = None) -> tuple[QueryFile, str]:
+    """Return the ETALIS program that these files are together, named after the first, and its policy. Raises: SourceFault."""
+    files = [read_query(path) for path in (*paths, *static)]
+    try:
+        text, chosen = query_text("\n".join(file.text for file in files), policy)
+    except epsparql.QueryError as error:
+        raise place_fault([(file.path, file.text) for file in files], error) from None
+    return QueryFile(paths[0], text, paths[0].stem, tuple((file.path, file.text) for file in files)), chosen
+
+
+def place_fault(parts: Sequence[tuple[Path, str]], error: epsparql.QueryError) -> SourceFault:
+    """Return a fault of a program at its place in the file that has it."""
+    line = error.line
+    for path, text in parts:
+        lines = text.count("\n") + 1
+        if line <= lines:
+            return SourceFault(path, error.message, line, error.column, error.expected)
+        line -= lines
+    return query_fault(parts[-1][0], error)
 
 
 def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
@@ -135,7 +168,7 @@ def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path) -> pa.R
     if mapping.time is None:
         raise SourceFault(path, "its mapping names no time, which a file's rows need", expected="time, the name of the field")
     try:
-        return refuse_rejected(map_body(body, media_type, mapping, Interval(_UNTIMED, _UNTIMED))).batch
+        return refuse_rejected(map_body(body, media_type, mapping, Interval(UNTIMED, UNTIMED))).batch
     except (FormatError, InvalidMapping) as error:
         raise SourceFault(path, error.message, expected=error.expected) from None
 
@@ -153,10 +186,10 @@ def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
         media_type = source.media_type if isinstance(source, NamedBody) else media_type_of(path)
-        batch = parse_body(body, media_type, default=at, arrived=_UNTIMED)
+        batch = parse_body(body, media_type, default=at, arrived=UNTIMED)
     except FormatError as error:
         raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
-    untimed = batch.column("end").cast(pa.int64()).to_numpy() == _UNTIMED
+    untimed = batch.column("end").cast(pa.int64()).to_numpy() == UNTIMED
     if untimed.any():
         line = _untimed_line(body) if media_type == NDJSON else 1
         first = batch.slice(int(np.argmax(untimed)), 1)

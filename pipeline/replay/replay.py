@@ -27,7 +27,6 @@ from pipeline.replay.input_files import (
     facts_of,
     messages,
     occurrences_of,
-    query_fault,
     read_mapping_file,
 )
 from pipeline.runners.in_process import InProcessRunner
@@ -135,7 +134,7 @@ def _checked(query: QueryFile, before: Sequence[QueryFile], policies: Mapping[st
         check_registration(query.text, {other.name: other.text for other in before}, query.name, policies)
         return get_shape(query.text)
     except epsparql.QueryError as error:
-        raise query_fault(query.path, error) from None
+        raise query.fault(error) from None
 
 
 def _check_names(queries: Sequence[QueryFile]) -> None:

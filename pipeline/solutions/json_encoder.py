@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline.formats.native import json_writer as native
+from pipeline.solutions.event_lines import write_event
 from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
 
 Ints = NDArray[np.int64]
@@ -32,7 +33,17 @@ class Lines:
 
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> Lines:
     """Write a line for each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
-    return _written(native.LINES, _parts(solutions, forms))
+    named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
+    if named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
+        return _written(native.LINES, _parts(solutions, forms))
+    lines = [_line_of(solutions.slice(row, 1), forms, named) for row in range(solutions.num_rows)]
+    return Lines(b"".join(lines), np.cumsum([len(line) for line in lines], dtype=np.int64))
+
+
+def _line_of(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[str, bool]) -> bytes:
+    """Return the line of one solution, where some queries' solutions are events."""
+    query = row.column("query")[0].as_py()
+    return write_event(row, listed=named[query]) if query in named else _written(native.LINES, _parts(row, forms)).text
 
 
 def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Stands for the solutions of a SELECT: a term for each of `variables` (names in their order), None where unbound."""
+    """Stands for the solutions of a SELECT: a term for each of `variables` (names in their order), None where unbound.
+
+    If they are `events` of an ETALIS program, the first variable is the event's name, and the others are its arguments.
+    """
 
     variables: tuple[str, ...]
+    events: bool = False
 
 
 @dataclass(frozen=True, slots=True)

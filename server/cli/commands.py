@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from epsparql.extras import MissingExtra, check_extra
 
 if TYPE_CHECKING:
+    from pipeline.replay.input_files import QueryFile
     from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
@@ -180,16 +181,36 @@ def _add_mapping(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_replay(commands: Commands) -> None:
-    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
+def _add_asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--query",
         action="append",
-        required=True,
+        default=[],
         type=Path,
         metavar="FILE",
         help="This file holds a query, which is named after the file without its suffix. The flag may be repeated.",
     )
+    parser.add_argument(
+        "--rules",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
+    )
+    parser.add_argument(
+        "--static",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="This file holds facts and static rules of the ETALIS program. The flag may be repeated.",
+    )
+
+
+def _add_replay(commands: Commands) -> None:
+    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
+    _add_asked(parser)
     parser.add_argument(
         "--stream",
         action="extend",
@@ -230,7 +251,7 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from pipeline.replay.input_files import SourceFault, named_file, read_query
+    from pipeline.replay.input_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
     from server.settings import without_effect
@@ -241,9 +262,9 @@ def _replay(arguments: argparse.Namespace) -> int:
         _warn(without_effect("--low-latency"))
     began = time.monotonic()
     try:
-        queries = [read_query(path) for path in arguments.query]
+        queries, own = _read_asked(arguments)
         streams, background = [named_file(each) for each in arguments.stream], [named_file(each) for each in arguments.background]
-        policies = policies_of(arguments.policy, queries)
+        policies = policies_of(arguments.policy, queries) | own
         replay = Replay(
             queries,
             streams,
@@ -266,6 +287,22 @@ def _replay(arguments: argparse.Namespace) -> int:
         return BROKEN
     _summarise(summary, time.monotonic() - began)
     return OK
+
+
+def _read_asked(arguments: argparse.Namespace) -> "tuple[list[QueryFile], dict[str, str]]":
+    """Return the queries and the program of a replay, and the program's policy by its name. Raises: SourceFault, PolicyFault."""
+    from pipeline.replay.input_files import SourceFault, read_program, read_query
+    from pipeline.replay.replay import policies_of
+
+    queries = [read_query(path) for path in arguments.query]
+    if not arguments.rules:
+        if not queries:
+            raise SourceFault("replay", "nothing is given to run", expected="--query FILE or --rules FILE")
+        return queries, {}
+    program, _ = read_program(arguments.rules, arguments.static)
+    wanted = policies_of(arguments.policy, [*queries, program]).get(program.name)
+    program, policy = read_program(arguments.rules, arguments.static, wanted)
+    return [*queries, program], {program.name: policy}
 
 
 @contextmanager
@@ -327,7 +364,9 @@ def _add_explain(commands: Commands) -> None:
         default="text",
         help="This is the output's format. openapi.yaml describes json as PlanDocument.",
     )
-    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The query is planned for this consumption policy.")
+    parser.add_argument(
+        "--policy", choices=_POLICIES, help="The query is planned for this consumption policy. The default is unrestricted, or the program's."
+    )
     parser.add_argument(
         "--rates",
         type=_rates,
@@ -359,17 +398,17 @@ def _rates(text: str) -> dict[str, int]:
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
     from pipeline.registrations.query_cache import Observed, explain_query, find_background_reads
-    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, query_fault, read_query
+    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, read_asked
 
     try:
-        query, policy = read_query(arguments.query), arguments.policy
+        query, policy = read_asked(arguments.query, arguments.policy)
         background = nquads_of([named_file(each) for each in arguments.background])
         reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
         print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, observed=Observed(reads)))
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
-        return _fail(query_fault(arguments.query, error))
+        return _fail(query.fault(error))
     return OK
 
 
@@ -385,17 +424,18 @@ def _check(arguments: argparse.Namespace) -> int:
 def _check_one(path: Path) -> int:
     import epsparql
     from pipeline.registrations.query_cache import check_registration
-    from pipeline.replay.input_files import SourceFault, query_fault, read_query
+    from pipeline.replay.input_files import SourceFault, read_asked
 
     try:
-        query = read_query(path)
-        warnings = check_registration(query.text)
+        query, policy = read_asked(path)
+        warnings = check_registration(query.text, name=query.name, policies={query.name: policy})
+        text = epsparql.parse(query.text).text
     except SourceFault as fault:
         return _fail(fault)
     except epsparql.QueryError as error:
-        return _fail(query_fault(path, error))
+        return _fail(query.fault(error))
     for warning in warnings:
-        line, column = warning.span.place(query.text) if warning.span else (1, 1)
+        line, column = warning.span.place(text) if warning.span else (1, 1)
         print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
     return OK
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from epsparql.algebra import Iri, TriplePattern
+from epsparql.algebra import Iri, Select, TriplePattern
 from epsparql.algebra.paths import Link
 from epsparql.algebra.patterns import Path
 from epsparql.errors import Span, Warning_
@@ -76,6 +76,8 @@ def _list_warnings(unseen: Sequence[Used], streams: Sequence[str], profiles: Seq
 
 
 def _list_used(parsed: ParsedQuery) -> Iterator[Used]:
+    if isinstance(parsed.query, Select) and parsed.query.rules:
+        return  # a program's own names are on its own stream
     for node in walk_nodes(parsed.query.pattern):
         match node:
             case TriplePattern(_, Iri(predicate), object_):

@@ -15,6 +15,7 @@ import epsparql
 from engine.messages import POLICIES, UNRESTRICTED, Drop, Register
 from engine.runtime.introspection import Side, SideName
 from epsparql.errors import Warning_
+from epsparql.etalis.translator import query_text
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
@@ -32,7 +33,7 @@ from server.service import Service
 from server.settings import Settings
 
 router = APIRouter(tags=["queries"])
-SPARQL = "application/sparql-query"
+SPARQL, ETALIS = "application/sparql-query", "text/x-etalis-event"
 NOW, BEGINNING = "now", "beginning"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
 DEFAULT_GRAPHS = ("all", "unnamed")
@@ -209,6 +210,7 @@ _BODY: dict[str, Any] = {
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/QueryWish"}, "example": {"query": _EXAMPLE, "from": "beginning"}},
             SPARQL: {"schema": {"type": "string"}, "example": _EXAMPLE},
+            ETALIS: {"schema": {"type": "string"}, "example": "rise(X, Y) <- price(X) seq price(Y) where X < Y."},
         },
     }
 }
@@ -278,13 +280,15 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
             found = parse_json_object(body, _MEMBERS)
         case "application/sparql-query":
             found = {"query": decode_text(body)}
+        case "text/x-etalis-event":
+            found = read_program(decode_text(body), request.query_params.get("policy"), name)
         case other:
             raise Fault(
                 Problem(
                     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                     "media-type",
                     f"a query is not {other or 'without a Content-Type'}",
-                    expected=f"application/json or {SPARQL}",
+                    expected=f"application/json, {SPARQL} or {ETALIS}",
                 )
             )
     if "query" not in found:
@@ -294,6 +298,17 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
     start = _read_start(found.get("from", options.from_), name)
     named = read_text_member(found, "name", "") or None
     return Wish(read_text_member(found, "query", ""), policy, default_graph, start), named
+
+
+def read_program(program: str, policy: str | None, name: str | None = None) -> dict[str, str]:
+    """Return an ETALIS program as the members of a query, with the policy that is asked for, else its own. Raises: Fault 400."""
+    if policy is not None:
+        read_choice_member({"policy": policy}, "policy", POLICIES, policy, name)
+    try:
+        text, chosen = query_text(program, policy)
+    except epsparql.QueryError as error:
+        raise Fault(describe_exception(error, query=name)) from None
+    return {"query": text, "policy": chosen}
 
 
 def _read_start(value: object, name: str | None) -> str | int:

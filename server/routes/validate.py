@@ -12,14 +12,15 @@ from pydantic import BaseModel
 import epsparql
 from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
+from epsparql.etalis.translator import query_text
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import check_registration, compute_shape, explain_query, get_shape
 from pipeline.registrations.stream_dependencies import find_written, warn_of_silence
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import parse_json_object, read_body, read_choice_member, read_text_member
+from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.problem_details import bad_request, describe_responses
 from server.routes.explain import PlanDocument
-from server.routes.queries import DEFAULT_GRAPHS, warn_of_names
+from server.routes.queries import DEFAULT_GRAPHS, ETALIS, warn_of_names
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
@@ -69,7 +70,8 @@ _BODY: dict[str, Any] = {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/CheckWish"},
                 "example": {"query": "SELECT * WHERE { ?s ?p ?o }"},
-            }
+            },
+            ETALIS: {"schema": {"type": "string"}, "example": "rise(X, Y) <- price(X) seq price(Y) where X < Y."},
         },
     }
 }
@@ -83,13 +85,19 @@ _BODY: dict[str, Any] = {
     openapi_extra=_BODY,
 )
 async def check_query(request: Request, service: Shared) -> CheckDocument:
-    found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
+    body = await read_body(request, service.settings.max_query)
+    found = {"query": decode_text(body)} if read_media_type(request) == ETALIS else parse_json_object(body, _MEMBERS)
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query")
     policy = read_choice_member(found, "policy", POLICIES, UNRESTRICTED)
     default_graph = read_choice_member(found, "default_graph", DEFAULT_GRAPHS, DEFAULT_GRAPHS[0])
     name = read_text_member(found, "name", "") or "this query"
     text = read_text_member(found, "query", "")
+    if read_media_type(request) == ETALIS:
+        try:
+            text, policy = query_text(text, request.query_params.get("policy"))
+        except epsparql.QueryError as error:
+            return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
     checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)
     if not checked.errors:
         checked.warnings += [_doubt(warning, text) for warning in await warn_of_names(service, name, text)]
@@ -103,14 +111,17 @@ def _check_text(service: Service, text: str, policy: str, default_graph: str, na
         warnings = [*check_registration(text, {query.name: query.text for query in others}, name, policies), *_warn_of_silence(service, text, others)]
         plan = PlanDocument.model_validate(json.loads(explain_query(text, "json", default_graph, policy)))
     except epsparql.QueryError as error:
-        fault = _mark(error.code, error.message, error.span, error.text)
-        return CheckDocument(errors=[fault.model_copy(update={"expected": error.expected or None})], warnings=[], plan=None)
+        return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
     return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)
 
 
 def _warn_of_silence(service: Service, text: str, others: Sequence[Registration]) -> list[Warning_]:
     rules = find_written(get_shape(query.text) for query in others)
     return warn_of_silence(compute_shape(epsparql.parse(text)), rules, service.log.catalogue.streams)
+
+
+def _fault(error: epsparql.QueryError) -> Mark:
+    return _mark(error.code, error.message, error.span, error.text).model_copy(update={"expected": error.expected or None})
 
 
 def _doubt(warning: Warning_, text: str) -> Mark:

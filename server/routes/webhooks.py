@@ -274,6 +274,8 @@ def _make_test_line(registration: Registration, now: str) -> SolutionLine:
     id_, form = f"test-{uuid4().hex}", get_shape(registration.text).form
     solution: dict[str, Any] = {"query": registration.name, "id": id_, "start": now, "end": now}
     match form:
+        case Bindings(events=True):
+            solution |= {"event": "test", "args": []}
         case Bindings(variables):
             solution["binding"] = {variable: {"type": "literal", "value": "test"} for variable in variables}
         case Triples():

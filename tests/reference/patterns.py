@@ -10,7 +10,7 @@ from epsparql.algebra import Dataset, Pattern, TriplePattern
 from epsparql.terms import Literal, Term, Variable
 from epsparql.trees import walk_nodes
 from tests.reference import groups, paths, policies
-from tests.reference.expressions import Failure, evaluate, exists_in, truth
+from tests.reference.expressions import Failure, evaluate, exists_in, instant, truth
 from tests.reference.model import (
     Fact,
     Micros,
@@ -134,6 +134,8 @@ class Evaluation:
                 return (x for x in self.evaluate(inner) if self.deciding(x, inner).holds(condition, x))
             case algebra.Extend():
                 return self._extend(pattern)
+            case algebra.SeqJoin(left, right, True):
+                return self._joins(left, right, before)
             case algebra.SeqJoin(left, right):
                 return (joined(x, y) for x, y in self._chosen(left, right, before))
             case algebra.EqJoin(left, right):
@@ -154,6 +156,10 @@ class Evaluation:
                 return self._join_without(pattern)
             case algebra.WithoutFor():
                 return self._without_for(pattern)
+            case algebra.Alarm():
+                return self._alarms(pattern)
+            case algebra.Instant(at):
+                return [Solution(frozenset(), at, at)]
             case algebra.Within(inner, limit):
                 return (x for x in self.evaluate(inner) if short_enough(x, limit))
             case algebra.Graph(name, inner):
@@ -262,6 +268,12 @@ class Evaluation:
             stands, due = x.at(start, end), end + pattern.duration
             if not any(compatible(x, z) and before(stands, z) and (z.end is None or z.end <= due) for z in absent):
                 yield x.at(start, due)
+
+    def _alarms(self, pattern: algebra.Alarm) -> Iterator[Solution]:
+        for x in self.evaluate(pattern.pattern):
+            at = None if (term := x.lookup(pattern.at)) is None else instant(term)
+            if at is not None and x.start is not None and x.end is not None and x.end < at and x.end <= self.world.horizon:
+                yield x.at(x.start, at)
 
     def _graph(self, name: Term | Variable, pattern: Pattern) -> Iterator[Solution]:
         for graph in self.graphs:

@@ -1,0 +1,122 @@
+"""Functions of the ETALIS Language for Events: numbers, instants, and structs and lists, which are literals in canonical text."""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from engine.expressions.literals import value_of
+from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
+from engine.expressions.values import DateTime, ExpressionError, Number
+from epsparql.etalis.parser.constants import ground_term, list_literal, struct_literal, written_term
+from epsparql.etalis.parser.program import Program
+from epsparql.etalis.parser.reader import read_one_term
+from epsparql.etalis.parser.syntax import ListTerm, Struct
+from epsparql.etalis.parser.vocabulary import TERM, key_of
+from epsparql.etalis.statics.arithmetic import OPERATIONS, literal_of_value
+from epsparql.etalis.statics.conditions import FUNCTION, NAMED
+from epsparql.terms import Literal, Term
+
+_PLAIN = Program("")
+
+
+def _exact_value(term: Term) -> int | Decimal | float:
+    value = value_of(term)
+    if not isinstance(value, Number):
+        raise ExpressionError
+    return value.value
+
+
+def _micros(term: Term) -> int:
+    """Return an instant: an xsd:dateTime, or a number of seconds since 1970."""
+    value = value_of(term)
+    if isinstance(value, DateTime):
+        return value.micros
+    return _duration(term)
+
+
+def _duration(term: Term) -> int:
+    """Return the microseconds of a number of seconds with at most six fraction digits."""
+    number = _exact_value(term)
+    micros = Decimal(number) * SECOND
+    if micros != micros.to_integral_value():
+        raise ExpressionError
+    return int(micros)
+
+
+def canonical_number(term: Term) -> Term:
+    number = _exact_value(term)
+    if isinstance(number, float) and number - number != 0:
+        raise ExpressionError
+    return literal_of_value(number)
+
+
+def _computed(operation: Callable[..., int | Decimal | float]) -> Callable[..., Term]:
+    def compute(*terms: Term) -> Term:
+        try:
+            return literal_of_value(operation(*map(_exact_value, terms)))
+        except (ArithmeticError, ValueError) as fault:
+            raise ExpressionError from fault
+
+    return compute
+
+
+def difference(left: Term, right: Term) -> Term:
+    """Return the seconds between two instants, exactly."""
+    return literal_of_value(Decimal(_micros(left) - _micros(right)) / SECOND)
+
+
+def less_instant(left: Term, right: Term) -> Term:
+    return Literal("true" if _micros(left) < _micros(right) else "false", "http://www.w3.org/2001/XMLSchema#boolean")
+
+
+def build_struct(name: Term, *parts: Term) -> Term:
+    if not isinstance(name, Literal):
+        raise ExpressionError
+    return struct_literal(name.lexical, parts)
+
+
+def append_item(whole: Term, item: Term) -> Term:
+    """Return a list with one item more at its end."""
+    if not isinstance(whole, Literal) or whole.datatype != TERM:
+        raise ExpressionError
+    text = whole.lexical[:-1]
+    return Literal(f"{text}{',' if len(text) > 1 else ''}{written_term(item)}]", TERM)
+
+
+def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
+    """Return a part of a struct of this name and size, of a list of this size (name `.`), or of an instant (name `datime`)."""
+    assert isinstance(name, Literal)
+    n, k = int(_exact_value(size)), int(_exact_value(place))
+    value = value_of(whole)
+    if name.lexical == "datime" and isinstance(value, DateTime):
+        return literal_of_value(_instant_parts(value.micros)[k])
+    if not isinstance(whole, Literal) or whole.datatype != TERM:
+        raise ExpressionError
+    term = read_one_term(whole.lexical)
+    parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
+    if len(parts) != n or (term.name if isinstance(term, Struct) else ".") != name.lexical:
+        raise ExpressionError
+    return ground_term(parts[k], _PLAIN)
+
+
+def _instant_parts(micros: int) -> list[int]:
+    days, rest = divmod(micros, DAY)
+    return [*civil_from_days(days), rest // HOUR, rest % HOUR // MINUTE, rest % MINUTE // SECOND, rest % SECOND]
+
+
+_BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
+    **{NAMED.get(name, name): (_computed(operation), n, n) for (name, n), operation in OPERATIONS.items() if name not in ("+", "-", "*", "/")},
+    "number": (canonical_number, 1, 1),
+    "key": (lambda *terms: key_of(terms), 1, 64),
+    "struct": (build_struct, 1, 64),
+    "list": (lambda *terms: list_literal(terms), 0, 64),
+    "append": (append_item, 2, 2),
+    "part": (take_part, 4, 4),
+    "datime": (lambda at: instant_literal(_micros(at)), 1, 1),
+    "datime_plus_sec": (lambda at, by: instant_literal(_micros(at) + _duration(by)), 2, 2),
+    "datime_minus_sec": (lambda at, by: instant_literal(_micros(at) - _duration(by)), 2, 2),
+    "addSec_Datime": (lambda by, at: instant_literal(_micros(at) + _duration(by)), 2, 2),
+    "datime_minus_datime": (difference, 2, 2),
+    "less_datime": (less_instant, 2, 2),
+}
+APPLIED = {f"<{FUNCTION}{name}>": found for name, found in _BY_NAME.items()}
+"""Each function by its IRI in `<>`, with the least and the greatest number of its arguments."""

@@ -1,0 +1,142 @@
+"""This module writes events as triple patterns and templates, on a program's own stream and on those that it reads.
+
+An event `p(t1, ..., tn)` is on the own stream one triple, or for two arguments and more a star of triples around a node that stands for the list
+of arguments. So equal events on one interval are one, as occurrences are a set:
+
+    p       unit  own:p/0    unit
+    p(t)    unit  own:p/1    t
+    p(t,u)  node  own:p/2:1  t,   node  own:p/2:2  u
+"""
+
+from collections.abc import Sequence
+
+from epsparql import algebra as a
+from epsparql.etalis.parser.vocabulary import (
+    EMPTY_LIST,
+    NEVER,
+    OWN,
+    UNIT,
+    URN,
+    argument_predicate,
+    event_predicate,
+    iri_of,
+    is_iri,
+    prefix_predicate,
+)  # fmt: skip
+from epsparql.etalis.statics.conditions import TYPE, call, triple_of
+from epsparql.terms import Iri, Literal, TermOrVariable, Variable
+
+EVENT, ARGUMENTS = Variable("event"), Variable("args")
+"""What is reported of an event: its name, and the list of its arguments where no rule names its predicate."""
+NOTHING = a.InWindow(OWN, a.Bgp((a.TriplePattern(UNIT, NEVER, UNIT),)))
+"""This pattern has no solution."""
+
+
+def own_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable) -> a.Pattern:
+    """Return the pattern of an event on the program's own stream; `node` is a variable of its own."""
+    return _star([a.InWindow(OWN, a.Bgp((triple,))) for triple in own_triples(name, arguments, node)])
+
+
+def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVariable) -> tuple[a.TriplePattern, ...]:
+    """Return the triples of an event on the program's own stream."""
+    n = len(arguments)
+    if n < 2:
+        return (a.TriplePattern(UNIT, event_predicate(name, n), arguments[0] if n else UNIT),)
+    return tuple(a.TriplePattern(node, event_predicate(name, n, k), argument) for k, argument in enumerate(arguments, 1))
+
+
+def triple_pattern(name: str, arguments: Sequence[TermOrVariable]) -> a.Pattern:
+    """Return the pattern of an atom whose predicate is an IRI: triples of streams, of the background, and of the program itself."""
+    triples = a.Bgp((triple_of(name, arguments),))
+    return a.Union(triples, a.InWindow(OWN, triples))
+
+
+def reported_triples(name: str, arguments: Sequence[TermOrVariable], streams: Sequence[str]) -> a.Pattern:
+    """Return the pattern of the same triples as they are reported, without those of the background."""
+    return join_union([a.InWindow(stream, a.Bgp((triple_of(name, arguments),))) for stream in (OWN, *streams)])
+
+
+def event_rule(name: str, arguments: Sequence[TermOrVariable], pattern: a.Pattern, streams: tuple[str, ...]) -> a.Construct:
+    """Return the rule that derives an event for each solution of a pattern."""
+    node = Variable("_:node")
+    if is_iri(name):
+        return a.Construct((triple_of(name, arguments),), pattern, streams, OWN)
+    if len(arguments) > 1:
+        pattern = a.Extend(pattern, node, call("key", *(a.Var(each) if isinstance(each, Variable) else a.Constant(each) for each in arguments)))
+    return a.Construct(own_triples(name, arguments, node), pattern, streams, OWN)
+
+
+def sent_pattern(name: str, arguments: Sequence[Variable], streams: Sequence[str]) -> a.Pattern:
+    """Return the pattern of an event as streams have it: a node with a type and exactly these arguments, one value each, all on one interval."""
+    return join_union([_sent_on(iri_of(name), arguments, stream) for stream in streams])
+
+
+def _sent_on(kind: Iri, arguments: Sequence[Variable], stream: str) -> a.Pattern:
+    node = Variable("_:event")
+    found = _star([_sent_part(stream, TYPE, kind), *(_sent_part(stream, argument_predicate(k), each) for k, each in enumerate(arguments, 1))])
+    for k, argument in enumerate(arguments, 1):
+        found = _has_no_other(found, stream, k, argument, node)
+    return _has_no_other(found, stream, len(arguments) + 1, None, node)
+
+
+def _sent_part(stream: str, predicate: Iri, value: TermOrVariable) -> a.Pattern:
+    return a.InWindow(stream, a.Bgp((a.TriplePattern(Variable("_:event"), predicate, value),)))
+
+
+def _has_no_other(found: a.Pattern, stream: str, place: int, argument: Variable | None, node: Variable) -> a.Pattern:
+    """Return the solutions whose node has no argument at a place on the same interval, but the one that is given."""
+    other = Variable(f"_:other#{place}")
+    differs = None if argument is None else a.Not(a.Call("SAMETERM", (a.Var(other), a.Var(argument))))
+    return a.Filter(a.Not(a.Bound(other)), a.EqLeftJoin(found, _sent_part(stream, argument_predicate(place), other), differs))
+
+
+# ---------------------------------------------------------------- events that no rule names
+def prefix_rules(streams: tuple[str, ...], most: int) -> list[a.Construct]:
+    """Return the rules that list the first arguments of each typed node, one more a rule, up to `most`."""
+    node, known, added, whole = Variable("_:event"), Variable("_:known"), Variable("_:added"), Variable("_:whole")
+    found = []
+    for number, stream in enumerate(streams):
+        typed = _is_named(_sent_part(stream, TYPE, EVENT))
+        found.append(a.Construct((a.TriplePattern(node, prefix_predicate(number, 0), EMPTY_LIST),), typed, streams, OWN))
+        for k in range(1, most + 1):
+            before = a.InWindow(OWN, a.Bgp((a.TriplePattern(node, prefix_predicate(number, k - 1), known),)))
+            pairs = _has_no_other(a.EqJoin(before, _sent_part(stream, argument_predicate(k), added)), stream, k, added, node)
+            pairs = a.Extend(pairs, whole, call("append", a.Var(known), a.Var(added)))
+            found.append(a.Construct((a.TriplePattern(node, prefix_predicate(number, k), whole),), pairs, streams, OWN))
+    return found
+
+
+def other_pattern(arity: int, streams: Sequence[str]) -> a.Pattern:
+    """Return the pattern of all events of an arity, as streams have them, with their names and lists of arguments."""
+    node = Variable("_:event")
+    found = []
+    for number, stream in enumerate(streams):
+        listed = a.InWindow(OWN, a.Bgp((a.TriplePattern(node, prefix_predicate(number, arity), ARGUMENTS),)))
+        whole = _has_no_other(listed, stream, arity + 1, None, node)
+        found.append(_is_named(a.EqJoin(whole, _sent_part(stream, TYPE, EVENT))))
+    return join_union(found)
+
+
+def _is_named(pattern: a.Pattern) -> a.Pattern:
+    return a.Filter(a.Call("STRSTARTS", (a.Call("STR", (a.Var(EVENT),)), a.Constant(Literal(URN)))), pattern)
+
+
+def join_union(patterns: Sequence[a.Pattern]) -> a.Pattern:
+    """Return a balanced union."""
+    rest = list(patterns)
+    while len(rest) > 1:
+        rest = [rest[k] if k + 1 == len(rest) else a.Union(rest[k], rest[k + 1]) for k in range(0, len(rest), 2)]
+    return rest[0]
+
+
+def _star(parts: Sequence[a.Pattern]) -> a.Pattern:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = a.EqJoin(whole, part)
+    return whole
+
+
+def input_rule(name: str, arity: int, streams: tuple[str, ...]) -> a.Construct:
+    """Return the rule that takes the events of a predicate from streams to the program's own stream."""
+    arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
+    return event_rule(name, arguments, sent_pattern(name, arguments, streams), streams)

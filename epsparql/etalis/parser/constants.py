@@ -1,0 +1,122 @@
+"""This module goes from the constants of a program to RDF terms: names, numbers, strings, instants, structs and lists."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import assert_never
+
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import Program
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm
+from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, number_literal
+from epsparql.terms import XSD, XSD_STRING, Iri, Literal
+from epsparql.terms import Term as RdfTerm
+
+_PLAIN = re.compile(r"[a-z]\w*")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def name_iri(name: Name | Struct, program: Program) -> Iri:
+    """Return the IRI of a name. Raises EleRefused for a prefix that is not declared."""
+    text = name.text if isinstance(name, Name) else name.name
+    if name.iri:
+        prefix, _, local = text.partition(":")
+        if prefix not in program.prefixes:
+            refuse(f"the prefix {prefix} is not declared", name.span, program.text, f"prefix({prefix}, 'http://...')")
+        return Iri(program.prefixes[prefix] + local)
+    if "" in program.prefixes and not is_iri(text):
+        return Iri(program.prefixes[""] + text)
+    return iri_of(text)
+
+
+def predicate_atom(atom: Struct, program: Program) -> Struct:
+    """Return an atom whose predicate is a prefixed name with the whole IRI. Raises EleRefused for a triple of other than one or two arguments."""
+    if atom.iri:
+        atom = replace(atom, name=name_iri(atom, program).value, iri=False)
+    if is_iri(atom.name) and len(atom.args) not in (1, 2):
+        refuse(
+            f"the predicate {atom.name} is an IRI, and has {len(atom.args)} arguments",
+            atom.span,
+            program.text,
+            "a subject, or a subject and an object",
+        )
+    return atom
+
+
+def ground_term(term: Term, program: Program) -> RdfTerm:
+    """Return the RDF term of a constant. Raises EleRefused for a variable in it."""
+    match term:
+        case Name():
+            return name_iri(term, program)
+        case Num(value, unit, span):
+            if unit:
+                refuse(f"a number with the unit {unit} is no constant", span, program.text, "a number")
+            return number_literal(value)
+        case Str(text):
+            return Literal(text)
+        case VariableTerm(name, span):
+            refuse(f"variable {name} is not bound", span, program.text, "a constant")
+        case Struct("datime", args) if len(args) in (6, 7):
+            return instant_term(term, program)
+        case Struct() if term.iri:
+            refuse(f"a struct with the prefixed name {term.name}", term.span, program.text, "a plain name")
+        case Struct(name, args):
+            return struct_literal(name, [ground_term(part, program) for part in args])
+        case ListTerm(items):
+            return list_literal([ground_term(part, program) for part in items])
+    assert_never(term)
+
+
+def instant_term(term: Struct, program: Program) -> Literal:
+    """Return the xsd:dateTime of datime(Y, Mo, D, H, Mi, S) with or without microseconds. Raises EleRefused."""
+    return instant_literal(instant_micros(term, program))
+
+
+def instant_micros(term: Struct, program: Program) -> int:
+    """Return the microseconds since 1970 of datime(...). Raises EleRefused."""
+    parts = [int(part.value) for part in term.args if isinstance(part, Num) and part.value == int(part.value) and not part.unit]
+    try:
+        year, month, day, hour, minute, second, *micros = parts
+        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC) + timedelta(microseconds=sum(micros))
+    except (ValueError, OverflowError):
+        refuse("this is no date and time", term.span, program.text, "datime(year, month, day, hour, minute, second, microseconds)")
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def instant_literal(micros: int) -> Literal:
+    """Return the canonical xsd:dateTime of an instant (µs since 1970)."""
+    at = _EPOCH + timedelta(microseconds=micros)
+    fraction = f".{at.microsecond:06}".rstrip("0") if at.microsecond else ""
+    return Literal(f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z", XSD + "dateTime")
+
+
+# ---------------------------------------------------------------- canonical text
+def struct_literal(name: str, arguments: Sequence[RdfTerm]) -> Literal:
+    return Literal(f"{_quoted(name)}({','.join(map(written_term, arguments))})", TERM)
+
+
+def list_literal(items: Sequence[RdfTerm]) -> Literal:
+    return Literal(f"[{','.join(map(written_term, items))}]", TERM)
+
+
+def written_term(term: RdfTerm) -> str:
+    """Return a constant in canonical text, as it stands inside structs and lists."""
+    match term:
+        case Iri(value):
+            return _quoted(name_of(value))
+        case Literal(lexical, datatype, None) if datatype == TERM:
+            return lexical
+        case Literal(lexical, datatype, None) if datatype == XSD_STRING:
+            return '"' + lexical.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        case Literal(lexical, datatype, None) if datatype in (XSD + "integer", XSD + "decimal", XSD + "double"):
+            return str(number_literal(Decimal(lexical))).split('"')[1]
+        case _:
+            return "rdf(" + '"' + str(term).replace("\\", "\\\\").replace('"', '\\"') + '")'
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name):
+        return name
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,96 @@
+"""This module defines the syntax tree of the ETALIS Language for Events: terms as in Prolog, each with its place."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epsparql.errors import QueryError, Span
+
+
+class EleRefused(QueryError):
+    """Signals a program that is not in the language, or that is refused on purpose, with the reason."""
+
+    code = "ele-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Represents a constant, or a predicate without arguments; `iri` is set for a prefixed name."""
+
+    text: str
+    span: Span
+    iri: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VariableTerm:
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Num:
+    """Represents a number with the unit that is written next to it, or ""."""
+
+    value: Decimal
+    unit: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Str:
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Represents `name(args)`, an operator with its operands, or a goal; `span` is the place of the name."""
+
+    name: str
+    args: tuple["Term", ...]
+    span: Span
+    iri: bool = False
+
+    @property
+    def key(self) -> str:
+        """Return name and arity, as messages have it."""
+        return f"{self.name}/{len(self.args)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListTerm:
+    items: tuple["Term", ...]
+    span: Span
+
+
+Term = Name | VariableTerm | Num | Str | Struct | ListTerm
+
+
+def list_variables(term: Term) -> Iterator[VariableTerm]:
+    """Yield each place where a variable stands."""
+    match term:
+        case VariableTerm():
+            yield term
+        case Struct(args=parts) | ListTerm(items=parts):
+            for part in parts:
+                yield from list_variables(part)
+
+
+def as_struct(term: Term) -> Struct | None:
+    """Return an atom as a struct, without arguments if it is a name; None if it is neither."""
+    if isinstance(term, Name):
+        return Struct(term.text, (), term.span, term.iri)
+    return term if isinstance(term, Struct) else None
+
+
+def list_conjuncts(term: Term) -> list[Term]:
+    """Return the goals that commas join, from left to right."""
+    found, pending = [], [term]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Struct) and each.name == "," and len(each.args) == 2:
+            pending += reversed(each.args)
+        else:
+            found.append(each)
+    return found

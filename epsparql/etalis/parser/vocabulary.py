@@ -1,0 +1,75 @@
+"""This module maps the constants and events of a program to RDF terms and triples."""
+
+import hashlib
+from collections.abc import Sequence
+from decimal import Decimal
+from urllib.parse import quote, unquote
+
+from epsparql.terms import XSD, BlankNode, Iri, Literal
+from epsparql.terms import Term as RdfTerm
+
+URN = "urn:ele:"
+TERM = URN + "term"
+"""The datatype of structs and lists, in canonical text."""
+UNIT = Iri(URN + "unit")
+OWN = "urn:ele:own:"
+"""The stream on which a program's events lie begins with this; so do the predicates of its triples."""
+NEVER = Iri(OWN + "never")
+EMPTY_LIST = Literal("[]", TERM)
+ARGUMENT = URN + "arg"
+
+
+def iri_of(name: str) -> Iri:
+    """Return the IRI of a name: itself if it is one, else `urn:ele:` and the name, percent-encoded."""
+    if is_iri(name):
+        return Iri(name)
+    return Iri(URN + quote(name, safe=""))
+
+
+def is_iri(name: str) -> bool:
+    """Return whether a name is an IRI, so that atoms of it are triples."""
+    return name.startswith("urn:") or "://" in name
+
+
+def name_of(iri: str) -> str:
+    """Return the name that an IRI stands for, or the IRI itself."""
+    return unquote(iri[len(URN) :]) if iri.startswith(URN) else iri
+
+
+def number_literal(value: Decimal) -> Literal:
+    """Return a number's canonical literal: an integer if it is whole, else a decimal without trailing zeros."""
+    if value == value.to_integral_value():
+        return Literal(str(int(value)), XSD + "integer")
+    return Literal(f"{value:f}".rstrip("0"), XSD + "decimal")
+
+
+def event_predicate(name: str, arity: int, argument: int = 0) -> Iri:
+    """Return the predicate of an event's triple on the program's own stream, or of its k-th argument's, from 1."""
+    base = f"{OWN}{quote(name, safe='')}/{arity}"
+    return Iri(f"{base}:{argument}" if argument else base)
+
+
+def prefix_predicate(stream: int, arguments: int) -> Iri:
+    """Return the predicate, on the program's own stream, between a node of the k-th stream and the list of its first arguments."""
+    return Iri(f"{OWN}first/{stream}/{arguments}")
+
+
+def argument_predicate(argument: int) -> Iri:
+    """Return the predicate of an event's k-th argument, from 1, in streams."""
+    return Iri(f"{ARGUMENT}{argument}")
+
+
+def event_node(name: str, arguments: Sequence[RdfTerm], start: int, end: int) -> Iri:
+    """Return the node that stands for an event on an interval (µs) in streams: derived twice, it is one node."""
+    lines = [f"{name}/{len(arguments)}", *(str(argument) for argument in arguments), str(start), str(end)]
+    return Iri(f"{URN}event:{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:32]}")
+
+
+def key_of(arguments: Sequence[RdfTerm]) -> Iri:
+    """Return the node that stands for a list of arguments on a program's own stream."""
+    return Iri(f"{OWN}{hashlib.sha256(chr(10).join(map(str, arguments)).encode()).hexdigest()[:32]}")
+
+
+def is_constant(term: RdfTerm) -> bool:
+    """Return whether a term is an IRI or a literal."""
+    return not isinstance(term, BlankNode)

@@ -1,0 +1,273 @@
+"""This module translates event patterns: each operator becomes the operator of the algebra that means the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from epsparql import algebra as a
+from epsparql.etalis.events import own_pattern, triple_pattern
+from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_variables
+from epsparql.etalis.parser.vocabulary import is_iri
+from epsparql.etalis.statics.conditions import Conditions, Translated, call, count_constant, same
+from epsparql.etalis.statics.goals import is_expression, rename, variables_of
+from epsparql.terms import TermOrVariable, Variable
+
+RELATIONS: Mapping[str, a.Relation | None] = {
+    ":equals": None, ":meets": a.Relation.MEETS, ":during": a.Relation.DURING, ":starts": a.Relation.STARTS, ":finishes": a.Relation.FINISHES,
+    ":par": a.Relation.PAR,
+}  # fmt: skip
+AGGREGATES = {"sum": a.AggregateFunction.SUM, "avg": a.AggregateFunction.AVG, "min": a.AggregateFunction.MIN, "max": a.AggregateFunction.MAX}
+MOST_TIMES = 100
+"""ntimes repeats a pattern at most so often."""
+Event = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Patterns:
+    """Translates the patterns of one program, and notes the events that they read and the rules that they bring along."""
+
+    program: Program
+    conditions: Conditions
+    policy: str
+    read: dict[Event, None] = field(default_factory=dict)
+    strict: list[tuple[Event, str]] = field(default_factory=list)  # events read through fnot or aggregate by the rule that is translated
+    added: list[EventRule] = field(default_factory=list)  # rules inside patterns
+    outside: frozenset[str] = frozenset()  # variables of the rule's head
+    _through: str = ""
+
+    def translate(self, term: Term) -> Translated:
+        """Return the solutions of a pattern. Raises EleRefused."""
+        match term:
+            case Struct(":seq", (left, Struct("aggregate", args) as right)):
+                return self._aggregate(left, right, args)
+            case Struct(":seq", (left, Struct(":star_times", (right,)))):
+                return self._repeat(left, right, term)
+            case Struct(":seq", (left, Struct("prolog", args))):
+                goals = args[0]
+                for goal in args[1:]:
+                    goals = Struct(",", (goals, goal), term.span)
+                return self._where(left, goals)
+            case Struct((":seq" | ":forall_seq") as name, (left, right)):
+                x, y = self._operands(left, right)
+                return _join_bindings(a.SeqJoin(x.pattern, y.pattern, name == ":forall_seq"), x, y)
+            case Struct(":and", (left, right)):
+                x, y = self._operands(left, right)
+                return _join_bindings(a.Join(x.pattern, y.pattern), x, y)
+            case Struct(":or", (left, right)):
+                return self._union(left, right)
+            case Struct(name, (left, right)) if name in RELATIONS:
+                x, y = self._operands(left, right)
+                relation = RELATIONS[name]
+                pattern = a.EqJoin(x.pattern, y.pattern) if relation is None else a.RelationJoin(relation, x.pattern, y.pattern)
+                return _join_bindings(pattern, x, y)
+            case Struct(":where", (left, goals)):
+                return self._where(left, goals)
+            case Struct(":within", (inner, limit)):
+                found = self.translate(inner)
+                return replace(found, pattern=a.Within(found.pattern, duration_of(self.program.text, limit)))
+            case Struct(":cnot", (left, absent)):
+                return self._without(left, absent, term)
+            case Struct(":fnot", (left, absent)):
+                return self._filter_absent(left, absent)
+            case Struct(":ntimes", (inner, times)):
+                return self._times(inner, times)
+            case Struct(":<-", (head, body)):
+                return self._sub_pattern(head, body)
+            case _:
+                return self._leaf(term)
+
+    def _leaf(self, term: Term) -> Translated:
+        match term:
+            case Num():
+                return Translated(a.Instant(duration_of(self.program.text, term)), frozenset())
+            case Struct("datime", _):
+                return Translated(a.Instant(instant_micros(term, self.program)), frozenset())
+            case Struct(":star_times", _):
+                return refuse("star_times stands to the right of a seq alone", term.span, self.program.text, "a seq b star_times")
+            case Struct("aggregate", _):
+                return refuse("aggregate stands to the right of a seq alone", term.span, self.program.text, "a seq aggregate(count, b, N)")
+            case Struct("rev", _):
+                return refuse("rev: events are never withdrawn", term.span, self.program.text, "cnot or fnot")
+            case VariableTerm(name):
+                return refuse(f"the variable {name} is no pattern", term.span, self.program.text, "an event")
+            case Name() | Struct():
+                atom = as_struct(term)
+                assert atom is not None
+                return self._event(atom)
+            case Str() | ListTerm():
+                return refuse("this is no pattern", term.span, self.program.text, "an event")
+
+    # ------------------------------------------------------------ events
+    def _event(self, atom: Struct) -> Translated:
+        atom = predicate_atom(atom, self.program)
+        if len(atom.args) > MAX_ARGUMENTS:
+            refuse(f"{atom.key} has more than {MAX_ARGUMENTS} arguments", atom.span, self.program.text, "lists or structs of arguments")
+        event = atom.name, len(atom.args)
+        self.read[event] = None
+        if self._through:
+            self.strict.append((event, self._through))
+        parts: list[TermOrVariable] = []
+        apart: list[tuple[Variable, Term]] = []
+        for argument in atom.args:
+            if is_expression(argument) and not isinstance(argument, Name):
+                refuse(f"arithmetic in an argument of the pattern {atom.key}", argument.span, self.program.text, "a variable, with a condition on it")
+            if isinstance(argument, VariableTerm):
+                parts.append(Variable(argument.name))
+            elif variables_of(argument):
+                parts.append(self._hidden("whole"))
+                apart.append((parts[-1], argument))  # type: ignore[arg-type]
+            else:
+                parts.append(ground_term(argument, self.program))
+        bound = frozenset(part.name for part in parts if isinstance(part, Variable))
+        pattern = triple_pattern(atom.name, parts) if is_iri(atom.name) else own_pattern(atom.name, parts, self._hidden("node"))
+        found = Translated(pattern, bound)
+        for whole, argument in apart:
+            found = self.conditions.take_apart(found, a.Var(whole), argument)
+        return replace(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
+
+    def _hidden(self, kind: str) -> Variable:
+        return Variable(f"_:{kind}#{self.conditions.knowledge.statics.fresh()}")
+
+    # ------------------------------------------------------------ joins
+    def _operands(self, left: Term, right: Term) -> tuple[Translated, Translated]:
+        x, y = self.translate(left), self.translate(right)
+        self._refuse_partial(x, right)
+        self._refuse_partial(y, left)
+        return x, y
+
+    def _refuse_partial(self, x: Translated, other: Term) -> None:
+        for variable in list_variables(other):
+            if variable.name in x.partial:
+                refuse(
+                    f"variable {variable.name} is bound on one side of an or alone", variable.span, self.program.text, "the variable on both sides"
+                )
+
+    def _union(self, left: Term, right: Term) -> Translated:
+        x, y = self.translate(left), self.translate(right)
+        bound = x.bound & y.bound
+        return Translated(a.Union(x.pattern, y.pattern), bound, (x.bound | y.bound | x.partial | y.partial) - bound)
+
+    def _where(self, left: Term, goals: Term) -> Translated:
+        found = self.translate(left)
+        return self.conditions.apply_goals(found, goals, self.outside)
+
+    def _times(self, inner: Term, times: Term) -> Translated:
+        n = times.value if isinstance(times, Num) and not times.unit else 0
+        if n != int(n) or not 1 <= n <= MOST_TIMES:
+            refuse(f"ntimes takes a whole number from 1 to {MOST_TIMES}", times.span, self.program.text, "a ntimes 3")
+        whole = inner
+        for _ in range(int(n) - 1):
+            whole = Struct(":seq", (whole, inner), times.span)
+        return self.translate(whole)
+
+    def _repeat(self, left: Term, right: Term, term: Struct) -> Translated:
+        """Translate `A seq B star_times`: each A, and each A seq B. Variables in B alone are local."""
+        x = self.translate(left)
+        y = self.translate(self._local(right, x))
+        pattern = a.Union(x.pattern, a.SeqJoin(x.pattern, y.pattern))
+        return Translated(pattern, x.bound, x.partial)
+
+    def _local(self, term: Term, x: Translated) -> Term:
+        """Return a pattern whose variables that x does not bind are its own."""
+        self._refuse_partial(x, term)
+        names = {name: f"{name}~{self.conditions.knowledge.statics.fresh()}" for name in variables_of(term) - x.bound}
+        return rename(term, names)
+
+    # ------------------------------------------------------------ absence
+    def _without(self, left: Term, absent: Term, term: Struct) -> Translated:
+        """Translate `(A seq B) cnot C`: windows and conditions around the seq apply to the pairs that are left."""
+        outer: list[Struct] = []
+        inner = left
+        while isinstance(inner, Struct) and inner.name in (":within", ":where"):
+            outer.append(inner)
+            inner = inner.args[0]
+        plain = isinstance(inner, Struct) and inner.name in (":seq", ":forall_seq")
+        last = inner.args[1] if plain and isinstance(inner, Struct) else None
+        if isinstance(last, Struct) and last.name in ("prolog", "aggregate", ":star_times"):
+            plain = False
+        if not plain or not isinstance(inner, Struct):
+            refuse("cnot needs a seq on its left", term.span, self.program.text, "(a seq b) cnot c, or NOT(c).[a, b]")
+        x, y = self._operands(inner.args[0], inner.args[1])
+        both = _join_bindings(a.SeqJoin(x.pattern, y.pattern), x, y)
+        z = self.translate(self._local(absent, both))
+        if inner.name == ":forall_seq" and self.policy != "unrestricted":
+            refuse("cnot around forall_seq under a policy is not built yet", term.span, self.program.text, "a rule for the forall_seq")
+        found = replace(both, pattern=a.SeqWithout(x.pattern, y.pattern, z.pattern))
+        for each in reversed(outer):
+            if each.name == ":where":
+                found = self.conditions.apply_goals(found, each.args[1], self.outside)
+            else:
+                found = replace(found, pattern=a.Within(found.pattern, duration_of(self.program.text, each.args[1])))
+        return found
+
+    def _filter_absent(self, left: Term, absent: Term) -> Translated:
+        x = self.translate(left)
+        z = self._read_through("fnot", self._local(absent, x))
+        return replace(x, pattern=a.Filter(a.Not(a.Exists(z.pattern)), x.pattern))
+
+    def _read_through(self, what: str, term: Term) -> Translated:
+        before, self._through = self._through, what
+        found = self.translate(term)
+        self._through = before
+        return found
+
+    # ------------------------------------------------------------ rules and aggregates inside patterns
+    def _sub_pattern(self, head: Term, body: Term) -> Translated:
+        atom = as_struct(head)
+        if atom is None or atom.name.startswith(":"):
+            refuse("this rule inside a pattern has no event for its head", head.span, self.program.text, "(s(X) <- a(X) seq b(X))")
+        self.added.append(EventRule(atom, body, head.span))
+        return self._event(atom)
+
+    def _aggregate(self, left: Term, term: Struct, args: tuple[Term, ...]) -> Translated:
+        """Translate `A seq aggregate(F, B, V)`: a group for each x, that is its bindings and interval, over the events y of B."""
+        event = as_struct(args[1]) if len(args) == 3 else None
+        function = as_struct(args[0]) if args else None
+        if event is None or function is None or event.name.startswith(":") or not isinstance(args[2], VariableTerm | Num):
+            refuse("aggregate takes a function, an event and a variable", term.span, self.program.text, "aggregate(sum(Y), b(Y), S)")
+        if self.policy == "chronological":
+            refuse("aggregate under the policy chronological", term.span, self.program.text, "recent or unrestricted")
+        x = self._read_through("aggregate", left)
+        local = self._local(Struct(":both", (event, *function.args), term.span), x)
+        assert isinstance(local, Struct)
+        y = self._read_through("aggregate", local.args[0])
+        start, end, began = (self._hidden(kind) for kind in ("start", "end", "began"))
+        timed = a.Extend(a.Extend(x.pattern, start, a.Time(a.TimeFunction.START)), end, a.Time(a.TimeFunction.END))
+        pairs = a.SeqJoin(timed, a.Extend(y.pattern, began, a.Time(a.TimeFunction.START)))
+        raw, keys = self._hidden("raw"), tuple(Variable(name) for name in sorted(x.bound | x.partial))
+        aggregate = self._set_function(function, local.args[1:], y)
+        group = Translated(a.Group(pairs, (*keys, start, end), ((raw, aggregate),)), x.bound, x.partial)
+        value = self._hidden("value").name
+        found = self.conditions.bind(group, value, call("number", a.Var(raw)))
+        if function.name in ("count", "sum"):
+            zero = self.conditions.bind(x, value, count_constant(0))
+            found = replace(found, pattern=a.Union(found.pattern, zero.pattern))
+        return self._name_result(found, Variable(value), args[2])
+
+    def _name_result(self, found: Translated, value: Variable, target: Term) -> Translated:
+        found = replace(found, bound=found.bound - {value.name})
+        if isinstance(target, VariableTerm) and target.name not in found.bound:
+            return self.conditions.bind(found, target.name, a.Var(value))
+        return self.conditions.keep(found, same(self.conditions.value(target, {}), a.Var(value)))
+
+    def _set_function(self, function: Struct, arguments: tuple[Term, ...], y: Translated) -> a.Aggregate:
+        if (function.name, len(arguments)) == ("count", 0):
+            return a.Aggregate(a.AggregateFunction.COUNT, None)
+        if function.name not in AGGREGATES or len(arguments) != 1:
+            refuse(f"the aggregate {function.key} is not known", function.span, self.program.text, "count, sum(X), avg(X), min(X) or max(X)")
+        for variable in list_variables(arguments[0]):
+            if variable.name not in y.bound:
+                refuse(
+                    f"variable {variable.name.partition('~')[0]} is not bound",
+                    variable.span,
+                    self.program.text,
+                    "a variable of the event that is aggregated",
+                )
+        value = a.Arithmetic(a.Operator.ADD, self.conditions.arithmetic(arguments[0], {}), count_constant(0))
+        return a.Aggregate(AGGREGATES[function.name], value)
+
+
+def _join_bindings(pattern: a.Pattern, x: Translated, y: Translated) -> Translated:
+    return Translated(pattern, x.bound | y.bound, x.partial | y.partial)

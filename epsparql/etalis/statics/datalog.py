@@ -1,0 +1,346 @@
+"""This module closes static rules: Horn rules over facts with stratified negation, by their least fixpoint (docs/etalis.md)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from epsparql.errors import Warning_
+from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import Program, StaticRule
+from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts
+from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
+from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, variables_of
+from epsparql.terms import Term as RdfTerm
+
+MOST_FACTS = 100_000
+"""The static rules of a program close to at most so many facts."""
+Row = tuple[RdfTerm, ...]
+Answers = Mapping[str, RdfTerm]
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """Holds the relations of a program, closed, and the conditions that are unfolded."""
+
+    statics: Statics
+    rows: dict[Key, dict[Row, None]] = field(default_factory=dict)
+
+
+def close_static_rules(program: Program) -> Knowledge:
+    """Return what a program's facts and static rules say. Raises EleRefused."""
+    by_key: dict[Key, list[StaticRule]] = {key: [] for key in program.dynamic}
+    for rule in program.static:
+        by_key.setdefault((rule.head.name, len(rule.head.args)), []).append(_without_last_cut(program, rule))
+        _check_head(program, rule)
+    statics = Statics(program, set(by_key))
+    while True:  # what cannot bind its variables is a condition, and then what rests on it may be one too
+        conditions = {key for key in statics.relations if any(not _binds_itself(statics, rule) for rule in by_key[key])}
+        if not conditions:
+            break
+        statics.relations = set(statics.relations) - conditions
+        statics.conditions |= {key: by_key[key] for key in conditions}
+        _refuse_recursive_conditions(program, statics)
+    closed = _Closure(program, statics, {key: rules for key, rules in by_key.items() if key in statics.relations})
+    closed.close()
+    return Knowledge(statics, closed.rows)
+
+
+def _without_last_cut(program: Program, rule: StaticRule) -> StaticRule:
+    """Return a rule without a cut at its end, which is ignored with a warning."""
+    goals = [] if rule.body is None else list_conjuncts(rule.body)
+    if not (goals and isinstance(goals[-1], Name) and goals[-1].text == "!"):
+        return rule
+    program.warnings.append(Warning_("ignored", "a cut that ends a rule is ignored: all answers count", goals[-1].span))
+    whole: Term = Name("true", rule.span)
+    for goal in goals[:-1]:
+        whole = Struct(",", (whole, goal), rule.span)
+    return StaticRule(rule.head, whole, rule.span)
+
+
+def _check_head(program: Program, rule: StaticRule) -> None:
+    for argument in rule.head.args:
+        if rule.body is not None and isinstance(argument, Struct | ListTerm) and variables_of(argument) and not is_expression(argument):
+            refuse(
+                f"the head of {rule.head.key} has the function term {_head_name(argument)}",
+                argument.span,
+                program.text,
+                "constants, variables and arithmetic",
+            )
+
+
+def _head_name(term: Term) -> str:
+    return f"{term.key}" if isinstance(term, Struct) else "[...]"
+
+
+def _binds_itself(statics: Statics, rule: StaticRule) -> bool:
+    if rule.body is None:
+        return True
+    _, bound, missing = statics.order(statics.expand(rule.body), set())
+    return not missing and variables_of(rule.head) <= bound
+
+
+def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
+    calls = {key: {_predicate_key(goal): rule for rule in rules for goal in _list_atoms(rule.body)} for key, rules in statics.conditions.items()}
+    for key in statics.conditions:
+        reached, pending = set[Key](), [key]
+        while pending:
+            for called, rule in calls.get(pending.pop(), {}).items():
+                if called == key:
+                    refuse(f"the condition {key[0]}/{key[1]} is recursive", rule.span, program.text, "rules that bind their variables by themselves")
+                if called not in reached:
+                    reached.add(called)
+                    pending.append(called)
+
+
+def _predicate_key(goal: Struct) -> Key:
+    return goal.name, len(goal.args)
+
+
+def _list_atoms(body: Term | None) -> Iterator[Struct]:
+    """Yield the atoms of a body, also those inside `;` and `\\+`."""
+    pending = [] if body is None else [body]
+    while pending:
+        atom = as_struct(pending.pop())
+        if atom is not None:
+            if atom.name in (",", ";", "\\+", "not"):
+                pending += atom.args
+            else:
+                yield atom
+
+
+@dataclass(slots=True)
+class _Closure:
+    """Evaluates relations stratum by stratum, each by rounds that start from the facts that are new."""
+
+    program: Program
+    statics: Statics
+    rules: dict[Key, list[StaticRule]]
+    rows: dict[Key, dict[Row, None]] = field(default_factory=dict)
+    _facts: int = 0
+    _news: dict[Key, list[Row]] = field(default_factory=dict)
+    _indexes: dict[tuple[Key, tuple[int, ...]], tuple[int, dict[Row, list[Row]]]] = field(default_factory=dict)
+
+    def close(self) -> None:
+        self.rows = {key: {} for key in self.rules}
+        for component in self._strata():
+            self._close_component(component)
+
+    def _strata(self) -> list[list[Key]]:
+        """Return the relations in an order in which each comes after those that it calls. Raises EleRefused for a cycle through negation."""
+        calls = {
+            key: {_predicate_key(atom) for rule in rules for atom in _list_atoms(rule.body)} & self.rules.keys() for key, rules in self.rules.items()
+        }
+        reach = {key: _reached(key, calls) for key in calls}
+        for key, rules in self.rules.items():
+            for rule in rules:
+                for goal in self._negated(rule.body):
+                    if _predicate_key(goal) in reach and key in reach[_predicate_key(goal)] | {_predicate_key(goal)}:
+                        refuse(f"{goal.key} depends on its own negation", rule.span, self.program.text, "rules without a cycle through \\+")
+        components: dict[frozenset[Key], list[Key]] = {}
+        for key in calls:
+            component = frozenset({key} | {other for other in reach[key] if key in reach[other]})
+            components.setdefault(component, sorted(component))
+        return [
+            component for _, component in sorted(components.items(), key=lambda item: len(set().union(*(reach[key] for key in item[0])) | item[0]))
+        ]
+
+    def _negated(self, body: Term | None) -> Iterator[Struct]:
+        pending = [] if body is None else [body]
+        while pending:
+            atom = as_struct(pending.pop())
+            if atom is not None and atom.name in ("\\+", "not"):
+                yield from _list_atoms(atom.args[0])
+            elif atom is not None and atom.name in (",", ";"):
+                pending += atom.args
+
+    def _close_component(self, component: list[Key]) -> None:
+        """Close relations that call each other, by rounds: after the first, a rule starts from the facts that the round before has found."""
+        plans = [(key, rule, self._plan(rule, set(component))) for key in component for rule in self.rules[key]]
+        news = {key: self._add_rows(key, [(rule, goals) for own, rule, (goals, _) in plans if own == key]) for key in component}
+        while any(news.values()):
+            self._news, before = news, news
+            news = {key: [] for key in component}
+            for key, rule, (_, starts) in plans:
+                for start, rest in starts:
+                    if isinstance(start, Struct) and not before[_predicate_key(start)]:
+                        continue
+                    news[key] += self._add_rows(key, [(rule, [start, *rest])], fresh=True)
+        self._news = {}
+
+    def _plan(self, rule: StaticRule, component: set[Key]) -> tuple[list[Term], list[tuple[Term, list[Term]]]]:
+        """Return a rule's goals in order, and each goal that a round may start from, with the rest in order."""
+        goals = [] if rule.body is None else self.statics.expand(rule.body)
+        starts: list[tuple[Term, list[Term]]] = []
+        for k, goal in enumerate(goals):
+            atom = as_struct(goal)
+            assert atom is not None
+            if _predicate_key(atom) in component:
+                rest = self.statics.order([each for j, each in enumerate(goals) if j != k], variables_of(goal))[0]
+                starts.append((atom, rest))
+            elif atom.name in (";", ",") and any(_predicate_key(each) in component for each in _list_atoms(atom)):
+                starts.append((Name("true", atom.span), self.statics.order(goals, set())[0]))
+        return self.statics.order(goals, set())[0], starts
+
+    def _add_rows(self, key: Key, plans: list[tuple[StaticRule, list[Term]]], *, fresh: bool = False) -> list[Row]:
+        """Add the facts that rules give; return the new ones. If `fresh`, the first goal looks at the news alone."""
+        found = []
+        for rule, goals in plans:
+            for answers in list(self._solve_new(goals) if fresh else self._solve(goals, {})):
+                row = self._head_row(rule, answers)
+                if row is not None and row not in self.rows[key]:
+                    self.rows[key][row] = None
+                    found.append(row)
+                    self._facts += 1
+                    if self._facts > MOST_FACTS:
+                        refuse(f"{rule.head.key} grows beyond {MOST_FACTS:,} facts", rule.span, self.program.text, "rules that come to an end")
+        return found
+
+    def _solve_new(self, goals: list[Term]) -> Iterator[Answers]:
+        """Solve goals of which the first is matched with the facts of the round before alone."""
+        first = as_struct(goals[0])
+        assert first is not None
+        if (first.name, len(first.args)) == ("true", 0):
+            yield from self._solve(goals[1:], {})
+            return
+        for row in self._news[_predicate_key(first)]:
+            found = self._match_row(first, row, {})
+            if found is not None:
+                yield from self._solve(goals[1:], found)
+
+    def _head_row(self, rule: StaticRule, answers: Answers) -> Row | None:
+        row = list[RdfTerm]()
+        for argument in rule.head.args:
+            if is_expression(argument):
+                value = evaluate(argument, answers)
+                if value is None:
+                    return None
+                row.append(literal_of_value(value))
+            else:
+                row.append(self._term(argument, answers))
+        return tuple(row)
+
+    def _term(self, term: Term, answers: Answers) -> RdfTerm:
+        return answers[term.name] if isinstance(term, VariableTerm) else ground_term(term, self.program)
+
+    # ------------------------------------------------------------ goals
+    def _solve(self, goals: list[Term], answers: Answers) -> Iterator[Answers]:
+        if not goals:
+            yield answers
+            return
+        for found in self._solve_one(goals[0], answers):
+            yield from self._solve(goals[1:], found)
+
+    def _solve_one(self, goal: Term, answers: Answers) -> Iterator[Answers]:
+        atom = as_struct(goal)
+        assert atom is not None
+        match atom.name, len(atom.args):
+            case ",", 2:
+                yield from self._solve(self.statics.order(list_conjuncts(atom), set(answers))[0], answers)
+            case ";", 2:
+                for part in atom.args:
+                    yield from self._solve(self.statics.order(list_conjuncts(part), set(answers))[0], answers)
+            case "\\+", 1:
+                inner = self.statics.order(list_conjuncts(atom.args[0]), set(answers))[0]
+                if next(self._solve(inner, answers), None) is None:
+                    yield answers
+            case name, 2 if name in COMPARISONS:
+                if compare(name, atom, answers):
+                    yield answers
+            case "is", 2:
+                value = evaluate(atom.args[1], answers)
+                if value is not None:
+                    yield from self._unify(atom.args[0], literal_of_value(value), answers)
+            case ("min" | "max") as name, 3:
+                value = evaluate(Struct(name, atom.args[:2], atom.span), answers)
+                if value is not None:
+                    yield from self._unify(atom.args[2], literal_of_value(value), answers)
+            case "=", 2:
+                left, right = atom.args
+                left, right = (right, left) if variables_of(left) - answers.keys() else (left, right)
+                yield from self._unify(right, self._term(left, answers), answers)
+            case ("==" | "\\==" | "\\=") as name, 2:
+                if (self._term(atom.args[0], answers) == self._term(atom.args[1], answers)) == (name == "=="):
+                    yield answers
+            case "true", 0:
+                yield answers
+            case "fail", 0:
+                return
+            case key if key in self.rows:
+                yield from self._match(key, atom, answers)
+            case _:
+                refuse(
+                    f"{atom.key} needs an event or the background, which is not built yet in static rules",
+                    atom.span,
+                    self.program.text,
+                    "goals over facts",
+                )
+
+    def _unify(self, term: Term, value: RdfTerm, answers: Answers) -> Iterator[Answers]:
+        if isinstance(term, VariableTerm) and term.name not in answers:
+            yield {**answers, term.name: value}
+        elif self._term(term, answers) == value:
+            yield answers
+
+    def _match(self, key: Key, atom: Struct, answers: Answers) -> Iterator[Answers]:
+        known = tuple(k for k, argument in enumerate(atom.args) if not isinstance(argument, VariableTerm) or argument.name in answers)
+        wanted = tuple(self._term(atom.args[k], answers) for k in known)
+        for row in self._index(key, known).get(wanted, ()):
+            found = self._match_row(atom, row, answers)
+            if found is not None:
+                yield found
+
+    def _match_row(self, atom: Struct, row: Row, answers: Answers) -> Answers | None:
+        """Return the answers with the variables of an atom that a row binds; None if it does not fit."""
+        found = dict(answers)
+        for argument, value in zip(atom.args, row, strict=True):
+            if isinstance(argument, VariableTerm):
+                if found.setdefault(argument.name, value) != value:
+                    return None
+            elif ground_term(argument, self.program) != value:
+                return None
+        return found
+
+    def _index(self, key: Key, known: tuple[int, ...]) -> dict[Row, list[Row]]:
+        size, index = self._indexes.get((key, known), (0, {}))
+        rows = self.rows[key]
+        if size < len(rows):
+            for row in islice(rows, size, None):
+                index.setdefault(tuple(row[k] for k in known), []).append(row)
+            self._indexes[key, known] = len(rows), index
+        return index
+
+
+def _reached(key: Key, calls: Mapping[Key, set[Key]]) -> set[Key]:
+    found, pending = set[Key](), [key]
+    while pending:
+        for called in calls[pending.pop()]:
+            if called not in found:
+                found.add(called)
+                pending.append(called)
+    return found
+
+
+def evaluate(term: Term, answers: Answers) -> Value | None:
+    """Return the value of an arithmetic expression; None for an error."""
+    if isinstance(term, VariableTerm):
+        return value_of_literal(answers.get(term.name))
+    atom = as_struct(term)
+    if atom is None:
+        return getattr(term, "value", None)
+    operation = OPERATIONS.get((atom.name, len(atom.args)))
+    operands = [evaluate(part, answers) for part in atom.args]
+    if operation is None or any(value is None for value in operands):
+        return None
+    try:
+        return operation(*operands)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def compare(name: str, atom: Struct, answers: Answers) -> bool:
+    """Return whether a comparison of two numbers holds; it is false for anything else."""
+    left, right = (evaluate(part, answers) for part in atom.args)
+    if left is None or right is None:
+        return False
+    return {"<": left < right, ">": left > right, "=<": left <= right, ">=": left >= right, "=:=": left == right, "=\\=": left != right}[name]

@@ -1,0 +1,242 @@
+"""This module translates a program to one query: silent rules that derive its events on a stream of its own, and a SELECT of those that it reports."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from epsparql import algebra as a
+from epsparql.errors import LANGUAGE_LINE, Span, Warning_
+from epsparql.etalis.events import (
+    ARGUMENTS,
+    EVENT,
+    NOTHING,
+    event_rule,
+    input_rule,
+    join_union,
+    other_pattern,
+    own_pattern,
+    prefix_rules,
+    reported_triples,
+)  # fmt: skip
+from epsparql.etalis.parser.constants import ground_term, predicate_atom
+from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
+from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, list_variables
+from epsparql.etalis.parser.vocabulary import iri_of, is_iri
+from epsparql.etalis.patterns import Event, Patterns
+from epsparql.etalis.statics.conditions import Conditions, Translated, call
+from epsparql.etalis.statics.datalog import close_static_rules
+from epsparql.etalis.statics.goals import is_expression, variables_of
+from epsparql.terms import TermOrVariable, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedProgram:
+    """Holds a program's query, with the policy that it asks for and the doubts about it."""
+
+    query: a.Select
+    policy: str
+    warnings: tuple[Warning_, ...]
+
+
+def translate_program(text: str, policy: str | None = None) -> TranslatedProgram:
+    """Return the query of a program, under a policy or else its own. Raises EleRefused."""
+    program = read_program(text)
+    return _Translation(program, policy or program.policy or "unrestricted").translate()
+
+
+def query_text(program: str, policy: str | None = None) -> tuple[str, str]:
+    """Return a program as a query's text, and its policy: the one that is given, else its own, else unrestricted. Raises EleRefused."""
+    chosen = policy or read_program(program).policy or "unrestricted"
+    return f"#!etalis {chosen}\n{program}", chosen
+
+
+def is_program(text: str) -> bool:
+    """Return whether a query's text is a program."""
+    return LANGUAGE_LINE.match(text) is not None
+
+
+def split_header(text: str) -> tuple[str, str]:
+    """Return the program and the policy of a query's text that is a program; the line before the program becomes a comment of its language."""
+    header = LANGUAGE_LINE.match(text)
+    assert header is not None
+    return f"%{text[1:]}", header[1]
+
+
+class _Translation:
+    """Translates one program."""
+
+    def __init__(self, program: Program, policy: str) -> None:
+        self._program, self._policy = program, policy
+        self._streams = tuple(dict.fromkeys(program.streams)) or (a.DEFAULT_STREAM,)
+        knowledge = close_static_rules(program)
+        self._static = {*knowledge.rows, *knowledge.statics.conditions}
+        self._conditions = Conditions(program, knowledge)
+        self._patterns = Patterns(program, self._conditions, policy)
+        self._calls: dict[Event, list[tuple[Event, str]]] = {}  # what each head reads, and through what
+
+    def translate(self) -> TranslatedProgram:
+        rules: list[a.Construct] = []
+        pending = list(self._program.rules)
+        heads: dict[Event, None] = {}
+        while pending:
+            rule = pending.pop(0)
+            rule = replace(rule, head=predicate_atom(rule.head, self._program))
+            heads[rule.head.name, len(rule.head.args)] = None
+            rules.append(self._translate_rule(rule))
+            pending += self._patterns.added
+            self._patterns.added = []
+        self._refuse_static_events(heads)
+        self._refuse_cycles()
+        selected, patterns = self._select_events(heads)
+        events = dict.fromkeys((*self._patterns.read, *selected))
+        rules = [*(input_rule(name, arity, self._streams) for name, arity in events if not is_iri(name)), *rules]
+        arities = [arity for arity in range(MAX_ARGUMENTS + 1) if self._open_triggers(arity)]
+        if arities:
+            rules = [*prefix_rules(self._streams, max(arities)), *rules]
+        widest = max((arity for _, arity in selected), default=0)
+        shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
+        query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules))
+        self._warn_of_policy()
+        return TranslatedProgram(query, self._policy, tuple(self._program.warnings))
+
+    def _warn_of_policy(self) -> None:
+        if self._program.policy is None and any(_has_seq(rule.body) for rule in self._program.rules):
+            message = "no policy is set: it is unrestricted, where ETALIS's default is recent"
+            self._program.warnings.append(Warning_("no-policy", message))
+
+    # ------------------------------------------------------------ rules
+    def _translate_rule(self, rule: EventRule) -> a.Construct:
+        text, patterns = self._program.text, self._patterns
+        if len(rule.head.args) > MAX_ARGUMENTS:
+            refuse(f"{rule.head.key} has more than {MAX_ARGUMENTS} arguments", rule.head.span, text, "lists or structs of arguments")
+        patterns.outside = frozenset(variables_of(rule.head)) | (frozenset(variables_of(rule.time)) if rule.time is not None else frozenset())
+        before, patterns.strict = list(patterns.read), []
+        patterns.read = {}
+        found = patterns.translate(rule.body)
+        self._note_calls(rule, list(patterns.read), patterns.strict)
+        patterns.read = dict.fromkeys((*before, *patterns.read))
+        if rule.window is not None:
+            found = Translated(a.Within(found.pattern, rule.window), found.bound, found.partial)
+        found = self._set_alarm(rule, found)
+        return self._derive(rule, found)
+
+    def _note_calls(self, rule: EventRule, read: list[Event], strict: list[tuple[Event, str]]) -> None:
+        calls = self._calls.setdefault((rule.head.name, len(rule.head.args)), [])
+        calls += [(event, "") for event in read]
+        calls += strict
+
+    def _set_alarm(self, rule: EventRule, found: Translated) -> Translated:
+        if rule.alarm is None or rule.time is None:
+            return found
+        self._refuse_unbound(rule.time, found, "the alarm's time")
+        if rule.alarm == "delay" and isinstance(rule.time, Num):
+            delay = duration_of(self._program.text, rule.time)
+            if delay == 0:
+                return Translated(NOTHING, found.bound)
+            return Translated(a.WithoutFor(found.pattern, NOTHING, delay), found.bound, found.partial)
+        time = self._conditions.arithmetic(rule.time, {})
+        after = a.Time(a.TimeFunction.END)
+        instant = call("datime_plus_sec", after, time) if rule.alarm == "delay" else call("datime", time)
+        variable = Variable(f"_:alarm#{self._conditions.knowledge.statics.fresh()}")
+        found = self._conditions.bind(found, variable.name, instant)
+        return Translated(a.Alarm(found.pattern, variable), found.bound, found.partial)
+
+    def _derive(self, rule: EventRule, found: Translated) -> a.Construct:
+        parts: list[TermOrVariable] = []
+        for argument in rule.head.args:
+            self._refuse_unbound(argument, found, f"the head {rule.head.key}")
+            if isinstance(argument, VariableTerm):
+                parts.append(Variable(argument.name))
+            elif is_expression(argument) or variables_of(argument):
+                value = self._conditions.canonical if is_expression(argument) else self._conditions.value
+                variable = Variable(f"_:head#{self._conditions.knowledge.statics.fresh()}")
+                found = self._conditions.bind(found, variable.name, value(argument, {}))
+                parts.append(variable)
+            else:
+                parts.append(ground_term(argument, self._program))
+        return event_rule(rule.head.name, parts, found.pattern, self._streams)
+
+    def _refuse_unbound(self, term: Term, found: Translated, where: str) -> None:
+        for variable in list_variables(term):
+            if variable.name not in found.bound:
+                side = " in every alternative" if variable.name in found.partial else ""
+                refuse(
+                    f"variable {variable.name} in {where} is not bound{side}", variable.span, self._program.text, "a variable that the pattern binds"
+                )
+
+    # ------------------------------------------------------------ what a program may not do
+    def _refuse_static_events(self, heads: Mapping[Event, None]) -> None:
+        for name, arity in (*heads, *self._patterns.read):
+            if (name, arity) in self._static:
+                span = next((rule.head.span for rule in self._program.static if (rule.head.name, len(rule.head.args)) == (name, arity)), Span(0, 1))
+                refuse(f"{name}/{arity} is static and an event", span, self._program.text, "two names")
+
+    def _refuse_cycles(self) -> None:
+        for head, calls in self._calls.items():
+            for event, through in calls:
+                if through and (way := self._find_way(event, head)) is not None:
+                    rule = next((rule for rule in self._program.rules if (rule.head.name, len(rule.head.args)) == head), None)
+                    shown = " <- ".join(f"{name}/{arity}" for name, arity in (head, *way))
+                    span = Span(0, 1) if rule is None else rule.head.span
+                    refuse(f"recursion through {through}: {shown}", span, self._program.text, "cnot, or rules without this cycle")
+
+    def _find_way(self, start: Event, goal: Event) -> list[Event] | None:
+        """Return a way from an event to another one, from each head to what it reads."""
+        came: dict[Event, Event | None] = {start: None}
+        pending = [start]
+        while pending:
+            here = pending.pop(0)
+            if here == goal:
+                way: list[Event] = [here]
+                while (before := came[way[-1]]) is not None:
+                    way.append(before)
+                return way[::-1]
+            for event, _ in self._calls.get(here, ()):
+                if event not in came:
+                    came[event] = here
+                    pending.append(event)
+        return None
+
+    # ------------------------------------------------------------ what is reported
+    def _select_events(self, heads: Mapping[Event, None]) -> tuple[list[Event], list[a.Pattern]]:
+        """Return the events that are reported by name, and the patterns of all that are."""
+        program = self._program
+        exact = [(t.name, t.arity) for t in program.triggers if t.name is not None and t.arity is not None]
+        known = dict.fromkeys((*heads, *self._patterns.read, *exact))
+        defined = heads if program.reports_defined else {}
+        selected = [event for event in known if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
+        patterns = [self._reported(name, arity) for name, arity in selected]
+        for arity in range(MAX_ARGUMENTS + 1):
+            open_ones = self._open_triggers(arity)
+            if open_ones:
+                patterns.append(self._reported_others(arity, open_ones, [name for name, n in known if n == arity]))
+        return selected, patterns or [a.Extend(NOTHING, EVENT, a.Constant(iri_of("none")))]
+
+    def _open_triggers(self, arity: int) -> list[Trigger]:
+        """Return the triggers that may select predicates which no rule names."""
+        return [t for t in self._program.triggers if (t.name is None or t.arity is None) and t.arity in (None, arity)]
+
+    def _reported(self, name: str, arity: int) -> a.Pattern:
+        arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
+        if is_iri(name):
+            return a.Extend(reported_triples(name, arguments, self._streams), EVENT, a.Constant(iri_of(name)))
+        return a.Extend(own_pattern(name, arguments, Variable("_:node")), EVENT, a.Constant(iri_of(name)))
+
+    def _reported_others(self, arity: int, triggers: Iterable[Trigger], known: list[str]) -> a.Pattern:
+        """Return the pattern of events that no rule names, as the streams have them."""
+        found, event = other_pattern(arity, self._streams), a.Var(EVENT)
+        named = [trigger.name for trigger in triggers]
+        if None not in named:
+            found = a.Filter(a.In(event, tuple(a.Constant(iri_of(name)) for name in named if name is not None)), found)
+        return a.Filter(a.Not(a.In(event, tuple(a.Constant(iri_of(name)) for name in known))), found) if known else found
+
+
+def _selects(trigger: Trigger, event: Event) -> bool:
+    return trigger.name in (None, event[0]) and trigger.arity in (None, event[1])
+
+
+def _has_seq(term: Term) -> bool:
+    return isinstance(term, Struct) and (term.name == ":seq" or any(_has_seq(part) for part in term.args if isinstance(part, Struct)))
+
+
+__all__ = ["TranslatedProgram", "is_program", "query_text", "split_header", "translate_program"]

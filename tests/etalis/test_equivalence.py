@@ -1,0 +1,122 @@
+"""Random programs: the engine gives what the naive evaluator gives, and what it gives when it is stopped half-way and goes on from a snapshot."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.engine import Engine
+from engine.messages import Events, Finish, Register
+from epsparql.etalis.parser.vocabulary import name_of
+from epsparql.etalis.streams import read_stream
+from epsparql.etalis.translator import query_text
+from epsparql.ntriples import parse_term
+from epsparql.terms import Iri, Literal
+from tests.etalis.naive import Event, run_naively
+from tests.etalis.programs import run_program
+from tests.reference.model import Occurrence
+from tests.support.run_both import block
+
+NAMES, OPERATORS = "abc", ("seq", "seq", "and", "par", "equals", "meets", "during", "starts", "finishes")
+VARIABLES = ("X", "Y")
+
+
+def atoms(names: tuple[str, ...]) -> st.SearchStrategy[str]:
+    argument = st.sampled_from((*VARIABLES, "_", "1"))
+    return st.builds(lambda name, x: f"{name}({x})", st.sampled_from(names), argument)
+
+
+def patterns(names: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """Patterns in which X is bound everywhere."""
+    plain = st.sampled_from([f"{name}(X)" for name in names])
+
+    def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        return st.one_of(
+            st.builds(lambda x, op, y: f"({x} {op} {y})", inner, st.sampled_from(OPERATORS), inner | atoms(names)),
+            st.builds(lambda x, y: f"({x} or {y})", inner, inner),
+            st.builds(lambda x, y, z: f"(({x} seq {y}) cnot {z})", inner, inner, atoms(names)),
+            st.builds(lambda x, z: f"({x} fnot {z})", inner, atoms(names)),
+            st.builds(lambda x, n: f"({x}).{n}", inner, st.integers(0, 4)),
+            st.builds(lambda x, y: f"({x} seq {y} star_times)", inner, atoms(names)),
+            st.builds(lambda x: f"({x} ntimes 2)", inner),
+            st.builds(lambda x, op, n: f"({x} where (X {op} {n}))", inner, st.sampled_from(("<", "=<", "=:=", "=\\=")), st.integers(0, 3)),
+            st.builds(lambda x, n: f"({x} where (\\+ (X < {n} ; X =:= 0)))", inner, st.integers(0, 3)),
+        )
+
+    return st.recursive(plain, larger, max_leaves=4)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    first, second = draw(patterns(("a", "b", "c"))), draw(patterns(("a", "b", "d")))
+    third = draw(
+        st.sampled_from(
+            ("f(X, N) <- d(X) seq aggregate(count, b(_), N).", "f(X, N) <- a(X) seq aggregate(sum(Y), d(Y), N).", "exceptionAlarm(f(X), 2) <- d(X).")
+        )
+    )
+    return f"d(X + 1) <- {first}.\ne(X) <- {second}.\n{third}\n"
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    one = st.builds(
+        lambda name, x, start, length: (name, (x,), start, start + length),
+        st.sampled_from(NAMES),
+        st.integers(0, 2),
+        st.integers(0, 7),
+        st.sampled_from((0, 0, 1, 3)),
+    )
+    return draw(st.lists(one, min_size=1, max_size=7))
+
+
+def written(events: list[Event]) -> str:
+    return " ".join(f"event({name}({', '.join(map(str, args))}), [{start}, {end}])." for name, args, start, end in events)
+
+
+def seconds(text: str) -> int:
+
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(program=programs(), events=streams())
+def test_engine_and_naive_evaluator(tmp_path: Path, program: str, events: list[Event]) -> None:
+    found = [
+        (line.event, tuple(json.loads(line.args)), seconds(line.start), seconds(line.end)) for line in run_program(tmp_path, program, written(events))
+    ]
+    assert len(found) == len(set(found))
+    assert set(found) == run_naively(program, events)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(program=programs(), events=streams(), cut=st.integers(0, 7))
+def test_restored_from_a_snapshot(program: str, events: list[Event], cut: int) -> None:
+    """A run that goes on from a snapshot gives what is left: rules, stars of arguments, groups and alarms are kept."""
+    whole, rest = emitted(program, events, None), emitted(program, events, cut)
+    assert rest == whole
+
+
+def emitted(program: str, events: list[Event], cut: int | None) -> list[tuple[str, ...]]:
+    text, policy = query_text(program)
+    engine, found = Engine(), list[tuple[str, ...]]()
+    by_end: dict[int, list[Occurrence]] = {}
+    for event in read_stream(written(events)):
+        for triple in event.triples():
+            s, p, o = map(parse_term, triple)
+            assert isinstance(s, Iri)
+            assert isinstance(p, Iri)
+            assert isinstance(o, Iri | Literal)
+            by_end.setdefault(event.end, []).append(Occurrence((s, p, o), event.start, event.end))
+    log = [(Register(0, "p", text, policy), ())]
+    log += [(Events(0, "default", len(part), end), tuple(part)) for end, part in sorted(by_end.items())]  # type: ignore[misc]
+    log += [(Finish(0, "default"), ())]  # type: ignore[list-item]
+    for offset, (entry, occurrences) in enumerate(log):
+        outcome = engine.feed(block([(replace(entry, offset=offset), occurrences)]))
+        assert outcome.changes == ()
+        found += [(name_of(str(row["values"][0])), str(row["values"]), str(row["start"]), str(row["end"])) for row in outcome.solutions.to_pylist()]
+        if offset == cut:
+            engine = Engine.restore(engine.snapshot())
+    return found

@@ -1,0 +1,63 @@
+"""Programs of the ETALIS Language for Events over HTTP: registered, checked, explained, fed and read."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from epsparql.client import Client, segment
+from tests.server.conftest import DEADLINE_S, serving, until
+
+PROGRAM = "% two prices\nprint_trigger(rise/2).\nrise(X, Y) <- price(X) seq price(Y) where X < Y.\n"
+EVENT, STREAM = {"Content-Type": "text/x-etalis-event"}, {"Content-Type": "text/x-etalis-stream"}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(tmp_path_factory.mktemp("data")) as found:
+        yield found
+
+
+@pytest.fixture
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
+        yield client
+
+
+def test_a_program_from_registration_to_solutions(url: str, http: httpx.Client) -> None:
+    client, stream = Client(url), "urn:test:prices"
+    program = f"from_stream('{stream}').\n{PROGRAM}"
+    made = http.put("/queries/rises", params={"policy": "recent"}, content=program, headers=EVENT)
+    assert (made.status_code, made.json()["policy"], made.json()["query"]) == (201, "recent", f"#!etalis recent\n{program}")
+    again = http.put("/queries/rises", params={"policy": "recent"}, content=program, headers=EVENT)
+    assert again.status_code == 200, "the same program is registered already"
+    events = "event(price(1), 1). event(price(3), 2). event(price(2), 3). event(price(4), 4)."
+    assert http.post(f"/streams/{segment(stream)}/events", content=events, headers=STREAM).is_success
+    client.finish(stream)
+    until(lambda: client.query("rises")["solutions"] == 2, "the program's events are there")
+    found = http.get("/queries/rises/solutions", headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert [(line["event"], line["args"]) for line in map(json.loads, found)] == [("rise", [1, 3]), ("rise", [2, 4])]
+    assert [(solution.event, solution.args) for solution in client.solutions("rises")] == [("rise", [1, 3]), ("rise", [2, 4])]
+    assert "Construct" in http.get("/queries/rises/plan", headers={"Accept": "text/plain"}).text
+    why = http.get(f"/queries/rises/solutions/{client.query('rises')['last']}/why")
+    assert (why.status_code, "not built" in why.json()["detail"]) == (409, True)
+
+
+def test_a_fault_has_its_place(http: httpx.Client) -> None:
+    refused = http.put("/queries/faulty", content="% a comment\ne(X) <- a(Y).\n", headers=EVENT)
+    document = refused.json()
+    assert (refused.status_code, document["code"], document["line"], document["column"]) == (400, "ele-refused", 2, 3)
+    checked = http.post("/check", content="% a comment\ne(X) <- a(Y).\n", headers=EVENT).json()
+    assert [(error["code"], error["line"]) for error in checked["errors"]] == [("ele-refused", 2)]
+    assert http.post("/check", content=PROGRAM, headers=EVENT).json()["errors"] == []
+
+
+def test_the_first_line_names_the_policy(http: httpx.Client) -> None:
+    wish = {"query": f"#!etalis recent\n{PROGRAM}", "policy": "chronological"}
+    assert http.put("/queries/torn", json=wish).json()["code"] == "ele-refused"
+
+
+def test_events_over_http_do_not_sleep(http: httpx.Client) -> None:
+    refused = http.post("/streams/sleepy/events", content="event(a). sleep(2).", headers=STREAM)
+    assert (refused.status_code, refused.json()["line"]) == (400, 1)

@@ -1,0 +1,153 @@
+"""Programs about what the conformance programs do not cover: terms, instants, alarms, aggregates, labels, static rules, and what is not built."""
+
+import json
+import re
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import epsparql
+from epsparql.etalis.parser.vocabulary import event_node, iri_of, number_literal
+from epsparql.etalis.streams import read_stream
+from epsparql.etalis.translator import query_text
+from tests.etalis.programs import Reported, reported, run_program
+
+AT = "1970-01-01T00:00:{:02}Z"
+
+
+def on(event: str, args: list[object], start: int, end: int | None = None) -> Reported:
+    return Reported(event, json.dumps(args), AT.format(start), AT.format(start if end is None else end))
+
+
+PROGRAMS = [
+    pytest.param("d(X) <- a(f(X, g)) where X > 1.", "event(a(f(2,g)),1). event(a(f(1,g)),2). event(a(f(3,h)),3).", [on("d", [2], 1)], id="a struct is taken apart"),
+    pytest.param("d(f(X), [X, b]) <- a(X).", "event(a(1),1).", [on("d", [{"functor": "f", "args": [1]}, [1, "b"]], 1)], id="structs and lists are built"),
+    pytest.param("d(X) <- a([X, X]).", "event(a([1,1]),1). event(a([1,2]),2).", [on("d", [1], 1)], id="a variable twice in a list"),
+    pytest.param('d <- a("x").', "event(a(x),1). event(a(\"x\"),2).", [on("d", [], 2)], id="strings are no names"),
+    pytest.param("d(X) <- a(X).", "event(a(2.0),1). event(a('Größe x'),2).", [on("d", [2], 1), on("d", ["Größe x"], 2)], id="numbers and names"),
+    pytest.param("d(H) <- a(datime(_,_,_,H,_,_)).", "event(a(datime(2026,1,2,3,4,5)),1).", [on("d", [3], 1)], id="an instant is taken apart"),
+    pytest.param("d <- 3 seq a.", "event(a,4). event(a,9).", [on("d", [], 3, 4), on("d", [], 3, 9)], id="an instant before the first event"),
+    pytest.param("d <- a seq 7.", "event(a,4).", [on("d", [], 4, 7)], id="an instant after the last event"),
+    pytest.param("d <- a seq 7. e <- 2 seq 3.", "event(a,8).", [on("e", [], 2, 3)], id="instants alone"),
+    pytest.param("p(1,2). p(3,5). exceptionAlarm(d(X), D) <- a(X) where p(X, D).", "event(a(1),1). event(a(3),2). event(b,20).",
+                 [on("d", [1], 1, 3), on("d", [3], 2, 7)], id="alarms whose delay is bound"),
+    pytest.param("exceptionAlarm(d, X) <- a(X).", "event(a(-1),1). event(a(0),2). event(a(x),3).", [], id="alarms that are not later set nothing"),
+    pytest.param("d(V) <- a seq aggregate(avg(X), b(X), V).", "event(a,1). event(b(1),2). event(b(2),3). event(b(x),4).",
+                 [on("d", [1], 1, 2), on("d", [1.5], 1, 3)], id="an average; what is no number leaves the report out"),
+    pytest.param("d(V) <- a seq aggregate(sum(X), b(X), V).", "event(a,1). event(b(4),[2,3]). event(b(4),[3,3]).",
+                 [on("d", [0], 1), on("d", [8], 1, 3)], id="equal events on two intervals count twice"),
+    pytest.param("d(X) <- a(X) where \\+ X < 3.", "event(a(1),1). event(a(x),2). event(a(4),3).", [on("d", ["x"], 2), on("d", [4], 3)], id="no number is not less"),
+    pytest.param("d(Y) <- a(X) where (Y = X ; Y is X + 1).", "event(a(1),1).", [on("d", [1], 1), on("d", [2], 1)], id="two answers of a condition"),
+    pytest.param("d(X // 2, X mod 2, 2 ** X) <- a(X).", "event(a(7),1).", [on("d", [3, 1, 128], 1)], id="arithmetic in a head"),
+    pytest.param("d(X) <- a where X is sqrt(4).", "event(a,1).", [on("d", [2.0], 1)], id="a double"),
+    pytest.param("n(1). n(Y) :- n(X), X < 5, Y is X + 1. d(X) <- a where n(X).", "event(a,1).", [on("d", [k], 1) for k in range(1, 6)], id="a recursive relation"),
+    pytest.param("e(1,2). e(2,3). r(X,Y) :- e(X,Y). r(X,Z) :- r(X,Y), e(Y,Z). s(X) :- e(X,_), \\+ r(X,3). d(X) <- a where s(X).",
+                 "event(a,1).", [], id="stratified negation"),
+    pytest.param("x : d <- a seq b. event_rule_property(x, event_rule_window, 1).", "event(a,1). event(b,2). event(b,3).", [on("d", [], 1, 2)], id="a label's window"),
+    pytest.param("s(X) :- X > 1, !. d(X) <- a(X) where s(X).", "event(a(1),1). event(a(2),2).", [on("d", [2], 2)], id="a condition, and a cut that ends it"),
+    pytest.param("d :- a SEQ b.", "event(a,1). event(b,2).", [on("d", [], 1, 2)], id="the paper's event rule"),
+    pytest.param("d(X) <- a(X) WHERE { X > 1 X < 5 }.", "event(a(1),1). event(a(2),2).", [on("d", [2], 2)], id="the paper's braces"),
+    pytest.param("print_trigger(_/1). d <- a(_).", "event(a(1),1). event(b(2),2). event(c(1,2),3).", [on("a", [1], 1), on("b", [2], 2)], id="triggers by arity"),
+    pytest.param("print_trigger(p(_)). d <- a(_).", "event(p,1). event(p(1,x),2). event(q,3).", [on("p", [], 1), on("p", [1, "x"], 2)], id="triggers by name"),
+    pytest.param("d(X) <- a(X) fnot d2(X). d2(X) <- b(X).", "event(b(1),1). event(a(1),2). event(a(2),3).", [on("d", [2], 3), on("d2", [1], 1)], id="fnot is correlated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "stream", "wanted"), PROGRAMS)
+def test_programs(tmp_path: Path, program: str, stream: str, wanted: list[Reported]) -> None:
+    found = run_program(tmp_path, program, stream)
+    assert sorted(found) == sorted(wanted)
+
+
+SPEED = '{"s":"<http://t/s1>","p":"<http://t/speed>","o":"\\"%d\\"^^<http://www.w3.org/2001/XMLSchema#integer>","at":"1970-01-01T00:00:0%dZ"}'
+JAM = '{"s":"<http://t/s1>","p":"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>","o":"<http://t/Jam>","at":"1970-01-01T00:00:04Z"}'
+
+
+def test_predicates_that_are_iris_are_triples(tmp_path: Path) -> None:
+    """They match triples of streams, and what the program's own rules derive; a literal as a subject derives nothing."""
+    program = """
+        prefix(t, 'http://t/').
+        t:slower(S, V) <- t:speed(S, U) seq t:speed(S, V) where V < U.
+        jam(S, V) <- t:slower(S, V) seq t:Jam(S).
+        jam2(S, V) <- t:slower(S, V) seq 'http://t/Jam'(S).
+        t:slow(V, S) <- t:speed(S, V).
+    """
+    found = run_program(tmp_path, program, "\n".join((SPEED % (40, 1), SPEED % (20, 3), JAM)), "application/x-ndjson")
+    jams = [on(name, ["http://t/s1", 20], 1, 4) for name in ("jam", "jam2")]
+    assert sorted(found) == sorted([on("http://t/slower", ["http://t/s1", 20], 1, 3), *jams])
+
+
+def test_conditions_read_the_background(tmp_path: Path) -> None:
+    """With what its schema entails; a triple that a stream brings is no background."""
+    facts = tmp_path / "facts.ttl"
+    facts.write_text(
+        "@prefix : <http://t/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :x :near :y , :z . :near rdfs:subPropertyOf :by ."
+    )
+    program = "prefix(t, 'http://t/'). d(X, Y) <- a(X) where t:by(X, Y)."
+    sent = "event(a('http://t/x'),1). event(a('http://t/y'),2)."
+    found = run_program(tmp_path, program, sent, background=[facts])
+    assert sorted(found) == [on("d", ["http://t/x", f"http://t/{each}"], 1) for each in "yz"]
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """The example of the page on this language runs, and gives the line that the page shows."""
+    page = (Path(__file__).parents[2] / "docs/etalis.md").read_text(encoding="utf-8")
+    program, stream = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    found = run_program(tmp_path, program, stream)
+    assert len(found) == 6
+    (shown,) = re.findall(r"`(\{.*\})`", page)
+    assert reported(shown) in found
+
+
+REFUSED = [
+    ("e(X) <- tr:a(X).", "prefix tr is not declared"),
+    ("e(X) <- 'http://example.org/a'(X, Y, Z).", "3 arguments"),
+    ("into_stream(s). e <- a.", "into_stream"),
+    ("e(X) <- a(X) where \\+ rdf:b(X).", "not built yet"),
+    ("s(X) :- rdf:b(X). e(X) <- a(X) where s(X).", "not built yet"),
+    ("e <- a seq rev(b).", "never withdrawn"),
+    ("e(X) <- a(X) seq aggregate(count, b, N) where N > 1. e(X) <- e(X) seq aggregate(count, b, N).", "recursion through aggregate"),
+    ("set_etalis_flag(event_consumption_policy, chronological). e(N) <- a seq aggregate(count, b, N).", "chronological"),
+    ("e <- a. r2 : f <- b. event_rule_property(r3, window, 1).", "label"),
+    ("p(1). p(X) :- p(Y), X is Y + 1. e <- a where p(1).", "grows beyond"),
+    ("e <- a where 'x'.", "static predicate"),
+    ("e <- (a) .3parsecs.", "unit"),
+    ("/* open", "comment"),
+    ("e(" + ",".join("ABCDEFGHIJKLMNOPQ") + ") <- a.", "arguments"),
+]
+
+
+@pytest.mark.parametrize(("program", "reason"), REFUSED)
+def test_refusals(program: str, reason: str) -> None:
+    with pytest.raises(epsparql.QueryError, match=reason) as refused:
+        epsparql.parse(query_text(program)[0])
+    assert refused.value.code == "ele-refused"
+
+
+def test_rising_readings(tmp_path: Path) -> None:
+    """Forty rising readings make n(n+1)/2 events; a rule with blank nodes would make 2^n - 1. The second run finds all code loaded."""
+    program = "inc(X, X) <- temp(X). inc(X, Y) <- inc(X, Z) seq temp(Y) where Z < Y."
+    stream = " ".join(f"event(temp({k}),{k})." for k in range(1, 41))
+    run_program(tmp_path, program, stream)
+    began = time.process_time()
+    found = run_program(tmp_path, program, stream)
+    assert len(found) == 820
+    assert time.process_time() - began < 1
+
+
+def test_the_node_of_an_event() -> None:
+    """The contract's own example."""
+    node = event_node("d", [number_literal(Decimal(1)), iri_of("x")], 1_000_000, 2_000_000)
+    assert node.value == "urn:ele:event:a411dcbf446b5171c735e1ad9b170e87"
+
+
+def test_times_of_a_stream() -> None:
+    text = "event(a). sleep(2). event(b). event(c, 10). event(d). event(e, ['2026-01-01T00:00:00Z', datime(2026,1,1,0,0,1,5)]). halt. event(f)."
+    found = [(event.name, event.start, event.end) for event in read_stream(text)]
+    new_year = 1_767_225_600_000_000
+    assert found == [
+        ("a", 1, 1), ("b", 2_000_002, 2_000_002), ("c", 10_000_000, 10_000_000), ("d", 10_000_001, 10_000_001), ("e", new_year, new_year + 1_000_005),
+    ]  # fmt: skip
+    assert [event.start for event in read_stream("event(a). event(b).", 100)] == [100, 101]
