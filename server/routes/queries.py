@@ -326,6 +326,9 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         warnings = await check_wish(service, name, wish)
         known = service.log.catalogue.queries.get(name)
         same = known is not None and wish.is_met_by(known) and not (replace and not service.catalog.with_state(known).stands)
+        if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
+            wish = Wish(known.text, wish.policy, wish.default_graph, wish.start)
+            warnings = await check_wish(service, name, wish)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
             raise Fault(_too_many_problem(service.settings.max_queries))
         if known is not None and not same and not replace:

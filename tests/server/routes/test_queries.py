@@ -65,6 +65,13 @@ def test_how_a_text_is_written_makes_no_other_query(http: httpx.Client, name: st
     assert put(http, name, text.replace("?v FROM", "FROM")).status_code == 409
 
 
+def test_warnings_have_their_places_in_the_text_that_stays(http: httpx.Client, name: str, stream: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ {{ ?s :value ?v }} SEQ {{ ?s :value ?w }} }}"
+    first = put(http, name, text).json()["warnings"]
+    assert first
+    assert put(http, name, f"# a comment\n{text}").json()["warnings"] == first
+
+
 def test_what_cannot_replace_a_query_leaves_it(http: httpx.Client, name: str, stream: str) -> None:
     first = put(http, name, values(stream)).json()
     other = values(stream).replace("SELECT", "SELECT DISTINCT")
