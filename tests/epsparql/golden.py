@@ -27,7 +27,7 @@ class Block:
 
     @property
     def query(self) -> str:
-        return self.text if re.match(r"PREFIX|BASE|\ufeff", self.text) else PROLOGUE + self.text
+        return self.text if re.match(r"PREFIX|BASE|#!etalis|\ufeff", self.text) else PROLOGUE + self.text
 
 
 def blocks(name: str) -> list[Block]:

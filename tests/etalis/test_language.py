@@ -80,7 +80,7 @@ def test_predicates_that_are_iris_are_triples(tmp_path: Path) -> None:
 
 
 def test_conditions_read_the_background(tmp_path: Path) -> None:
-    """With what its schema entails; a triple that a stream brings is no background."""
+    """A condition finds what the schema of the background entails, too."""
     facts = tmp_path / "facts.ttl"
     facts.write_text(
         "@prefix : <http://t/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :x :near :y , :z . :near rdfs:subPropertyOf :by ."

@@ -1,7 +1,6 @@
 """This module sorts the clauses of a program: event rules, static rules and facts, triggers, flags and properties."""
 
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.lexer import refuse
@@ -261,8 +260,3 @@ def _set_flag(program: Program, head: Struct) -> None:
     if policy not in POLICIES:
         refuse(f"the policy {policy or 'given'} is not known", value.span, program.text, ", ".join(POLICIES))
     program.policy = policy
-
-
-def is_whole(value: Decimal) -> bool:
-    """Return whether a number is an integer."""
-    return value == value.to_integral_value()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from urllib.parse import quote, unquote
 
-from epsparql.terms import XSD, BlankNode, Iri, Literal
+from epsparql.terms import XSD, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 
 URN = "urn:ele:"
@@ -68,8 +68,3 @@ def event_node(name: str, arguments: Sequence[RdfTerm], start: int, end: int) ->
 def key_of(arguments: Sequence[RdfTerm]) -> Iri:
     """Return the node that stands for a list of arguments on a program's own stream."""
     return Iri(f"{OWN}{hashlib.sha256(chr(10).join(map(str, arguments)).encode()).hexdigest()[:32]}")
-
-
-def is_constant(term: RdfTerm) -> bool:
-    """Return whether a term is an IRI or a literal."""
-    return not isinstance(term, BlankNode)

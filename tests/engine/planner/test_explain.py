@@ -56,6 +56,8 @@ NODES = [
     pytest.param("CONSTRUCT { ?x :z ?y } INTO STREAM <o> { ?x :a ?y }", ["Construct ?x <http://e/z> ?y INTO STREAM <o>"], id="Construct"),
     pytest.param("ASK FROM :g FROM NAMED :h { ?x :a ?y }", ["Ask FROM <http://e/g> FROM NAMED <http://e/h>"], id="Ask"),
     pytest.param("DESCRIBE ?x :c { ?x :a ?y }", ["Describe ?x <http://e/c>"], id="Describe"),
+    pytest.param("#!etalis recent\nexceptionAlarm(d, X) <- a(X).", ["Alarm until _:alarm#1"], id="Alarm"),
+    pytest.param("#!etalis recent\nd <- 7 seq a.", ["Instant 1970-01-01T00:00:07Z"], id="Instant"),
 ]  # fmt: skip
 LINE = re.compile(
     r'flowchart BT|  classDef \w+ [-\w:#,]+|  (?P<box>\w+)\["[^"<>&]*(?:<br/>[^"<>&]*)*"\](?::::\w+)?|  (?P<source>\w+) --> (?P<target>\w+)'
@@ -63,7 +65,7 @@ LINE = re.compile(
 
 
 def parsed(query: str) -> a.Query:
-    return epsparql.parse(PREFIXES + query).query
+    return epsparql.parse(query if query.startswith("#!etalis") else PREFIXES + query).query
 
 
 def explained(query: str) -> Explanation:
