@@ -128,7 +128,7 @@ def host_reports(shape: RunShape, feed: Feed) -> Counter[Report]:
             call(due, none, none, horizon)
 
     for k, instant in enumerate(feed.instants):
-        horizon = feed.horizon if k > feed.last else None
+        horizon = feed.horizon if k >= feed.last else None
         pass_deadlines(instant.now, horizon)
         call(instant.now, *batches(instant, terms), horizon)
     pass_deadlines(c.FOREVER, feed.horizon)
@@ -153,14 +153,15 @@ def deferred_reports(shape: RunShape, feed: Feed, cuts: list[int], restored: boo
             due = (c.FOREVER if horizon is None else horizon) if due == AT_LAST else due
             if due >= feed.ends[after - 1]:
                 continue  # nobody asks
-            given = [(due, -1, c.RIGHT, rows_of([c.BIG], [-c.BIG], [[0] * 3], 3))]
+            entry = next(k for k, end in enumerate(feed.ends) if end > due)
+            given = [(due, entry, c.RIGHT, rows_of([c.BIG], [-c.BIG], [[0] * 3], 3))]
         reports = made.decide_all(_moments(given), passage, horizon, terms)
         _note(found, reports.entry, reports.rows, terms)
         if made.closing and not made.shape.lasting:
             assert made.due() >= feed.ends[after - 1]
         if restored:
             state, tables = json.loads(json.dumps(made.state())), {name: array.copy() for name, array in made.tables().items()}
-            made = collector(shape, native)
+            made = collector(shape, True)  # which goes on as the host's collector with the state of one
             made.restore(state)
             made.restore_tables(tables)
     return found
