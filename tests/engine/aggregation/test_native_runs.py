@@ -239,7 +239,9 @@ COMPARED = tuple(product(a.Comparison, ((X, Y), (X, a.Constant(Literal("1", XSD 
 
 
 def operands() -> st.SearchStrategy[a.Expression]:
-    plain = st.sampled_from((X, Y, a.Constant(Literal("0.1", XSD + "decimal")), a.Constant(Literal("3", XSD + "integer"))))
+    plain: st.SearchStrategy[a.Expression] = st.sampled_from(
+        (X, Y, a.Constant(Literal("0.1", XSD + "decimal")), a.Constant(Literal("3", XSD + "integer")))
+    )
     operators = st.sampled_from((a.Operator.ADD, a.Operator.SUBTRACT, a.Operator.MULTIPLY, a.Operator.DIVIDE))
     return st.recursive(plain, lambda inner: st.builds(a.Arithmetic, operators, inner, inner), max_leaves=4)
 
