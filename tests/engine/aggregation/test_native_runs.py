@@ -128,7 +128,7 @@ def host_reports(shape: RunShape, feed: Feed) -> Counter[Report]:
             call(due, none, none, horizon)
 
     for k, instant in enumerate(feed.instants):
-        horizon = feed.horizon if k > feed.last else None
+        horizon = feed.horizon if k >= feed.last else None
         pass_deadlines(instant.now, horizon)
         call(instant.now, *batches(instant, terms), horizon)
     pass_deadlines(c.FOREVER, feed.horizon)
@@ -153,14 +153,15 @@ def deferred_reports(shape: RunShape, feed: Feed, cuts: list[int], restored: boo
             due = (c.FOREVER if horizon is None else horizon) if due == AT_LAST else due
             if due >= feed.ends[after - 1]:
                 continue  # nobody asks
-            given = [(due, -1, c.RIGHT, rows_of([c.BIG], [-c.BIG], [[0] * 3], 3))]
+            entry = next(k for k, end in enumerate(feed.ends) if end > due)
+            given = [(due, entry, c.RIGHT, rows_of([c.BIG], [-c.BIG], [[0] * 3], 3))]
         reports = made.decide_all(_moments(given), passage, horizon, terms)
         _note(found, reports.entry, reports.rows, terms)
         if made.closing and not made.shape.lasting:
             assert made.due() >= feed.ends[after - 1]
         if restored:
             state, tables = json.loads(json.dumps(made.state())), {name: array.copy() for name, array in made.tables().items()}
-            made = collector(shape, native)
+            made = collector(shape, True)  # which goes on as the host's collector with the state of one
             made.restore(state)
             made.restore_tables(tables)
     return found
@@ -238,7 +239,9 @@ COMPARED = tuple(product(a.Comparison, ((X, Y), (X, a.Constant(Literal("1", XSD 
 
 
 def operands() -> st.SearchStrategy[a.Expression]:
-    plain = st.sampled_from((X, Y, a.Constant(Literal("0.1", XSD + "decimal")), a.Constant(Literal("3", XSD + "integer"))))
+    plain: st.SearchStrategy[a.Expression] = st.sampled_from(
+        (X, Y, a.Constant(Literal("0.1", XSD + "decimal")), a.Constant(Literal("3", XSD + "integer")))
+    )
     operators = st.sampled_from((a.Operator.ADD, a.Operator.SUBTRACT, a.Operator.MULTIPLY, a.Operator.DIVIDE))
     return st.recursive(plain, lambda inner: st.builds(a.Arithmetic, operators, inner, inner), max_leaves=4)
 
