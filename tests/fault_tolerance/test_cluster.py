@@ -181,7 +181,7 @@ def test_who_has_another_secret_is_not_let_in(tmp_path: Path, monkeypatch: pytes
 
 
 def claims(data: Path) -> list[str]:
-    """Which attempt at each partition's task is at work."""
+    """Return which attempt at each partition's task is at work."""
     return [path.read_text() for path in sorted((data / "spark").glob("claim-?"))]
 
 
