@@ -122,6 +122,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench spark --n 200000
 	$(BIN)/epsparql bench spark
 	$(BIN)/epsparql bench solve
+	for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k || exit 1; done
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, Block, Events, Register
+from engine.partitioning import PartitionShare
 
 _QUERY = 'SELECT * WHERE { { ?s <p> ?v } SEQ { ?s <q> ?w } FILTER(?v < ?w && getDURATION() < "PT1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
 _GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) AS ?w) WHERE { ?s <p> ?v } GROUP BY ?s"
@@ -23,6 +24,7 @@ def compile_engine() -> None:
         for k, kind in enumerate(values)
     ]
     rows = pa.RecordBatch.from_pylist(events, schema=OCCURRENCES)
+    PartitionShare(0, 2).select_rows(rows.column("s"))
     engine = Engine()
     engine.terms.spare = 0  # terms out of use are looked for at once
     begun = engine.feed(Block((Register(0, "warm", _QUERY), Register(1, "groups", _GROUPS), Events(2, "default", 3, 1)), rows[:3]))

@@ -36,7 +36,14 @@ OUTSIDE = {
     },
 }
 """Beside the standard library."""
-COMPILED = ("engine/kernel", "engine/dictionary/native", "engine/aggregation/native", "engine/runtime/event_heap.py", "pipeline/formats/native")
+COMPILED = (
+    "engine/kernel",
+    "engine/dictionary/native",
+    "engine/aggregation/native",
+    "engine/partitioning/crc32.py",
+    "engine/runtime/event_heap.py",
+    "pipeline/formats/native",
+)
 """What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
 
 ARROWS = {
@@ -78,7 +85,7 @@ ARROWS = {
     "engine/kernel/operators": "engine/kernel/__init__.py engine/kernel/state",
     "engine/kernel/state": "engine/jit.py engine/kernel/__init__.py",
     "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/messages.py engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
-    "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/pattern_scope.py engine/triples",
+    "engine/partitioning": "engine/background engine/background/reasoning engine/jit.py engine/messages.py engine/pattern_scope.py engine/triples",
     "engine/pattern_scope.py": "engine/expressions engine/kernel/state",
     "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
@@ -91,7 +98,7 @@ ARROWS = {
     "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/builder",
     "engine/triples": "engine/expressions engine/kernel/state",
     "engine/validation": "engine/background engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/triples",
-    "engine/warmup.py": "engine/engine.py engine/messages.py",
+    "engine/warmup.py": "engine/engine.py engine/messages.py engine/partitioning",
     "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py",
     "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",

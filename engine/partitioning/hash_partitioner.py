@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.partitioning.crc32 import MIX, mark_share
 from engine.triples.quads import Quad
-
-_MIX = 0x9E3779B1
 
 
 class Part(Enum):
@@ -32,11 +31,8 @@ class Part(Enum):
 
 
 def bucket_of(text: str, buckets: int) -> int:
-    """Return the bucket of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says.
-
-    The sum of bits that a CRC is would deal texts that differ in a digit or two unevenly, hence the multiplication.
-    """
-    return (zlib.crc32(text.encode()) * _MIX & 0xFFFFFFFF) * buckets >> 32
+    """Return the bucket of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says."""
+    return (zlib.crc32(text.encode()) * MIX & 0xFFFFFFFF) * buckets >> 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +51,18 @@ class PartitionShare:
 
     def select_rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
         """Return which rows of a column of terms are in the share; null, no graph, is in none."""
-        texts = column.dictionary.cast(pa.binary()).to_pylist()
-        mixed = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts)) * np.uint64(_MIX) & np.uint64(0xFFFFFFFF)
-        mine = np.append(mixed * np.uint64(self.buckets) >> np.uint64(32) == self.bucket, False)
-        indices = column.indices.fill_null(len(texts)) if column.indices.null_count else column.indices
-        found: NDArray[np.bool_] = mine[indices.to_numpy()]
-        return found
+        texts = column.dictionary
+        _, offsets, data = texts.buffers()
+        indices = column.indices.fill_null(-1) if column.indices.null_count else column.indices
+        if not len(texts):
+            return np.zeros(len(indices), np.bool_)
+        return mark_share(
+            np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset),
+            np.frombuffer(data, np.uint8),
+            indices.to_numpy(),
+            self.bucket,
+            self.buckets,
+        )
 
 
 ONE = PartitionShare()

@@ -9,7 +9,7 @@ from pipeline.errors import PipelineError
 from pipeline.log import LogReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS
-from pipeline.runners.log_follower import Callbacks, Following
+from pipeline.runners.log_follower import Callbacks, Following, WholeWork
 
 _log = logging.getLogger(__name__)
 
@@ -32,9 +32,8 @@ class InProcessRunner:
         self._reader = reader or LogReader(data_dir)
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
-        self._following = Following(
-            data_dir, self._reader, self._stopping, Callbacks(self._committed), buckets=buckets, max_rows=max_rows, snapshot_weight=snapshot_weight
-        )
+        work = WholeWork(Path(data_dir), self._reader, buckets, snapshot_weight)
+        self._following = Following(work, self._stopping, Callbacks(self._committed), max_rows)
         self._thread: Thread | None = None
         self._failure = ""
 

@@ -1,23 +1,28 @@
 """This module is the loop that follows the log: read on, feed the engines, append their solutions.
 
-The loop has two homes: a thread of the server, and a task on Spark.
+The loop has several homes: a thread of the server, and tasks on Spark. With a task for each partition, the driver follows the logs of these.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
+from engine.messages import StateChange
+from engine.partitioning import PartitionShare
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.lock import Over
 from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
-from pipeline.runners.engine_host import MAX_ROWS
+from pipeline.runners.engine_host import MAX_ROWS, EngineHost
 from pipeline.runners.host_messages import Advance
 from pipeline.runners.partitions import Host, host_for
+from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
 from pipeline.solutions.solution_log import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
@@ -56,98 +61,155 @@ class Callbacks:
     idle: Callable[[], None] = _nothing
 
 
-class Following:
-    """Follows the log: `open` it, then `run`. `buckets`: None for as many as the data directory has, one if it is new."""
+class Output(Protocol):
+    """Takes what engines find of one range of entries after the other."""
 
-    def __init__(
-        self,
-        data_dir: Path | str,
-        reader: LogReader,
-        over: Over,
-        calls: Callbacks,
-        *,
-        buckets: int | None = None,
-        max_rows: int = MAX_ROWS,
-        snapshot_weight: int = SNAPSHOT_WEIGHT,
-    ) -> None:
-        self._data, self._reader, self._over, self._calls = Path(data_dir), reader, over, calls
-        self._buckets, self._max_rows, self._snapshot_weight = buckets, max_rows, snapshot_weight
-        self._solutions: SolutionWriter | None = None
+    @property
+    def position(self) -> int: ...
+    def commit(self, lo: int, hi: int, solutions: pa.RecordBatch, changes: Sequence[StateChange] = ()) -> object: ...
+    def sync(self) -> int:
+        """Return the position up to which solutions outlive a crash of the machine."""
+
+    def close(self) -> None: ...
+
+
+class Work(Protocol):
+    """Says which log is followed, who evaluates it, and where that goes."""
+
+    def head(self) -> int: ...
+    def wait(self, position: int, timeout: float) -> int:
+        """Return the head, as soon as it is beyond `position` or `timeout` seconds have passed."""
+
+    def open_output(self) -> Output:
+        """Raises: Locked, Corrupt, OSError."""
+
+    def open_host(self) -> Host: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WholeWork:
+    """Evaluates the input log for all partitions into the solution log. `buckets`: None for as many as the data directory has, one if it is new."""
+
+    data: Path
+    reader: LogReader
+    buckets: int | None = None
+    snapshot_weight: int = SNAPSHOT_WEIGHT
+
+    def head(self) -> int:
+        return self.reader.head()
+
+    def wait(self, position: int, timeout: float) -> int:
+        return self.reader.wait(position, timeout)
+
+    def open_output(self) -> SolutionWriter:
+        return SolutionWriter(self.data)
+
+    def open_host(self) -> Host:
+        return host_for(self.data, settle(self.data, self.buckets), reader=self.reader, snapshot_weight=self.snapshot_weight)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWork:
+    """Evaluates the input log for one partition into that partition's own log."""
+
+    data: Path
+    reader: LogReader
+    share: PartitionShare
+    logs: PartitionLogs
+    snapshot_weight: int = SNAPSHOT_WEIGHT
+
+    def head(self) -> int:
+        return self.reader.head()
+
+    def wait(self, position: int, timeout: float) -> int:
+        return self.reader.wait(position, timeout)
+
+    def open_output(self) -> PartitionWriter:
+        return PartitionWriter(self.logs, self.share.bucket)
+
+    def open_host(self) -> Host:
+        return EngineHost(self.data, self.share, reader=self.reader, snapshot_weight=self.snapshot_weight)
+
+
+class Following:
+    """Follows a log: `open` it, then `run`."""
+
+    def __init__(self, work: Work, over: Over, calls: Callbacks, max_rows: int = MAX_ROWS) -> None:
+        self._work, self._over, self._calls, self._max_rows = work, over, calls, max_rows
+        self._output: Output | None = None
         self.position = 0
         """Solutions are committed up to this input-log position."""
         self.state = "stopped"
         """The state is `starting`, `running`, `waiting: <reason>` or `stopped`."""
 
     def open(self) -> None:
-        """Take the solution log. Raises: Locked, Corrupt."""
-        self._solutions = SolutionWriter(self._data)
-        self.position, self.state = self._solutions.position, "starting"
+        """Take the output. Raises: Locked, Corrupt."""
+        self._output = self._work.open_output()
+        self.position, self.state = self._output.position, "starting"
 
     def run(self) -> None:
-        """Work until it is over, then release the solution log.
+        """Work until it is over, then release the output.
 
         The system's refusals (a full disk, say) are waited out; any other fault is raised.
         """
-        solutions, self._solutions = self._solutions, None
+        output, self._output = self._output, None
         pause = 0.0
-        while solutions is not None or not self._over.wait(pause):
+        while output is not None or not self._over.wait(pause):
             begun = self.position
             try:
-                with closing(solutions or self._reopened()) as writer:
-                    self._work(writer)
+                with closing(output or self._reopened()) as writer:
+                    self._follow(writer)
             except OSError as fault:
                 pause = min(max(_FIRST_PAUSE_S, 2 * pause if self.position == begun else 0.0), _LONGEST_PAUSE_S)
                 self.state = f"waiting: {type(fault).__name__}: {fault}; the next try comes in {pause:g} s"
                 _log.warning("the runner at position %d tries again in %g s: %s: %s", self.position, pause, type(fault).__name__, fault)
-            solutions = None
+            output = None
         self.state = "stopped"
 
-    def _work(self, solutions: SolutionWriter) -> None:
+    def _follow(self, output: Output) -> None:
         """Follow the log until it is over, with an engine brought anew to the committed position: an engine that failed half-way is of no use."""
-        if self._reader.head() < self.position:
+        if self._work.head() < self.position:
             raise OutOfOrder(
-                f"the log ends at {self._reader.head()}, before {self.position}, to which there are solutions: it is not the log they came from"
+                f"the log ends at {self._work.head()}, before {self.position}, to which there are solutions: it is not the log they came from"
             )
-        number = settle(self._data, self._buckets)
-        with closing(host_for(self._data, number, reader=self._reader, snapshot_weight=self._snapshot_weight)) as host:
+        with closing(self._work.open_host()) as host:
             for _ in host.run(self.position, self.position, self._max_rows):
                 raise AssertionError("an empty range brings nothing")
             self.state = "running"
             while not self._over.is_set():
-                head = self._reader.wait(self.position, _WAKE_S)
+                head = self._work.wait(self.position, _WAKE_S)
                 if head > self.position:
-                    self._follow(host, solutions, head)
+                    self._advance(host, output, head)
                 else:
                     host.tell()
                     self._calls.idle()
             host.save()
 
-    def _reopened(self) -> SolutionWriter:
-        """Open the solution log as it is on disk: a commit that failed may be there or not. Raises: Locked, Corrupt, OutOfOrder, OSError."""
-        solutions = SolutionWriter(self._data)
-        if solutions.position < self.position:
-            solutions.close()
-            raise OutOfOrder(f"the solutions end at {solutions.position}, before {self.position}, to which they were committed")
-        if solutions.position > self.position:
-            self._reached(solutions.position, 0.0)
-        return solutions
+    def _reopened(self) -> Output:
+        """Open the output as it is on disk: a commit that failed may be there or not. Raises: Locked, Corrupt, OutOfOrder, OSError."""
+        output = self._work.open_output()
+        if output.position < self.position:
+            output.close()
+            raise OutOfOrder(f"the solutions end at {output.position}, before {self.position}, to which they were committed")
+        if output.position > self.position:
+            self._reached(output.position, 0.0)
+        return output
 
-    def _follow(self, host: Host, solutions: SolutionWriter, head: int) -> None:
+    def _advance(self, host: Host, output: Output, head: int) -> None:
         began = time.perf_counter()
         for piece in host.run(self.position, head, self._max_rows):
-            self._commit(solutions, piece)
+            self._commit(output, piece)
             now = time.perf_counter()
             self._reached(piece.hi, now - began)
             began = now
             if self._over.is_set():
                 break
         if host.unswept:
-            solutions.sync()  # snapshots may go only where solutions are there to stay
-            host.sweep(self.position)
+            host.sweep(output.sync())  # snapshots may go only where solutions are there to stay
 
-    def _commit(self, solutions: SolutionWriter, piece: Advance) -> None:
+    def _commit(self, output: Output, piece: Advance) -> None:
         self._calls.before_commit()
-        solutions.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
+        output.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
 
     def _reached(self, position: int, seconds: float) -> None:
         begun, self.position = self.position, position

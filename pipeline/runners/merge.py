@@ -1,7 +1,10 @@
 """This module merges what several buckets found of one range of the log, as one engine would have given it."""
 
 import math
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +13,13 @@ from numpy.typing import NDArray
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
 from engine.runtime.result_assembly import rank_starts
+from pipeline.runners.host_messages import Advance
+from pipeline.solutions.partition_log import PartitionLogs, PartitionReader
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
 
 Ints = NDArray[np.int64]
+_POLL_S = 0.002
+_SWEEP_S = 5.0
 
 
 class Merger:
@@ -32,6 +40,72 @@ class Merger:
         self._ended |= found
         solutions = merge_emitted([outcome.solutions for outcome in outcomes])
         return Outcome(_until(solutions, ended | found), tuple(first.values()))
+
+
+class PartitionMerge:
+    """Merges the logs of partitions on, as a host of engines would find solutions. One thread at a time."""
+
+    def __init__(self, logs: PartitionLogs, number: int, ended: Iterable[StateChange]) -> None:
+        """Open the logs. `ended` has the changes of state that the solution log holds."""
+        self._logs = logs
+        self._readers, self._merger = [PartitionReader(logs, bucket) for bucket in range(number)], Merger(ended)
+        self._swept_at = time.monotonic()
+
+    def run(self, lo: int, hi: int, max_rows: int = 0) -> Generator[Advance, None, None]:  # partitions have cut the log already
+        """Yield what the entries [lo, hi), which all partitions have read, brought. Each piece lies in one frame of each partition."""
+        while lo < hi:
+            after = min(hi, *(reader.find_frame_end(lo) for reader in self._readers))
+            yield Advance(lo, after, self._merger.merged(lo, [reader.read(lo, after) for reader in self._readers]))
+            lo = after
+
+    def tell(self) -> None:
+        """Do nothing: each partition's task reports its engine."""
+
+    def save(self) -> None:
+        """Do nothing: each partition's task saves its engine."""
+
+    @property
+    def unswept(self) -> bool:
+        """Tell whether it is time to make solutions durable, so that tasks may drop snapshots, and the merged parts of their logs can go."""
+        return time.monotonic() - self._swept_at >= _SWEEP_S
+
+    def sweep(self, committed: int) -> None:
+        self._swept_at = time.monotonic()
+        self._logs.note_merged(committed)
+        for reader in self._readers:
+            reader.drop_segments(committed)
+
+    def close(self) -> None:
+        for reader in self._readers:
+            reader.close()
+
+
+class MergeWork:
+    """Follows the logs of all partitions, and merges them into the solution log (`log_follower.Work`)."""
+
+    def __init__(self, data: Path, logs: PartitionLogs, number: int) -> None:
+        self._data, self._logs, self._number = data, logs, number
+        self._readers = [PartitionReader(logs, bucket) for bucket in range(number)]
+        self._opened_at = logs.begin  # partitions that have not begun do not fall behind this
+
+    def head(self) -> int:
+        """Return the position that all partitions have reached."""
+        return max(self._opened_at, min(reader.position for reader in self._readers))
+
+    def wait(self, position: int, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while (head := self.head()) <= position and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(_POLL_S, left))
+        return head
+
+    def open_output(self) -> SolutionWriter:
+        writer = SolutionWriter(self._data)
+        self._opened_at = writer.position
+        return writer
+
+    def open_host(self) -> PartitionMerge:
+        with closing(SolutionReader(self._data)) as solutions:
+            return PartitionMerge(self._logs, self._number, solutions.changes)
 
 
 def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:

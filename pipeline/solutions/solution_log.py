@@ -104,9 +104,10 @@ class SolutionWriter:
         self._last.update(last_keys(runs))
         return True
 
-    def sync(self) -> None:
-        """Make the solutions so far outlive a crash of the machine."""
+    def sync(self) -> int:
+        """Make the solutions so far outlive a crash of the machine, and return the position up to which they are here."""
         self._frames.sync()
+        return self.position
 
     def close(self) -> None:
         self._frames.close()

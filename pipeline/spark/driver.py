@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from pipeline.errors import SparkFailed
 from pipeline.log.lock import take_when_free
 from pipeline.spark.jvm import clear
 from pipeline.spark.spark_conf import SPARK_CONF, chosen_settings
@@ -31,7 +32,10 @@ class Job(Protocol):
         """Take the lock that keeps other processes from doing the same. Raises: Locked."""
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
-        """Start, and return the position up to which solutions are there; those beyond are told to `committed`."""
+        """Start, and return the position up to which solutions are there; those beyond are told to `committed`.
+
+        Raises: SparkFailed where Spark as it is cannot do the job.
+        """
 
     def work(self) -> None:
         """Return, or raise the reason, when the job has ended."""
@@ -98,7 +102,12 @@ class SparkDriver:
     def _serve(self, scratch: Path) -> None:
         chosen = chosen_settings(os.environ.get(SPARK_CONF, ""))
         with session(self._master, scratch, self._data / "spark.log", chosen=chosen) as spark:
-            position = self._job.begin(spark, scratch, self._committed)
+            try:
+                position = self._job.begin(spark, scratch, self._committed)
+            except SparkFailed as fault:  # another start would change nothing
+                self._failure = str(fault)
+                self._say({"refused": self._failure})
+                return
             for step in (self._job.work, lambda: self._job.tell(self._over)):
                 threading.Thread(target=self._watch, args=(step,), daemon=True).start()
             self._say({"state": "ready", "position": position})

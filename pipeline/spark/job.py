@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from pipeline.errors import SparkFailed
 from pipeline.log import LogReader, LogWriter
 from pipeline.object_store.backends import STORE
-from pipeline.partition_count import SNAPSHOT_WEIGHT
+from pipeline.partition_count import SNAPSHOT_WEIGHT, recorded
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.driver import Job, SparkDriver, working
 from pipeline.spark.jvm import JVM_FLAGS, class_archive, java_home, spark_home
-from pipeline.spark.long_running_task import ResidentJob
+from pipeline.spark.long_running_task import ResidentJob, count_slots
 from pipeline.spark.short_tasks import ShortTasks
 from pipeline.spark.spark_session import start_session
 
@@ -26,11 +26,12 @@ _LOOK_S = 0.5
 
 
 def run_to_end(spark: SparkSession, data_dirs: Sequence[Path | str], *, buckets: int | None = None, together: int = 2) -> None:
-    """Bring the solution logs of data directories up to the heads of their input logs, `together` at a time; each takes a core of Spark's.
+    """Bring the solution logs of data directories up to the heads of their input logs, at most `together` at a time.
 
-    Raises: SparkFailed.
+    Each takes a core of Spark's for each of its partitions. Raises: SparkFailed.
     """
-    with ThreadPoolExecutor(together) as pool:
+    most = max((buckets or recorded(data) or 1 for data in data_dirs), default=1)
+    with ThreadPoolExecutor(max(1, min(together, count_slots(spark) // most))) as pool:
         for _ in pool.map(lambda data: _run_one(spark, Path(data), buckets), data_dirs):
             pass
 

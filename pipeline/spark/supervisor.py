@@ -59,7 +59,7 @@ class SparkRunner:
         self._lock = threading.Lock()  # over the fields below
         self._child: subprocess.Popen[str] | None = None
         self._state, self._ready, self._position = "stopped", False, 0
-        self._progress = False
+        self._progress, self._refusal = False, ""
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -130,6 +130,9 @@ class SparkRunner:
             if self._stopping.is_set():
                 return
             fruitless, pause = (0, FIRST_PAUSE_S) if self._progress else (fruitless + 1, min(pause * 2, LONGEST_PAUSE_S))
+            if self._refusal:
+                self._state = f"failed: {self._refusal}"
+                return
             reason = f"the Spark process ended with status {status}"
             if fruitless >= FRUITLESS_STARTS:
                 self._state = f"failed: {reason}, {fruitless} times without progress; the last lines of {self._log}:\n{self._last_lines()}"
@@ -180,6 +183,8 @@ class SparkRunner:
             return
         if message.get("state") == "ready":
             self._up()
+        elif "refused" in message:
+            self._refusal = str(message["refused"])
         elif "position" in message:
             self._committed(int(message["position"]))
 

@@ -71,6 +71,7 @@ BENCHES = {
     "subscribers": Bench(200_000, _workload),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
+    "scale": Bench(1_000_000, _workload),
     "fuzz": Bench(100_000, _fuzz),
     "bodies": Bench(50_000, _plain),
     "mapping": Bench(400_000, _plain),
@@ -86,7 +87,7 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 _FOLDERS = {
     "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "server", "start", "subscribers", "websocket_reader"),
-    "spark": ("solve", "spark"),
+    "spark": ("scale", "solve", "spark"),
 }
 """These benches are not in `bench/engine/`."""
 

@@ -10,6 +10,7 @@ import pytest
 from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, runs, shapes, shared, threads
 from bench.measurement import TooFewEvents, WrongCount, percentile, slope
 from bench.server import bodies, end_to_end, mapping, server, start, subscribers
+from bench.spark import scale
 from bench.spark.spark import Commits
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
 from server.cli.commands import BROKEN, main
@@ -97,6 +98,17 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     assert all(isfinite(found[name]) for name in named)
     noise = {"slope", "kernel_slope", "late_over_early"}  # over this little
     assert all(found[name] > 0 for name in named - noise)
+
+
+def test_partitions_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MATCHES, (4_000, 200), {"W2": matches_of("W2", 4_000, 200)})
+    (line,) = scale.measure("W2", 4_000, 200)
+    found = json.loads(line)
+    assert found["busiest_speedup_4"] > 0
+    assert found["end_to_end_bound"] > 0
+    assert found["front_cpu_s"] > 0
+    assert found["busiest_s"]["4"] <= found["all_s"]["4"]
+    assert isfinite(found["cpu_growth_4"])
 
 
 @pytest.mark.soak

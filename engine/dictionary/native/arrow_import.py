@@ -18,6 +18,7 @@ TERMS = 4
 START, END, LATE = 4, 5, 6
 # what `taken` gives, in rows of its table: the terms, from the first on; start and end; which row each was; and where it came from
 FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
+UNSEEN = -1  # a string that has no number yet
 
 
 @inlined
@@ -34,27 +35,27 @@ def intern_string(terms, strings, k):
 def take_column(terms, column, rows, target):
     """Fill `target` with the numbers of the terms in some rows of a column, NONE for null.
 
-    Return 0, or a number below 0 as `intern_string` does. If the dictionary has more strings than rows are taken, only those of the rows are
-    intern_bytes.
+    Return 0, or a number below 0 as `intern_string` does. Strings are interned at their first use, so a dictionary may have many that no row has. Of a
+    dictionary with more strings than rows are taken, no numbers are remembered.
     """
     strings, first = at_word(column, DICTIONARY), at_word(column, OFFSET)
     valid, indices = at_word(at_word(column, BUFFERS), 0), at_word(at_word(column, BUFFERS), 1)
     n = at_word(strings, ROWS)
-    whole = n <= len(rows)
-    numbers = np.empty(n if whole else 0, np.int64)
-    for k in range(len(numbers)):
-        numbers[k] = intern_string(terms, strings, k)
-        if numbers[k] < 0:
-            return numbers[k]
+    numbers = np.full(n if n <= len(rows) else 0, UNSEEN)
     for i in range(len(rows)):
         k = first + rows[i]
         if valid != 0 and bit(valid, k) == 0:
             target[i] = NONE
             continue
         index = short_word(indices + 4 * k)
-        target[i] = numbers[index] if whole else intern_string(terms, strings, index)
-        if target[i] < 0:
-            return target[i]
+        number = numbers[index] if len(numbers) else UNSEEN
+        if number == UNSEEN:
+            number = intern_string(terms, strings, index)
+            if number < 0:
+                return number
+            if len(numbers):
+                numbers[index] = number
+        target[i] = number
     return 0
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
@@ -238,6 +239,19 @@ def test_hashes_stay() -> None:
     assert [bucket_of(text, 1000) for text in texts] == [212, 808, 217, 752]
     spread = [sum(bucket_of(f"<http://example.org/id/{k}>", 4) == bucket for k in range(1000)) for bucket in range(4)]
     assert min(spread) > 200
+
+
+@given(st.lists(st.text(max_size=40)), st.data())
+def test_a_share_has_the_rows_whose_hash_is_its_own(texts: list[str], data: st.DataObject) -> None:
+    """The column may be a part of another, and have texts twice, texts that no row has, and rows without one."""
+    buckets, skipped = data.draw(st.integers(1, 64)), data.draw(st.integers(0, len(texts)))
+    places = st.integers(0, len(texts) - skipped - 1) if skipped < len(texts) else st.nothing()
+    rows = data.draw(st.lists(st.none() | places if skipped < len(texts) else st.none()))
+    whole = pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), pa.array(texts, pa.utf8())[skipped:])
+    column = whole.slice(data.draw(st.integers(0, len(rows))))
+    for bucket in {0, buckets - 1}:
+        found = PartitionShare(bucket, buckets).select_rows(column)
+        assert found.tolist() == [text is not None and bucket_of(text, buckets) == bucket for text in column.to_pylist()]
 
 
 @pytest.mark.parametrize(("policy", "part"), [("unrestricted", Part.SUBJECT), ("recent", None), ("chronological", None)])

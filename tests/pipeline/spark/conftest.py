@@ -13,5 +13,5 @@ from tests.support.spark_cases import compile_kernel
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """There is one session at a time in a process, so a test that opens its own does so in a process of its own."""
     compile_kernel(tmp_path_factory)
-    with session("local[2,4]") as started:
+    with session("local[4,4]") as started:
         yield started

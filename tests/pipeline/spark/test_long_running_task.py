@@ -1,4 +1,4 @@
-"""The task that stays, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
+"""The tasks that stay, on a real Spark: the same solutions as in-process, one writer at a time, an orderly end."""
 
 import shutil
 from contextlib import closing
@@ -9,10 +9,10 @@ from threading import Event, Thread
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.errors import Locked
+from pipeline.errors import Locked, SparkFailed
 from pipeline.log import LogWriter
 from pipeline.log.lock import take_when_free
-from pipeline.runners.log_follower import Callbacks, Following
+from pipeline.runners.log_follower import Callbacks, Following, WholeWork
 from pipeline.solutions.solution_log import SolutionWriter
 from pipeline.spark.driver import working
 from pipeline.spark.long_running_task import ResidentJob
@@ -30,9 +30,12 @@ def solve(spark: SparkSession, data: Path, scratch: Path, buckets: int) -> cases
     return cases.found_in(data)
 
 
-@pytest.mark.parametrize("case", cases.CASES)
-def test_the_answers_are_those_of_the_in_process_runner(case: str, spark: SparkSession, tmp_path: Path) -> None:
-    data, buckets = tmp_path / "data", 1 + [*cases.CASES].index(case) % 2
+PARTITIONS = {"sequences": (1, 4), "changing": (2, 4), "rules": (4,), "completing": (4,), "history": (1,), "backlogs": (2,)}
+
+
+@pytest.mark.parametrize(("case", "buckets"), [(case, number) for case in cases.CASES for number in PARTITIONS[case]])
+def test_the_answers_are_those_of_the_in_process_runner(case: str, buckets: int, spark: SparkSession, tmp_path: Path) -> None:
+    data = tmp_path / "data"
     cases.write(case, data)
     found = solve(spark, data, tmp_path / "scratch", buckets)
     assert found[0]
@@ -45,7 +48,7 @@ def test_a_long_stream_out_of_order(spark: SparkSession, tmp_path: Path) -> None
     expected = cases.undisturbed(tmp_path / "log of", tmp_path / "elsewhere", within=300)
     data = tmp_path / "data"
     shutil.copytree(tmp_path / "log of" / "log", data / "log")
-    assert solve(spark, data, tmp_path / "scratch", 2) == expected
+    assert solve(spark, data, tmp_path / "scratch", 4) == expected
 
 
 def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -58,9 +61,9 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
             cases.reached(data, log.head(), 60, lambda: str(failure()))
             with pytest.raises(Locked, match="in use by process"):
                 SolutionWriter(data)
-            later = Claim(scratch / "claim", (scratch / "claim").read_text().split()[0], 10**6)
+            later = Claim(scratch / "claim-0", (scratch / "claim-0").read_text().split()[0], 10**6)
             assert later.take_lease()
-            following = Following(data, log.reader(), over := Event(), Callbacks(lambda *_: None))
+            following = Following(WholeWork(data, log.reader()), over := Event(), Callbacks(lambda *_: None))
             assert take_when_free(following.open, over) is None
             assert following.position == log.head()
             thread = Thread(target=following.run)
@@ -72,6 +75,13 @@ def test_an_attempt_that_still_lives_gives_way_to_a_later_one(spark: SparkSessio
             thread.join()
     assert "Superseded" in str(failure())
     assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
+
+
+def test_more_partitions_than_slots_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    cases.write("sequences", data)
+    with pytest.raises(SparkFailed, match=r"5 partitions need 5 cores of Spark at once, and local\[4,4\] gives 4: .* --partitions 4"):
+        ResidentJob(data, 5).begin(spark, tmp_path, lambda _: None)
 
 
 def test_two_drivers_do_not_share_a_directory(tmp_path: Path) -> None:

@@ -61,6 +61,17 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     assert [*(store / "spill").iterdir()] == []
 
 
+def test_a_runner_with_too_few_slots_says_so_and_does_not_try_again(tmp_path: Path) -> None:
+    cases.write("sequences", tmp_path)
+    runner = SparkRunner(tmp_path, "local[1,4]", options=SparkOptions(buckets=2))
+    runner.start()
+    try:
+        cases.eventually(lambda: runner.state != "starting", 180, lambda: runner.state)
+        assert runner.state == "failed: 2 partitions need 2 cores of Spark at once, and local[1,4] gives 1: add cores, or start with --partitions 1"
+    finally:
+        runner.stop()
+
+
 def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runner takes the Java of PyPI; the session of the other tests has the system's, if there is one."""
     monkeypatch.setenv("EPSPARQL_JAVA", "pypi")
