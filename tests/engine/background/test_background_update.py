@@ -457,6 +457,7 @@ ANOTHER_WAY = [
 ]
 
 
+PART = "{ ?s :A ?u } OPTIONAL { ?s :K ?u }"
 NOTHING_NEW = [
     pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="OPTIONAL"),
     pytest.param("{ { ?s :A ?u } OPTIONAL { :s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u) K(1)|1 replace A(u)", id="no variable"),
@@ -477,6 +478,105 @@ NOTHING_NEW = [
     pytest.param("{ ?s :p ?t } MINUS { { ?s :A ?u } OPTIONAL { ?s :K ?u } }", "0 add A(u) K(u)|1 replace A(u)", id="in MINUS"),
     pytest.param(
         "{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t } WITHOUT { ?s :q ?y }", "0 add A(u) K(u)|1 replace A(u)", id="SEQ ... WITHOUT"
+    ),
+    pytest.param("{ { ?s :K ?u } OPTIONALSEQ { ?s :A ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="OPTIONALSEQ"),
+    pytest.param(f"{{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }}", "0 add A(u) K(u)|1 replace A(u)", id="in a UNION"),
+    pytest.param(f"{{ SELECT DISTINCT ?s WHERE {{ {PART} }} }} SEQ {{ ?s :p ?t }}", "0 add A(u) K(u)|1 replace A(u)", id="DISTINCT"),
+    pytest.param(f"{{ ?s :p ?t }} FILTER EXISTS {{ {PART} }}", "0 add A(u) K(u)|1 replace A(u)", id="in EXISTS"),
+    pytest.param(f"{{ ?s :p ?t }} FILTER NOT EXISTS {{ {PART} }}", "0 add A(u) K(u)|1 replace A(u)", id="in NOT EXISTS"),
+    pytest.param(f"{{ ?s :p ?t FILTER(?t = 7 || EXISTS {{ {PART} }}) }}", "0 add A(u) K(u)|1 replace A(u)", id="in EXISTS or"),
+    pytest.param(
+        "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?v } }", "0 add A(u) K(v)|1 replace A(u)", id="in EXISTS, something new"
+    ),
+    pytest.param(
+        "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :q ?v } }", "1 add A(u)|2 replace K(u)", id="in EXISTS, of the stream"
+    ),
+    pytest.param(
+        "{ SELECT DISTINCT ?s WHERE { { ?s :A ?u } OPTIONAL { ?s :K ?v } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(v)|1 replace A(u)",
+        id="DISTINCT of something new",
+    ),
+    pytest.param(
+        "{ SELECT DISTINCT ?s WHERE { { ?s :K ?u } OPTIONALSEQ { ?s :A ?u } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u)|1 replace A(u)|2 replace A(u) K(u)",
+        id="DISTINCT of OPTIONALSEQ",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u } OPTIONAL { ?s :K ?v } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(v) L(u)|1 replace A(u) K(v)",
+        id="what another branch had gave",
+    ),
+    pytest.param(
+        "{ { { ?s :A ?u } OPTIONAL { ?s :K ?v } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(v) L(u)|1 replace A(u) K(v)",
+        id="another branch's solution goes",
+    ),
+    pytest.param(
+        "{ { { ?s :A ?u } MINUS { ?s :K ?u } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u) L(u)|1 replace A(u) K(u)",
+        id="beside MINUS",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u FILTER NOT EXISTS { ?s :K ?u } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u) L(u)|1 replace A(u) K(u)",
+        id="beside NOT EXISTS",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u FILTER EXISTS { ?s :K ?u } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) L(u)|1 add K(u)|1 replace A(u)",
+        id="beside EXISTS",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u FILTER(?u = 7 || EXISTS { ?s :K ?u }) } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) L(u)|1 add K(u)|1 replace A(u)",
+        id="beside EXISTS or",
+    ),
+    pytest.param(
+        "{ { { ?s :A ?u } OPTIONAL { ?s :K ?v FILTER(?v != 7) } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(7) K(8)|1 replace A(u) K(7)|2 replace A(u)",
+        id="a condition",
+    ),
+    pytest.param(
+        "{ SELECT DISTINCT ?s WHERE { { ?s :A ?u } OPTIONAL { ?s :K ?v FILTER(?v != 7) } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(7) K(8)|1 replace A(u) K(7)",
+        id="DISTINCT of a condition",
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s WHERE {{ {{ {PART} }} OPTIONAL {{ ?s :L ?u }} }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u) L(u)|1 add K(u)|2 replace A(u) K(u)",
+        id="OPTIONAL in OPTIONAL, the outer one found",
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s WHERE {{ {{ {PART} }} OPTIONAL {{ ?s :L ?u }} }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u) K(u)|1 replace A(u) L(u)",
+        id="OPTIONAL in OPTIONAL, the inner one found",
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s WHERE {{ {{ {PART} }} OPTIONAL {{ ?s :L ?u }} }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u)|1 add K(u) L(u)|2 replace A(u)",
+        id="OPTIONAL in OPTIONAL, none found",
+    ),
+    pytest.param(
+        f"{{ SELECT ?s (COUNT(*) AS ?n) WHERE {{ {{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }} }} GROUP BY ?s }}",
+        "0 add A(u) K(u)|1 replace A(u)",
+        id="counted",
+    ),
+    pytest.param(
+        f"GRAPH ?g {{ {{ {{ {PART} }} UNION {{ ?s :L ?u }} }} AND {{ ?s :M ?x }} }}",
+        "0 add g/A(u) g/K(u)|1 replace g/A(u) g/M(x)",
+        id="in a graph's UNION",
+    ),
+    pytest.param(
+        f"{{ ?s :p ?t }} MINUS {{ {{ {PART} }} UNION {{ ?s :L ?u }} }}", "0 add A(u) K(u)|1 replace A(u)|2 add L(u)", id="in MINUS's UNION"
+    ),
+    pytest.param(
+        f"{{ ?s :q ?x }} SEQ {{ ?s :p ?t }} WITHOUT {{ {{ {PART} }} UNION {{ ?s :L ?u }} }}", "0 add A(u) K(u)|1 replace A(u)", id="in WITHOUT"
+    ),
+    pytest.param(
+        f"{{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }}", "0 add A(u) K(u) L(u)|1 replace A(u) L(u)|2 replace A(u)", id="one after another"
+    ),
+    pytest.param(
+        f"{{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }}", "0 add A(u)|1 add K(u)|2 replace K(u)|2 replace A(u)", id="kept and gone"
     ),
 ]
 
