@@ -402,9 +402,7 @@ class _Deciding(NamedTuple):
     decided: Target | None  # where those go that were decided on, as they are kept; None: they do not pass by themselves
 
 
-def _place_shadow(
-    host: KernelHost, planned: Planned, fragment: Fragment, stands: dict[int, Goals]
-) -> tuple[KernelHost, int, dict[int, _Deciding]]:
+def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple[KernelHost, int, dict[int, _Deciding]]:
     """Place the query alone over the background, with its facts taken in.
 
     Return that network, the first of the query's nodes, and by the stores of sides that decide, from the query's first on, how they do there.
@@ -428,11 +426,7 @@ def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, _Decidi
     `stands` are the query's goals, and `deciding` the sides, by stores from the query's first on. What passes one side may come to another, so this
     goes round until nothing new comes.
     """
-    kept = {
-        store: {key: row for key, row in zip(_key_rows(stands[store].timeless, unseen), stands[store].timeless, strict=True)}
-        for store in deciding
-        if store in stands
-    }
+    kept = {store: dict(zip(_key_rows(stands[store].timeless, unseen), stands[store].timeless, strict=True)) for store in deciding if store in stands}
     passed, width = dict.fromkeys(deciding, 0), shadow.arrays.net.rows.shape[1]
     going = True
     while going and not shadow.failures:

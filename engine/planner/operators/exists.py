@@ -102,12 +102,14 @@ def _put_marks(node: Any, variables: dict[a.Exists, list[Variable]]) -> Any:
 def essential(pattern: a.Pattern, kept: Scope, scope: Scopes) -> a.Pattern:
     """Return the part of `pattern` that decides whether it has a solution.
 
-    An optional part decides nothing until a change of the background takes it away where it was found. It is left out where it looks at the outer
-    solution, because it could not be planned.
+    An optional part decides nothing until a change of the background takes it away where it was found. It is left out where the outer solution says
+    what it finds, because it could not be planned.
     """
     match pattern:
-        case a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqRightJoin(_, left, _) if find_free_variables(pattern, scope) & kept.possible:
-            return essential(left, kept, scope)
+        case a.LeftJoin(left, other, condition) | a.EqLeftJoin(left, other, condition) | a.SeqRightJoin(other, left, condition):
+            inner, looked_at = essential(left, kept, scope), find_variables((other, condition)) & kept.possible
+            apart = inner is left and looked_at <= scope(left).certain and not find_free_variables(pattern, scope) & kept.possible
+            return pattern if apart else inner
         case a.Extend(inner, variable, _) if variable not in kept.possible:
             return essential(inner, kept, scope)
         case _:
