@@ -163,6 +163,13 @@ CASES = [
     pytest.param(f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER(?k > ?a) }} }}", "A(1)@1 A(5)@2", "0 add K(2) K(3)", ["2"], id="NOT EXISTS with a filter"),
     pytest.param(f"{{ {A} FILTER(?a = 3 || EXISTS {{ {K} }}) }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2", "3"], id="EXISTS or"),
     pytest.param(
+        "{ ?s :A ?a FILTER(?a = 1 || EXISTS { ?s :L ?l }) } SEQ { ?s :A ?b . ?s :B ?c . ?s :C ?d }",
+        "A(1)@1 B(1)@3 C(1)@4",
+        "1 add A(1) L(1)",
+        ["1-4", "3-4"],
+        id="EXISTS or: one that says otherwise is the same solution",
+    ),
+    pytest.param(
         f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER NOT EXISTS {{ {L} FILTER(?l = ?k && ?l = ?a) }} }} }}",
         "A@1 A(2)@2",
         "0 add K(1) L(1) K(2)|1 drop",
