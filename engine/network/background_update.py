@@ -4,12 +4,13 @@ Timeless goals that still have their triples stay, and partial solutions are mad
 
 The query is placed once more in a network of its own, over the background as it is now and without streams. Its stores then hold every timeless
 solution that there may be. What a negative part once let pass stays, whatever the part would say now. So there all solutions pass, in each way in
-which they may. A timeless goal that is not among them has lost a triple that it rested on. Partial solutions of a unit (`Unit`) are found by giving
-it once more what came of the stream, in order of end.
+which they may, but for those that the part is known to have kept back (`_hand_on_decided`). A timeless goal that is not among them has lost a triple
+that it rested on. Partial solutions of a unit (`Unit`) are found by giving it once more what came of the stream, in order of end.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,6 +185,7 @@ def _reshape(host: KernelHost, planned: Planned, shape: Shape) -> Planned:
         most, arrays.net.at[c.MOST_NOW] = int(arrays.net.at[c.MOST_NOW]), c.FOREVER  # it has been counted when it came
         host.enter_solutions(np.concatenate([*parts.values()]), np.array(places, np.int64))
         arrays.net.at[c.MOST_NOW] = most
+        assert not arrays.net.at[c.FOUND], "the last operand keeps no goals"
         arrays.net.queries[new.number, [c.Q_MADE, c.Q_MADE_AT]] = before[[c.Q_MADE, c.Q_MADE_AT]]
     return new
 
@@ -336,16 +338,16 @@ def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units:
     ]
     if not units and not any(len(goals.timeless) for goals in stands.values()):
         return
-    shadow, place = _place_shadow(host, planned, fragment, stands)
+    unseen = _find_unseen(planned)
+    shadow, place, deciding = _place_shadow(host, planned, fragment, stands)
+    _hand_on_decided(shadow, place, deciding, {store - first: goals for store, goals in stands.items()}, unseen)
     if shadow.failures:
         host.fail_query(planned, f"with the background as it is now, {shadow.failures[0].reason}")
         return
-    possible = shadow.arrays.read_goals(c.SIDES * place, c.SIDES * (place + len(fragment.nodes)))
-    unseen = _find_unseen(planned)
     for store, goals in stands.items():
         if len(goals.timeless):
-            there = possible.get(store - first + c.SIDES * place)
-            known = set() if there is None else set(_key_rows(there.timeless, unseen))
+            held = deciding[store - first].held if store - first in deciding else store - first
+            known = set(_key_rows(_read_timeless(shadow, held + c.SIDES * place), unseen))
             gone = np.array([key not in known for key in _key_rows(goals.timeless, unseen)], np.int64)
             if gone.any():
                 free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
@@ -392,18 +394,61 @@ def _remake_unit(host: KernelHost, planned: Planned, shadow: KernelHost, place: 
         host.arrays.replace_goals(at, np.concatenate([to_width(timed, nothing.shape[1]), timeless]))
 
 
-def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple[KernelHost, int]:
-    """Place the query alone over the background, with its facts taken in. Return that network and the first of the query's nodes."""
+class _Deciding(NamedTuple):
+    """Says how a side that decides lets solutions pass in a network of its own."""
+
+    held: int  # the store of that network, from the query's first on, that has the side's solutions
+    alone: Target  # where those go by themselves that may pass so
+    decided: Target | None  # where those go that were decided on, as they are kept; None: they do not pass by themselves
+
+
+def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple[KernelHost, int, dict[int, _Deciding]]:
+    """Place the query alone over the background, with its facts taken in.
+
+    Return that network, the first of the query's nodes, and by the stores of sides that decide, from the query's first on, how they do there.
+    """
     taken = replace(fragment, facts=[*fragment.facts, *_find_first_facts(planned, fragment, stands)])
     shadow = host.make_empty()
     source = replace(planned.source, reads_after=planned.registered, max_derivations=0)  # its derivations have been counted
-    shadow.place_plan(source, _make_permissive(taken, host), planned.rates)
+    permissive, deciding = _make_permissive(taken, host)
+    shadow.place_plan(source, permissive, planned.rates)
     there, (quota, held) = shadow.slots.planned[planned.registered], host.quotas.get_quota(planned.registered)
     shadow.quotas.set_quota(planned.registered, Quota(MORE * quota.goals, MORE * quota.state_bytes), held)
     feed = np.zeros((c.FEED_HEIGHT, 1), np.int64)
     feed[c.IN_KIND], feed[c.IN_S], feed[c.IN_END] = c.OPENING, there.number, host.arrays.net.at[c.NOW]
     shadow.feed(feed)
-    return shadow, there.at.node
+    return shadow, there.at.node, deciding
+
+
+def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, _Deciding], stands: dict[int, Goals], unseen: Ints) -> None:
+    """Let the timeless solutions at sides that decide pass by themselves, unless they are among those kept there: these were decided otherwise.
+
+    `stands` are the query's goals, and `deciding` the sides, by stores from the query's first on. What passes one side may come to another, so this
+    goes round until nothing new comes.
+    """
+    kept = {store: dict(zip(_key_rows(stands[store].timeless, unseen), stands[store].timeless, strict=True)) for store in deciding if store in stands}
+    passed, width = dict.fromkeys(deciding, 0), shadow.arrays.net.rows.shape[1]
+    going = True
+    while going and not shadow.failures:
+        going = False
+        for store, side in deciding.items():
+            rows = _read_timeless(shadow, side.held + c.SIDES * place)[passed[store] :]
+            passed[store] += len(rows)
+            going |= len(rows) > 0
+            new, places = [], []
+            for key, row in zip(_key_rows(rows, unseen), rows, strict=True):
+                was = kept.get(store, {}).get(key)
+                target = side.alone if was is None else side.decided
+                if target is not None:
+                    new.append(row if was is None else to_width(was[None], width)[0])
+                    places.append((place + target[0], target[1]))
+            if new:
+                shadow.enter_solutions(np.array(new, np.int64), np.array(places, np.int64))
+
+
+def _read_timeless(host: KernelHost, store: int) -> Ints:
+    goals = host.arrays.read_goals(store, store + 1).get(store)
+    return host.arrays.net.rows[:0] if goals is None else goals.timeless
 
 
 def _find_first_facts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> list[Fact]:
@@ -426,6 +471,7 @@ class _Permissive:
     moves: list[tuple[int, int]] = field(default_factory=list)
     instead: dict[Target, Target] = field(default_factory=dict)  # the new target of what went to a side
     direct: set[int] = field(default_factory=set)  # edges that go where they say
+    deciding: dict[int, _Deciding] = field(default_factory=dict)  # by store
 
     def __post_init__(self) -> None:
         self.nodes, self.edges, self.moves = [replace(row) for row in self.fragment.nodes], list(self.fragment.edges), list(self.fragment.moves)
@@ -445,11 +491,16 @@ class _Permissive:
         self.moves += pairs
         return node, side
 
+    def holding(self) -> Target:
+        """Return a node that keeps timeless solutions, each once, and hands none on."""
+        self.nodes.append(Node(c.MOVE, keep=1, once=1))
+        return len(self.nodes) - 1, c.LEFT
+
     def readers(self, node: int) -> list[Target]:
         return self.fragment.edges_of(node)
 
 
-def _make_permissive(fragment: Fragment, host: KernelHost) -> Fragment:
+def _make_permissive(fragment: Fragment, host: KernelHost) -> tuple[Fragment, dict[int, _Deciding]]:
     made = _Permissive(replace(fragment, nodes=[replace(row, gate=c.NONE) for row in fragment.nodes]))
     for node, row in enumerate(fragment.nodes):
         _let_pass(made, node, row.kind, host)
@@ -457,19 +508,25 @@ def _make_permissive(fragment: Fragment, host: KernelHost) -> Fragment:
     facts = [
         replace(fact, node=at[0], side=at[1]) for fact in fragment.facts for at in [made.instead.get((fact.node, fact.side), (fact.node, fact.side))]
     ]
-    return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, scans=[], collectors={})
+    return replace(fragment, nodes=made.nodes, edges=edges, moves=made.moves, facts=facts, scans=[], collectors={}), made.deciding
 
 
 def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None:
     row, readers = made.nodes[node], made.readers(node)
     if kind in (c.MINUS, c.EXISTS, c.NOTEXISTS) and readers:
-        made.instead[node, c.LEFT] = made.passing(readers, row.filter)
+        _let_decided_pass(made, (node, c.LEFT), made.passing(readers, row.filter))
     elif kind == c.MARK:
-        made.instead[node, c.LEFT] = _mark_either(made, node, host, made.passing(readers, row.filter))
+        passing = made.passing(readers, row.filter)
+        _let_decided_pass(made, (node, c.LEFT), _mark_either(made, node, host, passing), passing)
     elif kind in OPTIONALS:
-        side = c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
+        target = node, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
         finds = [(row.look_via, c.LEFT)] if row.look_via != c.NONE else []
-        made.instead[node, side] = made.passing([(node, side), *finds, made.passing(readers, row.filter)], direct=True)
+        passing = made.passing(readers, row.filter)
+        _let_decided_pass(made, target, passing)
+        made.instead[target] = made.passing([target, *finds, made.instead[target]], direct=True)
+        if row.condition != c.NONE and not row.marks.n and made.fragment.find_inquiry(row.condition).lasts:
+            row.filter, row.edges = row.condition, RowRange(len(made.edges), 1)
+            made.edges.append(passing)
         _as_join(row)
     elif kind == c.FIND:
         row.kind = c.JOIN
@@ -482,6 +539,11 @@ def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None
         columns = [made.fragment.columns[v] for v in collector.writes]
         onwards = [made.moving(made.passing(readers), [(k, k) for k in columns], keep=False)] if isinstance(collector, ModifiersCollector) else []
         made.instead[node, c.LEFT] = made.passing([(node, c.LEFT), *onwards], direct=True)
+
+
+def _let_decided_pass(made: _Permissive, target: Target, alone: Target, decided: Target | None = None) -> None:
+    made.instead[target] = held = made.holding()
+    made.deciding[c.SIDES * target[0] + target[1]] = _Deciding(c.SIDES * held[0] + held[1], alone, decided)
 
 
 def _as_join(row: Node) -> None:

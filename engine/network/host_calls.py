@@ -217,6 +217,7 @@ class KernelHost:
         self.arrays.net.at[c.NOW] += 1
         self.enter_solutions(rows, places)
         self.arrays.net.at[c.NOW] -= 1
+        assert not self.arrays.net.at[c.FOUND]
 
     def enter_solutions(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
         """Let solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
@@ -235,7 +236,6 @@ class KernelHost:
             arrays.push_frames(places[now, 0], places[now, 1], numbers)
             while (code := run(arrays.address)) != c.DONE:
                 self._serve_return(code)
-        assert anew or not at[c.FOUND], "the last operand keeps no goals"
 
     # ------------------------------------------------------------ what the kernel returns for
     def _serve_return(self, code: int) -> None:

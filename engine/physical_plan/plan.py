@@ -11,6 +11,7 @@ from engine.aggregation.operator import Collector
 from engine.alpha.free_rows import Ranges, with_rows
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
+from engine.pattern_scope import asks_identity, looks_at_time
 from engine.physical_plan.join_trees import Segment, Shape
 from epsparql.algebra import Expression
 from epsparql.terms import Variable
@@ -32,6 +33,11 @@ class Inquiry:
     fresh: str | None = None  # label of a template's blank node, a new one for each solution
     site: str = ""  # the place where the query asks, on which functions such as RAND depend
     solution: tuple[Variable, ...] = ()  # those of `variables` that are the whole solution's, on which RAND depends too
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether a condition is the same for a solution at any instant."""
+        return self.condition is not None and not looks_at_time(self.condition) and not asks_identity(self.condition)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,6 +274,10 @@ class Fragment:
         """Return the nodes of EXISTS that a node looks into."""
         first, n = self.nodes[node].marks
         return [mark for mark, _ in self.edges[first : first + n]]
+
+    def find_inquiry(self, condition: int) -> Inquiry:
+        """Return what a compiled condition asks."""
+        return self.inquiries[self.code[condition][0]]
 
     def find_reader(self, target: tuple[int, int]) -> tuple[int, int]:
         """Return a target, or where it hands solutions on to if it is one of the sets."""

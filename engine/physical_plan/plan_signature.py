@@ -38,7 +38,7 @@ def _described(fragment: Fragment, number: int, node: Node, names: dict[int, str
         OPERATORS[node.kind], RELATIONS[node.relation], compared, plain, edges, marks, names.get(node.column)
     ]  # fmt: skip
     for filter_ in (node.filter, node.condition):
-        found.append(filter_ if filter_ < 0 else fragment.inquiries[fragment.code[filter_][0]].condition)
+        found.append(filter_ if filter_ < 0 else fragment.find_inquiry(filter_).condition)
     if node.kind == c.EXTEND:
         found.append(fragment.inquiries[node.ask].expression)
     if number in fragment.collectors:

@@ -7,7 +7,6 @@ from engine.messages import UNRESTRICTED
 from engine.pattern_scope import IDENTIFYING, nodes_of
 from engine.rewrite.fold_constants import fold_constants
 from engine.rewrite.hoist_exists import hoist_exists
-from engine.rewrite.mark_found import mark_found
 from engine.rewrite.own_stream import name_own_stream
 from engine.rewrite.part_triple_terms import part_triple_terms
 from engine.rewrite.prune_binds import prune_binds
@@ -40,7 +39,7 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
         for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
             if name not in without and (policy == UNRESTRICTED or name not in _UNRESTRICTED_ONLY):
                 query = step(query)
-        return mark_found(resolve_datasets(hoist_exists(query), default_graph))
+        return resolve_datasets(hoist_exists(query), default_graph)
 
 
 def _identifies(query: a.Query) -> bool:

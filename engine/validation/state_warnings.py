@@ -285,7 +285,7 @@ class _Reader:
 
     def _exists(self, exists: a.Exists, kept: Scope, under: Under) -> None:
         at = self._at(exists, under)
-        wanted = [essential(pattern, kept) for pattern in alternatives(exists.pattern)]
+        wanted = [essential(pattern, kept, self.scope) for pattern in alternatives(exists.pattern)]
         name = "NOT EXISTS" if self._written(beginning(at, "NOT")) == "NOT" else "EXISTS"
         self._sought(name, at, any(self.scope(pattern).timed for pattern in wanted))
         for pattern in wanted:

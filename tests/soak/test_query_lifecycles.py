@@ -38,7 +38,7 @@ from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
-from tests.engine.background.test_background_update import Change, copied
+from tests.engine.background.test_background_update import DECIDED, Change, copied
 from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.rdfs import RDFS
@@ -427,6 +427,7 @@ SHAPES = (
     "G SEQ G WITHIN D WITHOUT { GRAPH N G }", "{ G OPTIONAL G } SEQ G", "{ G MINUS G } AND G", "G OPTIONAL { G FILTER(C) }",
     "{ SELECT ?s (COUNT(*) AS ?n) WHERE { GRAPH N G } GROUP BY ?s }", "G { SELECT ?s WHERE G }",
     "{ GRAPH N G } UNION { GRAPH N G }", "G OPTIONAL { { GRAPH N G } UNION G }",
+    *DECIDED,
 )  # fmt: skip
 """Of groups, paths, names of graphs, durations, timers, conditions and VALUES."""
 WINDOWS = ("", "", " WINDOW [RANGE 'PT2S']", " WINDOW [ROWS 2]", " WINDOW [RANGE 'PT2S' STEP 'PT1S']")

@@ -1,6 +1,7 @@
 """These operators decide on absence: OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, WITHOUT in both forms.
 
-The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored.
+The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored. The store of that side
+has no partners. It keeps the timeless rows that were not handed on by themselves (docs/decisions/0056-what-was-decided-is-kept.md).
 """
 
 from engine.kernel import inlined, jit
@@ -152,6 +153,8 @@ def decide_optional(net, node, side, x):
     elif verdict == FALSE:
         emit_elsewhere(net, node, x)
     else:
+        if is_timeless(net, x):
+            store_side(net, node, side, copy_row(net, x))
         goal = find_newest_partner(net, node, side, x, False)
         emit_joins(net, node, side, x, goal if goal != NONE else find_newest_partner(net, node, side, x, True))
 
@@ -268,10 +271,12 @@ def decide_minus(net, node, x):
     verdict = judge_exists(net, node, x, BIG)
     if verdict == PENDING:
         park_frame(net, node, DECIDE_LEFT, x)
-    elif (verdict == TRUE) != (net.nodes[node].kind == EXISTS):
-        free_row(net, x)
-    else:
+    elif (verdict == TRUE) == (net.nodes[node].kind == EXISTS):
         emit_elsewhere(net, node, x)
+    elif is_timeless(net, x):
+        store_side(net, node, LEFT, x)
+    else:
+        free_row(net, x)
 
 
 @jit
@@ -419,6 +424,8 @@ def decide_mark(net, node, x):
     if set_marks(net, node, x) == PENDING:
         park_frame(net, node, DECIDE_LEFT, x)
     else:
+        if is_timeless(net, x):
+            store_side(net, node, LEFT, copy_row(net, x))
         emit_elsewhere(net, node, x)
 
 

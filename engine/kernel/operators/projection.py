@@ -14,7 +14,7 @@ from engine.kernel.state.work_queues import count_looks, park_frame, wait_for_cl
 
 @jit
 def project_row(net, node, x):
-    """Hand on x with its columns moved, if they are what they must be.
+    """Hand on x with its columns moved, and without those that the node hides, if they are what they must be.
 
     Of equal rows of this instant only the first goes on where the node says so.
     """
@@ -31,6 +31,8 @@ def project_row(net, node, x):
             net.rows[z, target] = term
         else:
             fits = fits and net.rows[z, target] == term
+    for k in range(here.hide_at, here.hide_at + here.hide_n):
+        net.rows[z, net.slots[k]] = UNBOUND
     free_row(net, x)
     if fits and (here.once_only == 0 or is_first_at_node(net, node, z)):
         emit_elsewhere(net, node, z)

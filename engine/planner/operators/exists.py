@@ -1,6 +1,6 @@
 """This module plans EXISTS wherever an expression has it: as a node that decides, or as a mark that a condition looks at."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -16,6 +16,9 @@ from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
+Scopes = Callable[[a.Pattern], Scope]
+"""The function returns the scope of a pattern."""
+
 
 def plan_exists(builder: PlanBuilder, kind: int, kept: Scope, other: a.Pattern, target: Target) -> Target:
     """Plan EXISTS or NOTEXISTS of `other`; return where the solutions kept are to go."""
@@ -28,7 +31,7 @@ def plan_exists(builder: PlanBuilder, kind: int, kept: Scope, other: a.Pattern, 
 def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern) -> None:
     """Plan the pattern of an EXISTS as the right side of a node. What of it looks at the outer solution becomes the node's condition."""
     node = builder.node(number)
-    other, lifted, _ = lift_conditions(builder, essential(pattern, kept), kept)
+    other, lifted, _ = lift_conditions(builder, essential(pattern, kept, builder.scope), kept)
     y = builder.scope(other)
     if lifted:
         joint = kept.joined(y)
@@ -96,20 +99,26 @@ def _put_marks(node: Any, variables: dict[a.Exists, list[Variable]]) -> Any:
 
 
 # ---------------------------------------------------------------- what looks at the outer solution
-def essential(pattern: a.Pattern, kept: Scope) -> a.Pattern:
-    """Return the part of `pattern` that decides whether it has a solution: an optional part never does."""
+def essential(pattern: a.Pattern, kept: Scope, scope: Scopes) -> a.Pattern:
+    """Return the part of `pattern` that decides whether it has a solution.
+
+    An optional part decides nothing until a change of the background takes it away where it was found. It is left out where the outer solution says
+    what it finds, because it could not be planned.
+    """
     match pattern:
-        case a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqRightJoin(_, left, _):
-            return essential(left, kept)
+        case a.LeftJoin(left, other, condition) | a.EqLeftJoin(left, other, condition) | a.SeqRightJoin(other, left, condition):
+            inner, looked_at = essential(left, kept, scope), find_variables((other, condition)) & kept.possible
+            apart = inner is left and looked_at <= scope(left).certain and not find_free_variables(pattern, scope) & kept.possible
+            return pattern if apart else inner
         case a.Extend(inner, variable, _) if variable not in kept.possible:
-            return essential(inner, kept)
+            return essential(inner, kept, scope)
         case _:
             return pattern
 
 
 def is_correlated(builder: PlanBuilder, pattern: a.Pattern, kept: Scope) -> bool:
     """Return whether what an EXISTS finds depends on the outer solution otherwise than by compatibility."""
-    pattern = essential(pattern, kept)
+    pattern = essential(pattern, kept, builder.scope)
     if isinstance(pattern, a.Union):
         return any(is_correlated(builder, part, kept) for part in alternatives(pattern))
     return bool(lift_conditions(builder, pattern, kept)[1])
@@ -208,7 +217,7 @@ def looks_outside(condition: a.Expression, here: Scope, kept: Scope) -> bool:
 
 
 def refuse_correlation(builder: PlanBuilder, pattern: a.Pattern, kept: Scope) -> None:
-    if find_free_variables(builder, pattern) & kept.possible:
+    if find_free_variables(pattern, builder.scope) & kept.possible:
         raise correlation_refusal()
 
 
@@ -217,12 +226,12 @@ def correlation_refusal() -> Refusal:
     return Refusal(f"a FILTER or BIND inside EXISTS ({where}) that uses a variable of the group outside", "EXISTS")
 
 
-def find_free_variables(builder: PlanBuilder, pattern: a.Pattern) -> frozenset[Variable]:
+def find_free_variables(pattern: a.Pattern, scope: Scopes) -> frozenset[Variable]:
     """Return the variables that conditions inside `pattern` use and their own group does not bind."""
     if isinstance(pattern, a.SubSelect | a.Group):
-        return find_free_variables(builder, pattern.pattern)
+        return find_free_variables(pattern.pattern, scope)
     below = [getattr(pattern, field.name) for field in fields(pattern)]
     inner = [part for part in below if isinstance(part, a.Pattern)]
-    bound = frozenset[Variable]().union(*(builder.scope(part).possible for part in inner))
+    bound = frozenset[Variable]().union(*(scope(part).possible for part in inner))
     own = frozenset[Variable]().union(*(variables_of(part) - bound for part in below if isinstance(part, a.Expression)))
-    return own.union(*(find_free_variables(builder, part) for part in inner))
+    return own.union(*(find_free_variables(part, scope) for part in inner))

@@ -57,7 +57,10 @@ def _plan_judge(builder: PlanBuilder, condition: a.Expression, inner: a.Pattern,
 
 
 def _plan_marked(builder: PlanBuilder, wanted: Conditions, kept: Scope, target: Target) -> Target:
-    """Plan a node that finds out what the EXISTS of the conditions say, before one that judges."""
+    """Plan a node that finds out what the EXISTS of the conditions say, before one that judges. Solutions that differ by this alone are one."""
     marks, conditions = plan_marks(builder, wanted, kept)
-    judge = builder.add_node(Node(c.PASS, filter=builder.compile_conditions(conditions)), target)
+    forget = builder.add_move(target, [], keep=True)
+    columns = {builder.node(mark).column for mark in marks}
+    builder.node(forget).hide = builder.add_slots(variable for variable, column in builder.fragment.columns.items() if column in columns)
+    judge = builder.add_node(Node(c.PASS, filter=builder.compile_conditions(conditions)), (forget, c.LEFT))
     return add_marks(builder, marks, kept, (judge, c.LEFT))

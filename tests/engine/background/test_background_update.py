@@ -163,6 +163,13 @@ CASES = [
     pytest.param(f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER(?k > ?a) }} }}", "A(1)@1 A(5)@2", "0 add K(2) K(3)", ["2"], id="NOT EXISTS with a filter"),
     pytest.param(f"{{ {A} FILTER(?a = 3 || EXISTS {{ {K} }}) }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2", "3"], id="EXISTS or"),
     pytest.param(
+        "{ ?s :A ?a FILTER(?a = 1 || EXISTS { ?s :L ?l }) } SEQ { ?s :A ?b . ?s :B ?c . ?s :C ?d }",
+        "A(1)@1 B(1)@3 C(1)@4",
+        "1 add A(1) L(1)",
+        ["1-4", "3-4"],
+        id="EXISTS or: one that says otherwise is the same solution",
+    ),
+    pytest.param(
         f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER NOT EXISTS {{ {L} FILTER(?l = ?k && ?l = ?a) }} }} }}",
         "A@1 A(2)@2",
         "0 add K(1) L(1) K(2)|1 drop",
@@ -457,6 +464,7 @@ ANOTHER_WAY = [
 ]
 
 
+PART = "{ ?s :A ?u } OPTIONAL { ?s :K ?u }"
 NOTHING_NEW = [
     pytest.param("{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="OPTIONAL"),
     pytest.param("{ { ?s :A ?u } OPTIONAL { :s :K 1 } } SEQ { ?s :p ?t }", "0 add A(u) K(1)|1 replace A(u)", id="no variable"),
@@ -477,6 +485,103 @@ NOTHING_NEW = [
     pytest.param("{ ?s :p ?t } MINUS { { ?s :A ?u } OPTIONAL { ?s :K ?u } }", "0 add A(u) K(u)|1 replace A(u)", id="in MINUS"),
     pytest.param(
         "{ { ?s :A ?u } OPTIONAL { ?s :K ?u } } SEQ { ?s :p ?t } WITHOUT { ?s :q ?y }", "0 add A(u) K(u)|1 replace A(u)", id="SEQ ... WITHOUT"
+    ),
+    pytest.param("{ { ?s :K ?u } OPTIONALSEQ { ?s :A ?u } } SEQ { ?s :p ?t }", "0 add A(u) K(u)|1 replace A(u)", id="OPTIONALSEQ"),
+    pytest.param(f"{{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }}", "0 add A(u) K(u)|1 replace A(u)", id="in a UNION"),
+    pytest.param(f"{{ SELECT DISTINCT ?s WHERE {{ {PART} }} }} SEQ {{ ?s :p ?t }}", "0 add A(u) K(u)|1 replace A(u)", id="DISTINCT"),
+    pytest.param(f"{{ ?s :p ?t }} FILTER EXISTS {{ {PART} }}", "0 add A(u) K(u)|1 replace A(u)", id="in EXISTS"),
+    pytest.param(f"{{ ?s :p ?t }} FILTER NOT EXISTS {{ {PART} }}", "0 add A(u) K(u)|1 replace A(u)", id="in NOT EXISTS"),
+    pytest.param(f"{{ ?s :p ?t FILTER(?t = 7 || EXISTS {{ {PART} }}) }}", "0 add A(u) K(u)|1 replace A(u)", id="in EXISTS or"),
+    pytest.param(
+        "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?v } }", "0 add A(u) K(v)|1 replace A(u)", id="in EXISTS, something new"
+    ),
+    pytest.param("{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :q ?v } }", "1 add A(u)|2 replace K(u)", id="in EXISTS, of the stream"),
+    pytest.param(
+        "{ SELECT DISTINCT ?s WHERE { { ?s :A ?u } OPTIONAL { ?s :K ?v } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(v)|1 replace A(u)",
+        id="DISTINCT of something new",
+    ),
+    pytest.param(
+        "{ SELECT DISTINCT ?s WHERE { { ?s :K ?u } OPTIONALSEQ { ?s :A ?u } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u)|1 replace A(u)|2 replace A(u) K(u)",
+        id="DISTINCT of OPTIONALSEQ",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u } OPTIONAL { { ?s :K ?v } UNION { ?s :L ?u } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(v) L(u)|1 replace A(u) K(v)",
+        id="of two that it found, one goes",
+    ),
+    pytest.param(
+        "{ { { ?s :A ?u } OPTIONAL { ?s :K ?v } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(v) L(u)|1 replace A(u) K(v)",
+        id="another branch's solution goes",
+    ),
+    pytest.param(
+        "{ { { ?s :A ?u } MINUS { ?s :K ?u } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u) L(u)|1 replace A(u) K(u)",
+        id="beside MINUS",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u FILTER NOT EXISTS { ?s :K ?u } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(u) L(u)|1 replace A(u) K(u)",
+        id="beside NOT EXISTS",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u FILTER EXISTS { ?s :K ?u } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) L(u)|1 add K(u)|1 replace A(u)",
+        id="beside EXISTS",
+    ),
+    pytest.param(
+        "{ { ?s :A ?u FILTER(?u = 7 || EXISTS { ?s :K ?u }) } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) L(u)|1 add K(u)|1 replace A(u)",
+        id="beside EXISTS or",
+    ),
+    pytest.param(
+        "{ { { ?s :A ?u } OPTIONAL { ?s :K ?v FILTER(?v != 7) } } UNION { ?s :L ?u } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(7) K(8)|1 replace A(u) K(7)|2 replace A(u)",
+        id="a condition",
+    ),
+    pytest.param(
+        "{ SELECT DISTINCT ?s WHERE { { ?s :A ?u } OPTIONAL { ?s :K ?v FILTER(?v != 7) } } } SEQ { ?s :p ?t }",
+        "0 add A(u) K(7) K(8)|1 replace A(u) K(7)",
+        id="DISTINCT of a condition",
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s WHERE {{ {{ {PART} }} OPTIONAL {{ ?s :L ?u }} }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u) L(u)|1 add K(u)|2 replace A(u) K(u)",
+        id="OPTIONAL in OPTIONAL, the outer one found",
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s WHERE {{ {{ {PART} }} OPTIONAL {{ ?s :L ?u }} }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u) K(u)|1 replace A(u) L(u)",
+        id="OPTIONAL in OPTIONAL, the inner one found",
+    ),
+    pytest.param(
+        f"{{ SELECT DISTINCT ?s WHERE {{ {{ {PART} }} OPTIONAL {{ ?s :L ?u }} }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u)|1 add K(u) L(u)|2 replace A(u)",
+        id="OPTIONAL in OPTIONAL, none found",
+    ),
+    pytest.param(
+        f"{{ SELECT ?s (COUNT(*) AS ?n) WHERE {{ {{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }} }} GROUP BY ?s }}",
+        "0 add A(u) K(u)|1 replace A(u)",
+        id="counted",
+    ),
+    pytest.param(
+        f"GRAPH ?g {{ {{ {{ {PART} }} UNION {{ ?s :L ?u }} }} AND {{ ?s :M ?x }} }}",
+        "0 add g/A(u) g/K(u)|1 replace g/A(u) g/M(x)",
+        id="in a graph's UNION",
+    ),
+    pytest.param(f"{{ ?s :p ?t }} MINUS {{ {{ {PART} }} UNION {{ ?s :L ?u }} }}", "0 add A(u) K(u)|1 replace A(u)|2 add L(u)", id="in MINUS's UNION"),
+    pytest.param(
+        f"{{ ?s :q ?x }} SEQ {{ ?s :p ?t }} WITHOUT {{ {{ {PART} }} UNION {{ ?s :L ?u }} }}", "0 add A(u) K(u)|1 replace A(u)", id="in WITHOUT"
+    ),
+    pytest.param(
+        f"{{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }}",
+        "0 add A(u) K(u) L(u)|1 replace A(u) L(u)|2 replace A(u)",
+        id="one after another",
+    ),
+    pytest.param(
+        f"{{ {{ {PART} }} UNION {{ ?s :L ?u }} }} SEQ {{ ?s :p ?t }}", "0 add A(u)|1 add K(u)|2 replace K(u)|2 replace A(u)", id="kept and gone"
     ),
 ]
 
@@ -731,11 +836,28 @@ def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: st
 SUBJECTS, OBJECTS = st.sampled_from(("?s", "?s", "?s", "?t", ":a")), st.sampled_from(("?v", "?v", "?w", "?t", "?s", "1"))
 PATTERNS = st.tuples(SUBJECTS, st.sampled_from((":p", ":q", ":k", ":k")), OBJECTS).map(" ".join)
 GROUPS = st.lists(PATTERNS, min_size=1, max_size=3).map(lambda parts: "{ " + " . ".join(parts) + " }")
+OPTIONALS = ("G OPTIONAL G", "G OPTIONAL { P }", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G")
+DECIDED = (
+    *(
+        shape.format(decided)
+        for decided in (*OPTIONALS, "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G", "G FILTER(C || EXISTS G)")
+        for shape in ("{{ {{ {} }} UNION G }} SEQ G", "{{ SELECT DISTINCT ?s WHERE {{ {} }} }} SEQ G", "GRAPH N {{ {{ {{ {} }} UNION G }} AND G }}")
+    ),
+    *(f"G {absence} {{ {optional} }}" for absence in ("MINUS", "OPTIONAL") for optional in OPTIONALS),
+    *(
+        f"{{ ?s :p ?x }} FILTER {exists} {{ {optional} }}"
+        for exists in ("EXISTS", "NOT EXISTS")
+        for optional in ("{ ?s :k ?v } OPTIONAL G", "{ ?s :k ?v } OPTIONAL { P }", "G OPTIONALSEQ { ?s :k ?v }", "{ ?s :k ?v } EQUALSOPTIONAL G")
+    ),
+)
+"""What is timeless stays as it was decided, also where another way or another solution gives the same. EXISTS asks for no variable that only an
+optional part in it binds: the outer solution says what such a part finds, and the engine leaves it out."""
 SHAPES = (
     "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
     "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "G OVERLAPS { G SEQ G WITHIN D }", "G SEQ { G AND G }", "G SEQ { G SEQ G } WITHIN D", "G AND G WITHOUT G", "G AND G WITHIN D WITHOUT G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
     "G OPTIONAL { P }", "G MINUS { P }", "G FILTER EXISTS { P }", "G FILTER NOT EXISTS { P }", "{ P } OPTIONALSEQ G", "{ { P } OPTIONALSEQ G } SEQ G",
     "{ G MINUS G } AND G", "G V", "GRAPH N G", "G GRAPH N G", "{ GRAPH N G } SEQ G", "G OPTIONAL { GRAPH N G }", "G MINUS { GRAPH N G }", "GRAPH N { G AND G }",
+    *DECIDED,
 )  # fmt: skip
 
 

@@ -88,7 +88,6 @@ BOUNDED = [
     f"?x :p ?y OPTIONAL {{?x :q ?z . ?z :r ?w {HOUR}}}",
     "?x :p ?y MINUS {?w :q ?z}",
     "?x :p ?y MINUS { VALUES ?x { 1 } }",
-    "?x :p ?y FILTER EXISTS { VALUES ?x { 1 } OPTIONAL { ?x :q ?w } }",
     "{?x :p ?y} SEQ {?x :q ?z} WITHIN 5 WITHOUT {?x :r ?w}",
     "{?x :p ?y} AND {?x :q ?z} WITHIN 5 WITHOUT {?x :r ?w . ?w :q ?x}",
     "{?x :p ?y} WITHOUT {?x :r ?w . ?w :q ?x} FOR 10",
