@@ -103,7 +103,7 @@ class Patterns:
     def _event(self, atom: Struct) -> Translated:
         atom = predicate_atom(atom, self.program)
         if len(atom.args) > MAX_ARGUMENTS:
-            refuse(f"{atom.key} has more than {MAX_ARGUMENTS} arguments", atom.span, self.program.text, "lists or structs of arguments")
+            refuse(f"{atom.indicator} has more than {MAX_ARGUMENTS} arguments", atom.span, self.program.text, "lists or structs of arguments")
         event = atom.name, len(atom.args)
         self.read[event] = None
         if self._through:
@@ -112,7 +112,12 @@ class Patterns:
         apart: list[tuple[Variable, Term]] = []
         for argument in atom.args:
             if is_expression(argument) and not isinstance(argument, Name):
-                refuse(f"arithmetic in an argument of the pattern {atom.key}", argument.span, self.program.text, "a variable, with a condition on it")
+                refuse(
+                    f"arithmetic in an argument of the pattern {atom.indicator}",
+                    argument.span,
+                    self.program.text,
+                    "a variable, with a condition on it",
+                )
             if isinstance(argument, VariableTerm):
                 parts.append(Variable(argument.name))
             elif variables_of(argument):
@@ -256,7 +261,7 @@ class Patterns:
         if (function.name, len(arguments)) == ("count", 0):
             return a.Aggregate(a.AggregateFunction.COUNT, None)
         if function.name not in AGGREGATES or len(arguments) != 1:
-            refuse(f"the aggregate {function.key} is not known", function.span, self.program.text, "count, sum(X), avg(X), min(X) or max(X)")
+            refuse(f"the aggregate {function.indicator} is not known", function.span, self.program.text, "count, sum(X), avg(X), min(X) or max(X)")
         for variable in list_variables(arguments[0]):
             if variable.name not in y.bound:
                 refuse(

@@ -69,7 +69,7 @@ def _read_event(term: Term, program: Program, start: int, end: int) -> SentEvent
     if atom is None or atom.iri or "://" in atom.name:
         refuse("this is no event", term.span, program.text, "a plain name, with or without arguments")
     if len(atom.args) > MAX_ARGUMENTS:
-        refuse(f"{atom.key} has more than {MAX_ARGUMENTS} arguments", atom.span, program.text, "lists or structs of arguments")
+        refuse(f"{atom.indicator} has more than {MAX_ARGUMENTS} arguments", atom.span, program.text, "lists or structs of arguments")
     if start > end:
         refuse("the event starts after its end", term.span, program.text, "[start, end]")
     return SentEvent(atom.name, tuple(ground_term(argument, program) for argument in atom.args), start, end)

@@ -108,7 +108,7 @@ class _Translation:
     def _translate_rule(self, rule: EventRule) -> a.Construct:
         text, patterns = self._program.text, self._patterns
         if len(rule.head.args) > MAX_ARGUMENTS:
-            refuse(f"{rule.head.key} has more than {MAX_ARGUMENTS} arguments", rule.head.span, text, "lists or structs of arguments")
+            refuse(f"{rule.head.indicator} has more than {MAX_ARGUMENTS} arguments", rule.head.span, text, "lists or structs of arguments")
         patterns.outside = frozenset(variables_of(rule.head)) | (frozenset(variables_of(rule.time)) if rule.time is not None else frozenset())
         before, patterns.strict = list(patterns.read), []
         patterns.read = {}
@@ -144,7 +144,7 @@ class _Translation:
     def _derive(self, rule: EventRule, found: Translated) -> a.Construct:
         parts: list[TermOrVariable] = []
         for argument in rule.head.args:
-            self._refuse_unbound(argument, found, f"the head {rule.head.key}")
+            self._refuse_unbound(argument, found, f"the head {rule.head.indicator}")
             if isinstance(argument, VariableTerm):
                 parts.append(Variable(argument.name))
             elif is_expression(argument) or variables_of(argument):

@@ -100,6 +100,7 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     assert all(found[name] > 0 for name in named - noise)
 
 
+@pytest.mark.soak
 def test_partitions_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MATCHES, (4_000, 200), {"W2": matches_of("W2", 4_000, 200)})
     (line,) = scale.measure("W2", 4_000, 200)

@@ -104,7 +104,7 @@ def _add_clause(program: Program, clause: ParsedClause, windows: list[tuple[Term
 def _check_fact(program: Program, clause: ParsedClause, head: Struct) -> None:
     if clause.body is None:
         for variable in list_variables(head):
-            refuse(f"the fact {head.key} has the variable {variable.name}", variable.span, program.text, "a fact without variables, or a rule")
+            refuse(f"the fact {head.indicator} has the variable {variable.name}", variable.span, program.text, "a fact without variables, or a rule")
 
 
 def _add_directive(program: Program, clause: ParsedClause) -> None:

@@ -53,8 +53,8 @@ class Struct:
     iri: bool = False
 
     @property
-    def key(self) -> str:
-        """Return name and arity, as messages have it."""
+    def indicator(self) -> str:
+        """Return name and arity, such as `price/1`: the predicate indicator of Prolog."""
         return f"{self.name}/{len(self.args)}"
 
 

@@ -228,7 +228,7 @@ class Conditions:
                 return self.value(term, env)
             case Struct():
                 return refuse(
-                    f"{term.key} is no arithmetic operation", term.span, self.program.text, "+, -, *, /, //, mod and the functions of numbers"
+                    f"{term.indicator} is no arithmetic operation", term.span, self.program.text, "+, -, *, /, //, mod and the functions of numbers"
                 )
             case VariableTerm() | Str() | Name() | ListTerm():
                 return self.value(term, env)
@@ -334,7 +334,7 @@ class Conditions:
             case _ if is_iri(atom.name):
                 return refuse("the background inside \\+ or ; is not built yet", atom.span, self.program.text, "the triple as a goal of its own")
             case _:
-                return refuse(f"{atom.key} is no test", atom.span, self.program.text, "a comparison, or a relation")
+                return refuse(f"{atom.indicator} is no test", atom.span, self.program.text, "a comparison, or a relation")
 
     def _compare(self, name: str, left: a.Expression, right: a.Expression) -> a.Expression:
         """Return a comparison of numbers. Anything else is an error: one operand is surely a number or an error, so the other must be one."""

@@ -62,7 +62,7 @@ def _check_head(program: Program, rule: StaticRule) -> None:
     for argument in rule.head.args:
         if rule.body is not None and isinstance(argument, Struct | ListTerm) and variables_of(argument) and not is_expression(argument):
             refuse(
-                f"the head of {rule.head.key} has the function term {_head_name(argument)}",
+                f"the head of {rule.head.indicator} has the function term {_head_name(argument)}",
                 argument.span,
                 program.text,
                 "constants, variables and arithmetic",
@@ -70,7 +70,7 @@ def _check_head(program: Program, rule: StaticRule) -> None:
 
 
 def _head_name(term: Term) -> str:
-    return f"{term.key}" if isinstance(term, Struct) else "[...]"
+    return f"{term.indicator}" if isinstance(term, Struct) else "[...]"
 
 
 def _binds_itself(statics: Statics, rule: StaticRule) -> bool:
@@ -136,7 +136,7 @@ class _Closure:
             for rule in rules:
                 for goal in self._negated(rule.body):
                     if _predicate_key(goal) in reach and key in reach[_predicate_key(goal)] | {_predicate_key(goal)}:
-                        refuse(f"{goal.key} depends on its own negation", rule.span, self.program.text, "rules without a cycle through \\+")
+                        refuse(f"{goal.indicator} depends on its own negation", rule.span, self.program.text, "rules without a cycle through \\+")
         components: dict[frozenset[Key], list[Key]] = {}
         for key in calls:
             component = frozenset({key} | {other for other in reach[key] if key in reach[other]})
@@ -193,7 +193,7 @@ class _Closure:
                     found.append(row)
                     self._facts += 1
                     if self._facts > MOST_FACTS:
-                        refuse(f"{rule.head.key} grows beyond {MOST_FACTS:,} facts", rule.span, self.program.text, "rules that come to an end")
+                        refuse(f"{rule.head.indicator} grows beyond {MOST_FACTS:,} facts", rule.span, self.program.text, "rules that come to an end")
         return found
 
     def _solve_new(self, goals: list[Term]) -> Iterator[Answers]:
@@ -270,7 +270,7 @@ class _Closure:
                 yield from self._match(key, atom, answers)
             case _:
                 refuse(
-                    f"{atom.key} needs an event or the background, which is not built yet in static rules",
+                    f"{atom.indicator} needs an event or the background, which is not built yet in static rules",
                     atom.span,
                     self.program.text,
                     "goals over facts",

@@ -80,7 +80,7 @@ class Statics:
             refuse(f"'{atom.name}' is no declarative goal", atom.span, self.text, "static rules and comparisons")
         if atom.iri or is_iri(atom.name):
             return [predicate_atom(atom, self.program)]
-        return refuse(f"{atom.key} is not known as a static predicate", atom.span, self.text, "a predicate with facts or static rules")
+        return refuse(f"{atom.indicator} is not known as a static predicate", atom.span, self.text, "a predicate with facts or static rules")
 
     def _conjunction(self, goal: Term, atom: Struct) -> Term:
         goals = self.expand(goal)

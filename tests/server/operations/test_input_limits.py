@@ -43,8 +43,8 @@ OPERATIONS = [
 ]
 
 
-LISTS = ("/queries", "/streams")
-"""Whoever may read or feed something is given a list of what they may."""
+LISTS = ("/queries", "/streams", "/trials", "/trials/{id}", "/trials/{id}/solutions")
+"""Whoever may read or feed something is given a list of what they may. A trial is looked for before its queries are known."""
 
 
 @pytest.fixture(scope="module")
