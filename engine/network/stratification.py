@@ -9,7 +9,7 @@ from engine.network.placed_query import POLICIES, Planned
 from engine.network.query_slots import QuerySlots
 from engine.physical_plan.operator_names import OPERATORS
 from epsparql import algebra as a
-from epsparql.terms import Term, Variable
+from epsparql.terms import Term, TermOrVariable, Variable
 
 NEGATIVE = frozenset(
     {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT} | POLICIES
@@ -23,6 +23,10 @@ class Wire:
     source: int
     target: int
     strict: bool
+
+
+Scanned = tuple[int, int, Want]
+"""A scan is the node and side where it goes, and what it wants."""
 
 
 class Cycle(Exception):
@@ -92,13 +96,13 @@ def _find_way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | N
     return way[::-1]
 
 
-def is_on_cycle(node: int, wires: Sequence[Wire]) -> bool:
-    """Return whether a node's solutions come back to it inside an instant."""
+def is_on_cycle(nodes: Iterable[int], wires: Sequence[Wire]) -> bool:
+    """Return whether the solutions of one of these nodes come back to it inside an instant."""
     onwards: dict[int, list[int]] = {}
     for wire in wires:
         if not wire.strict:
             onwards.setdefault(wire.source, []).append(wire.target)
-    return _find_way_back(node, onwards) is not None
+    return any(_find_way_back(node, onwards) is not None for node in nodes)
 
 
 def find_affected(slots: QuerySlots, planned: Planned) -> list[Planned]:
@@ -128,7 +132,7 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     nodes[list(ranked), c.STRATUM] = list(ranked.values())
     for planned in queries:
         outputs = planned.rules if planned.writes is None else (planned.out,)
-        bounded = any(is_on_cycle(node, wires) for node in outputs)
+        bounded = is_on_cycle(outputs, wires)
         slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.source.max_derivations if bounded else c.FOREVER
 
 
@@ -157,28 +161,41 @@ def _find_wires(slots: QuerySlots, planned: Planned) -> Iterable[Wire]:
         first, n = int(net.nodes[node, c.MARK_AT]), int(net.nodes[node, c.MARK_N])
         for mark in net.edges[first : first + n, 0].tolist():
             yield Wire(mark, node, strict=False)
+    scanned = _Scans(slots, planned)
     for rule in slots.rules.values():
         assert isinstance(rule.source.query, a.Construct)
         if rule.source.query.into in planned.source.query.streams:
-            yield from (Wire(rule.out, node, strict) for node, strict in _find_scanned(slots, planned, rule.source.query.template))
+            yield from (Wire(rule.out, node, strict) for node, strict in scanned.find_readers(rule.source.query.template))
     if isinstance(planned.source.query, a.Select):
         for out, own in zip(planned.rules, planned.source.query.rules, strict=True):
-            yield from (Wire(out, node, strict) for node, strict in _find_scanned(slots, planned, own.template))
+            yield from (Wire(out, node, strict) for node, strict in scanned.find_readers(own.template))
 
 
-def _find_scanned(slots: QuerySlots, planned: Planned, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
-    """Return the nodes of a query whose scans may read triples of a template."""
-    written = [t.predicate for t in template]
-    anything = any(isinstance(p, Variable) for p in written)
-    for node, side, want in planned.scans:
-        if anything or any(_reaches(slots, p, want) for p in written if not isinstance(p, Variable)):
-            yield planned.at.node + node, (node, side) in planned.strict
+class _Scans:
+    """Holds the scans of a query by the predicate that they want, so that a template is not compared with each."""
 
+    def __init__(self, slots: QuerySlots, planned: Planned) -> None:
+        self._planned, self._terms, self._entailment = planned, slots.arrays.terms, slots.scans.entailment
+        self._all = list(dict.fromkeys(planned.scans))
+        self._of_predicate: dict[TermOrVariable | None, list[Scanned]] = {}
+        for scan in self._all:
+            wanted, _ = scan[2]
+            self._of_predicate.setdefault(None if wanted == AS_SENT else self._terms.term(wanted), []).append(scan)
 
-def _reaches(slots: QuerySlots, predicate: Term, want: Want) -> bool:
-    """Return whether a rule's triples of a predicate, or what they entail, may be wanted."""
-    wanted, object_ = want
-    if wanted == AS_SENT:
-        return True
-    terms = slots.arrays.terms
-    return slots.scans.entailment.reaches(predicate, (terms.term(wanted), terms.term(object_)))
+    def find_readers(self, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
+        """Return the nodes whose scans may read triples of a template, and whether each does so over a strict edge."""
+        written = dict.fromkeys(t.predicate for t in template)
+        found = self._all if any(isinstance(p, Variable) for p in written) else list(self._of_predicate.get(None, ()))
+        for predicate in written if found is not self._all else ():
+            if predicate in self._entailment.of_predicate or self._entailment.of_pair:
+                found += [scan for scan in self._all if self._reaches(predicate, scan[2])]
+            else:
+                found += self._of_predicate.get(predicate, ())
+        for node, side, _ in dict.fromkeys(found):
+            yield self._planned.at.node + node, (node, side) in self._planned.strict
+
+    def _reaches(self, predicate: Term | Variable, want: Want) -> bool:
+        """Return whether a rule's triples of a predicate, or what they entail, may be wanted."""
+        wanted, object_ = want
+        assert not isinstance(predicate, Variable)
+        return wanted == AS_SENT or self._entailment.reaches(predicate, (self._terms.term(wanted), self._terms.term(object_)))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
+from epsparql.recursion import deep_stack
 
 
 def name_own_stream(query: a.Query, registered: int) -> a.Query:
@@ -16,5 +17,6 @@ def name_own_stream(query: a.Query, registered: int) -> a.Query:
         below = replace_patterns(pattern, rename)
         return replace(below, name=f"{below.name}{registered}") if isinstance(below, a.InWindow) and below.name in own else below
 
-    rules = tuple(replace(replace_patterns(rule, rename), into=f"{rule.into}{registered}") for rule in query.rules)
-    return replace(replace_patterns(query, rename), rules=rules)
+    with deep_stack():
+        rules = tuple(replace(replace_patterns(rule, rename), into=f"{rule.into}{registered}") for rule in query.rules)
+        return replace(replace_patterns(query, rename), rules=rules)

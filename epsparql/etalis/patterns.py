@@ -21,6 +21,8 @@ RELATIONS: Mapping[str, a.Relation | None] = {
 AGGREGATES = {"sum": a.AggregateFunction.SUM, "avg": a.AggregateFunction.AVG, "min": a.AggregateFunction.MIN, "max": a.AggregateFunction.MAX}
 MOST_TIMES = 100
 """ntimes repeats a pattern at most so often."""
+MOST_PATTERNS = 1_000
+"""A rule has at most so many patterns, once those that are repeated are written out."""
 Event = tuple[str, int]
 
 
@@ -35,10 +37,14 @@ class Patterns:
     strict: list[tuple[Event, str]] = field(default_factory=list)  # events read through fnot or aggregate by the rule that is translated
     added: list[EventRule] = field(default_factory=list)  # rules inside patterns
     outside: frozenset[str] = frozenset()  # variables of the rule's head
+    parts: int = 0  # of the rule that is translated
     _through: str = ""
 
     def translate(self, term: Term) -> Translated:
         """Return the solutions of a pattern. Raises EleRefused."""
+        self.parts += 1
+        if self.parts > MOST_PATTERNS:
+            refuse(f"the rule is written out to more than {MOST_PATTERNS:,} patterns", term.span, self.program.text, "rules for parts of it")
         match term:
             case Struct(":seq", (left, Struct("aggregate", args) as right)):
                 return self._aggregate(left, right, args)

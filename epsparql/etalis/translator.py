@@ -111,7 +111,7 @@ class _Translation:
             refuse(f"{rule.head.indicator} has more than {MAX_ARGUMENTS} arguments", rule.head.span, text, "lists or structs of arguments")
         patterns.outside = frozenset(variables_of(rule.head)) | (frozenset(variables_of(rule.time)) if rule.time is not None else frozenset())
         before, patterns.strict = list(patterns.read), []
-        patterns.read = {}
+        patterns.read, patterns.parts = {}, 0
         found = patterns.translate(rule.body)
         self._note_calls(rule, list(patterns.read), patterns.strict)
         patterns.read = dict.fromkeys((*before, *patterns.read))

@@ -15,7 +15,7 @@ OUTPUT = frozenset({"write", "nl", "print", "writeln", "format", "tab"})
 """These goals write text; they are ignored with a warning."""
 MAX_DEPTH = 100
 """At most this many brackets are open at one place."""
-MOST_OPERATORS = 400
+MOST_OPERATORS = 200
 """One pattern or condition has at most so many operators in a row."""
 CONDITIONS = ("where", "check", "timestamp", "event_multiply")
 EVENTS = {
@@ -60,6 +60,7 @@ class Reader:
     _at: int = 0
     _depth: int = 0
     _fresh: int = 0
+    _inside: int = 0  # goals that are being read, one in another
 
     def read_clauses(self, *, bounded: bool = True) -> list[ParsedClause]:
         """Return the clauses. Raises EleRefused."""
@@ -229,6 +230,15 @@ class Reader:
 
     # ------------------------------------------------------------ goals and arguments
     def _read_goals(self, most: int) -> Term:
+        self._inside += 1
+        if self._inside > MOST_OPERATORS:  # those that bind to the right stand in one another
+            refuse(f"more than {MOST_OPERATORS} operators in a row", self._peek().span, self.text, "static rules for parts of the condition")
+        try:
+            return self._read_goals_inside(most)
+        finally:
+            self._inside -= 1
+
+    def _read_goals_inside(self, most: int) -> Term:
         left, level = self._read_prefix(most)
         for _ in range(MOST_OPERATORS):
             token = self._peek()

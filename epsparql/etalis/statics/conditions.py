@@ -184,6 +184,7 @@ class Conditions:
         names = list(dict.fromkeys(argument.name for argument in atom.args if isinstance(argument, VariableTerm)))
         wanted = [None if isinstance(argument, VariableTerm) else ground_term(argument, self.program) for argument in atom.args]
         found: dict[tuple[RdfTerm, ...], None] = {}
+        self.knowledge.statics.spend(len(self.knowledge.rows[key]), atom)
         for row in self.knowledge.rows[key]:
             answer: dict[str, RdfTerm] = {}
             for argument, constant, value in zip(atom.args, wanted, row, strict=True):

@@ -204,6 +204,7 @@ class _Closure:
             yield from self._solve(goals[1:], {})
             return
         for row in self._news[_predicate_key(first)]:
+            self.statics.spend(1, first)
             found = self._match_row(first, row, {})
             if found is not None:
                 yield from self._solve(goals[1:], found)
@@ -286,6 +287,7 @@ class _Closure:
         known = tuple(k for k, argument in enumerate(atom.args) if not isinstance(argument, VariableTerm) or argument.name in answers)
         wanted = tuple(self._term(atom.args[k], answers) for k in known)
         for row in self._index(key, known).get(wanted, ()):
+            self.statics.spend(1, atom)
             found = self._match_row(atom, row, answers)
             if found is not None:
                 yield found

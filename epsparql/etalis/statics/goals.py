@@ -1,5 +1,6 @@
 """This module says of each goal of a condition what it needs, and what it binds; goals are a set, evaluated as their inputs are there."""
 
+from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from itertools import count
@@ -31,7 +32,13 @@ BUILT_IN = {*FUNCTIONS, *TESTS, ("=", 2), ("true", 0), ("fail", 0)}
 _UNDECLARATIVE = {
     "assert", "asserta", "assertz", "retract", "retractall", "findall", "bagof", "setof", "forall", "call", "->", "=..", "functor", "arg", "name", "append", "random",
 }  # fmt: skip
+MOST_UNFOLDED = 10_000
+"""Calls of conditions are unfolded to at most so many goals in a program."""
+MOST_STEPS = 2_000_000
+"""Static rules and conditions look at at most so many rows and orders of goals: some seconds of work."""
 Key = tuple[str, int]
+Order = tuple[list[Term], frozenset[str], frozenset[str]]
+"""Goals in order, what they bind, and what is missing."""
 
 
 @dataclass(slots=True)
@@ -42,6 +49,9 @@ class Statics:
     relations: Set[Key] = field(default_factory=set)
     conditions: dict[Key, list[StaticRule]] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
+    _orders: dict[tuple[tuple[int, ...], frozenset[str]], tuple[list[Term], Order]] = field(default_factory=dict)
+    _unfolded: int = 0
+    _steps: int = 0
 
     @property
     def text(self) -> str:
@@ -49,6 +59,14 @@ class Statics:
 
     def fresh(self) -> int:
         return next(self._numbers)
+
+    def spend(self, steps: int, term: Term) -> None:
+        """Count steps of work at a term. Raises: EleRefused beyond MOST_STEPS."""
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            refuse(
+                f"static rules and conditions take more than {MOST_STEPS:,} steps", term.span, self.text, "fewer facts, or goals that share variables"
+            )
 
     # ------------------------------------------------------------ unfolding
     def expand(self, goal: Term) -> list[Term]:
@@ -99,6 +117,9 @@ class Statics:
             assert isinstance(head, Struct)
             goals: list[Term] = [Struct("=", pair, atom.span) for pair in zip(head.args, atom.args, strict=True)]
             goals += self.expand(rename(rule.body, names)) if rule.body is not None else []
+            self._unfolded += len(goals)
+            if self._unfolded > MOST_UNFOLDED:
+                refuse(f"the conditions are unfolded to more than {MOST_UNFOLDED:,} goals", atom.span, self.text, "conditions that call fewer others")
             whole: Term = goals[0] if goals else Name("true", atom.span)
             for each in goals[1:]:
                 whole = Struct(",", (whole, each), atom.span)
@@ -149,33 +170,38 @@ class Statics:
         return set(bound) | variables_of(atom)
 
     def order(self, goals: Iterable[Term], bound: Set[str]) -> tuple[list[Term], set[str], set[str]]:
-        """Return goals in an order in which their inputs are bound, what is bound then, and what is missing where there is no such order."""
-        rest, found, known = list(goals), list[Term](), set(bound)
+        """Return goals in an order in which their inputs are bound, what is bound then, and what is missing where there is no such order.
+
+        Goals inside of goals are ordered with each of these, so orders are kept: they depend on what is bound of the goals' own variables alone.
+        """
+        given = list(goals)
+        key = tuple(map(id, given)), frozenset(bound & set().union(*map(variables_of, given)))
+        if key not in self._orders:
+            self._orders[key] = given, self._find_order(given, key[1])  # the goals are kept, so that no others get their ids
+        found, known, missing = self._orders[key][1]
+        return list(found), {*bound, *known}, set(missing)
+
+    def _find_order(self, goals: list[Term], bound: Set[str]) -> Order:
+        rest, found, known = [(goal, variables_of(goal)) for goal in goals], list[Term](), set(bound)
+        uses = Counter(name for _, names in rest for name in names)
         while rest:
-            ready = self._pick(rest, known)
+            self.spend(len(rest), rest[0][0])
+            lacks = [self.find_missing(goal, known, {name for name in names if uses[name] > 1} | known) for goal, names in rest]
+            ready = min((k for k, missing in enumerate(lacks) if not missing), key=lambda k: _cost(rest[k][0]), default=None)
             if ready is None:
-                missing: set[str] = set()
-                for k, goal in enumerate(rest):
-                    missing |= self.find_missing(goal, known, self._others(rest, k) | known) or set()
-                return found, known, missing
-            goal = rest.pop(ready)
+                return found, frozenset(known), frozenset(set().union(*(missing or () for missing in lacks)))
+            goal, names = rest.pop(ready)
+            uses.subtract(names)
             found.append(goal)
             known = self.find_bound(goal, known)
-        return found, known, set()
+        return found, frozenset(known), frozenset()
 
-    def _pick(self, rest: list[Term], known: set[str]) -> int | None:
-        """Return the place of a goal that is ready: tests and computed values before relations, which may multiply answers."""
-        ready = [k for k, goal in enumerate(rest) if not self.find_missing(goal, known, self._others(rest, k) | known)]
-        return min(ready, key=lambda k: self._cost(rest[k]), default=None)
 
-    def _cost(self, goal: Term) -> int:
-        atom = as_struct(goal)
-        assert atom is not None
-        key = atom.name, len(atom.args)
-        return 0 if key in BUILT_IN or atom.name == "\\+" else 1
-
-    def _others(self, goals: list[Term], k: int) -> set[str]:
-        return set().union(*(variables_of(goal) for j, goal in enumerate(goals) if j != k))
+def _cost(goal: Term) -> int:
+    """Return in which order goals that are ready come: tests and computed values before relations, which may multiply answers."""
+    atom = as_struct(goal)
+    assert atom is not None
+    return 0 if (atom.name, len(atom.args)) in BUILT_IN or atom.name == "\\+" else 1
 
 
 def _rejoin(atom: Struct, parts: list[Term]) -> Term:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+import schemathesis.specs.openapi.adapter.parameters
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
