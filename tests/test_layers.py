@@ -141,7 +141,7 @@ ARROWS = {
     "pipeline/warmup.py": "pipeline/formats/batches pipeline/solutions",
     "server/admission.py": "server/http server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
-    "server/background": "server/http server/settings.py",
+    "server/background": "server/http server/settings.py server/subordinate_process.py",
     "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/connectors": "server/service.py",
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
@@ -155,7 +155,7 @@ ARROWS = {
     "server/routes/streams": "server/dependencies.py server/http server/inspection server/service.py server/subscriptions",
     "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/process.py server/query_output server/registrations server/settings.py",
     "server/subscriptions": "server/http server/inspection server/query_output server/service.py",
-    "server/trials": "server/http server/settings.py",
+    "server/trials": "server/http server/settings.py server/subordinate_process.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
 }
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +14,7 @@ from pipeline.log import LogWriter
 from server.background.query_process import DONE, FAULT, NO_MEMORY, Question, Setting
 from server.http.problem_details import Fault, Problem
 from server.settings import Settings
+from server.subordinate_process import start_process
 
 _WAITING = 64
 """At most this many queries wait for their turn."""
@@ -119,16 +118,7 @@ class QueryPool:
 
     async def _start(self, key: object) -> _Host:
         directory = Path(tempfile.mkdtemp(prefix="epsparql-ask-"))
-        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # the process forks, so it must have no other threads
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "server.background.query_process",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | alone,
-            start_new_session=True,
-        )
+        process = await start_process("server.background.query_process")
         catalogue, settings = self._log.catalogue, self._settings
         host = _Host(key, directory, process, asyncio.create_task(_said(process)))
         setting = Setting(

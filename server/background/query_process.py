@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import resource
 import select
 import signal
 import socket
@@ -31,6 +30,7 @@ from pipeline.formats.rdf.rdf_version import RDF_1_1, RDF_1_2, RDF_1_2_BASIC, WI
 from pipeline.log import LogReader
 from pipeline.log.background_graphs import graph_lines
 from pipeline.log.catalog import BackgroundGraph
+from server.subordinate_process import bound_memory
 
 TABLES = {
     "application/sparql-results+json": ox.QueryResultsFormat.JSON,
@@ -119,10 +119,7 @@ def _bound(setting: Setting) -> None:
     """Limit this process: a signal ends it in time, whatever it is doing, and allocations beyond the limit fail."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, setting["seconds"])
-    with open("/proc/self/statm") as file:
-        mapped = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + setting["memory"],) * 2)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bound_memory(setting["memory"])
 
 
 class _Limited(io.BytesIO):

@@ -5,7 +5,6 @@ The process reads a `TrialPlan` from stdin, and writes a line of JSON to stdout 
 
 import logging
 import os
-import resource
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from pipeline.errors import PipelineError
 from pipeline.trials.execution import TrialStatus, run_trial
 from pipeline.trials.plan import TrialPlan
 from pipeline.warmup import compile_formats
+from server.subordinate_process import bound_memory
 
 _TELL_S = 0.25
 _YIELDING = 10
@@ -44,7 +44,7 @@ def serve_trial() -> None:
     plan = msgspec.json.decode(line, type=TrialPlan)
     compile_formats()
     compile_engine()
-    _bound_memory(plan.memory)
+    bound_memory(plan.memory)
     _tell(_run(plan))
 
 
@@ -77,13 +77,6 @@ def _end_with_stdin() -> None:
     """End the process when the server is gone, however it ended."""
     os.read(sys.stdin.fileno(), 1)
     os._exit(1)
-
-
-def _bound_memory(most: int) -> None:
-    with open("/proc/self/statm") as file:
-        mapped = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + most,) * 2)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
 """Holds the trials of a server, and starts their processes (`process.py`), a few at a time. A trial ends with the server."""
 
 import asyncio
-import os
 import secrets
 import shutil
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,6 +18,7 @@ from pipeline.trials.execution import TrialStatus
 from pipeline.trials.plan import TrialPlan
 from server.http.problem_details import Fault, Problem, unknown_fault
 from server.settings import Settings
+from server.subordinate_process import start_process
 from server.trials.process import TrialReport
 
 WAITING, RUNNING, FAILED = "waiting", "running", "failed"
@@ -125,17 +124,7 @@ class TrialRegistry:
     async def _run(self, trial: Trial) -> None:
         async with self._turns:
             trial.state = RUNNING
-            alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "server.trials.process",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env=os.environ | alone,
-                start_new_session=True,
-                limit=_LINE,
-            )
+            process = await start_process("server.trials.process", _LINE)
             try:
                 await self._follow(trial, process)
             finally:
