@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import LogGap
-from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Register, Resume, StateChange
+from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Promote, Register, Resume, StateChange, Withdraw
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, PartitionShare, Sets
@@ -74,7 +74,7 @@ def _no_past(first: int, after: int) -> Iterable[Block]:
 class Behind:
     """Holds the queries that are behind together (`own`), because they rest on what `lead` writes.
 
-    The engine has copies of the other rules beside them.
+    The engine has copies of the other rules beside them. With `replaces`, `lead` is a promotion, and the text reads on as the query of that number.
     """
 
     lead: int
@@ -84,6 +84,12 @@ class Behind:
     beginning: tuple[Register, ...] = ()  # registrations that wait for the place where the past begins
     later: EngineState | None = None  # the engine to go on with at the registration, while the past is read
     rows: int = 0  # how many rows of the log were read
+    replaces: int | None = None  # the query that runs, and whose place its new text is to take
+
+    @property
+    def first(self) -> int:
+        """Return the registration of the query that reads the past, or was paused."""
+        return self.lead if self.replaces is None else self.replaces
 
     def __post_init__(self) -> None:
         self.engine.heeds = self._heeds
@@ -95,10 +101,10 @@ class Behind:
         """
         match entry:
             case Register():
-                return self.later is None and (entry.offset in self.own - {self.lead} or self._writes_here(entry))
+                return self.later is None and (entry.offset in self.own - {self.first} or self._writes_here(entry))
             case Drop():
                 return self.later is None
-            case Pause() | Resume() | CatchUp():
+            case Pause() | Resume() | CatchUp() | Promote() | Withdraw():
                 return False
             case _:
                 return True
@@ -149,14 +155,14 @@ class Behind:
         assert self.later is not None
         before, self.engine = self.engine, self.later
         self.later, self.beginning, self.engine.heeds = None, (), self._heeds
-        join(self.engine, before, {self.lead})
+        join(self.engine, before, {self.first})
 
     def forget(self, entry: Drop) -> None:
         """Drop a query here; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
         if entry.registered not in self.own:
             return
         self.own.discard(entry.registered)
-        if entry.registered == self.lead:
+        if entry.registered == self.first:
             self.paused = False
             if self.later is not None:
                 self.engine, self.later, self.beginning = self.later, None, ()
@@ -169,8 +175,10 @@ class Behind:
 
 
 def is_history(entry: Entry) -> bool:
-    """Return whether an entry lets a query fall behind."""
-    return isinstance(entry, Pause) or (isinstance(entry, Register) and entry.reads_from is not None)
+    """Return whether an entry lets a query fall behind, or begin where others have state."""
+    return (
+        isinstance(entry, Pause) or (isinstance(entry, Register) and entry.reads_from is not None) or (isinstance(entry, Promote) and not entry.keeps)
+    )
 
 
 # ---------------------------------------------------------------- falling behind
@@ -190,13 +198,18 @@ def register_query(engine: EngineState, entry: Register) -> bool:
         return True
     if entry.reads_from is None:
         return False
+    engine.behind[entry.offset] = begin_behind(engine, entry.offset, entry)
+    return True
+
+
+def begin_behind(engine: EngineState, lead: int, entry: Register) -> Behind:
+    """Return what is behind from the position `lead` on: a query that reads the past, which is not in the engine, and those that it holds."""
     held, streams = set(entry.holds), set(_parsed(entry).streams)
     rests_on = find_reached(streams, engine.rules)
     rules = [rule for rule in engine.registered.values() if rule.offset not in held and _writes(rule) in rests_on]
-    later = fork(engine, entry.offset, held, streams)
+    later = fork(engine, lead, held, streams)
     beginning = tuple(replace(rule, reads_from=entry.reads_from, holds=(), waits_for=None) for rule in (*rules, entry))
-    engine.behind[entry.offset] = Behind(entry.offset, {entry.offset, *held}, engine.beside(), beginning=beginning, later=later)
-    return True
+    return Behind(lead, {entry.offset, *held}, engine.beside(), beginning=beginning, later=later)
 
 
 def fork(engine: EngineState, at: int, own: set[int], streams: Iterable[str] = ()) -> EngineState:

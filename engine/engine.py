@@ -27,14 +27,17 @@ from engine.messages import (
     Finish,
     Outcome,
     Pause,
+    Promote,
     Register,
     Resume,
     StateChange,
     Tick,
+    Withdraw,
 )  # fmt: skip
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Part, PartitionShare, Sets
+from engine.promotion import catch_up, promote
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import find_reached
@@ -59,7 +62,7 @@ from engine.state_size import Own
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
-Control = Register | Pause | Resume | CatchUp | Drop | Facts | Entail | DropStream
+Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Facts | Entail | DropStream
 _CONTROLS = frozenset(get_args(Control))
 WEIGHED_EVERY = 256
 """What collectors hold counts after every so many entries of the log.
@@ -182,7 +185,7 @@ class Engine(EngineState):
 
         The graph's name alone is often all that is new in an occurrence.
         """
-        if any(isinstance(entry, Register | CatchUp) for entry in block.entries):
+        if any(isinstance(entry, Register | CatchUp | Promote) for entry in block.entries):
             return TERMS
         if not self.members:
             return 0
@@ -193,7 +196,7 @@ class Engine(EngineState):
             return
         if not self.share.whole and is_history(entry):
             raise OneBucketOnly(
-                f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one partition (--partitions 1)"
+                f"the log has a query that reads the past, or was paused or promoted, at offset {entry.offset}: run it with one partition (--partitions 1)"
             )
         self._layout = None
         match entry:
@@ -206,6 +209,10 @@ class Engine(EngineState):
                     self.behind[entry.registered].paused = False
             case CatchUp():
                 self._catch_up(entry, changes)
+            case Promote():
+                changes += [change] if (change := promote(self, entry)) is not None else []
+            case Withdraw():
+                self.behind.pop(entry.promotion, None)
             case Drop():
                 self.sets.drop(entry.registered, entry.offset)
                 self.drop_query(entry.registered)
@@ -261,6 +268,10 @@ class Engine(EngineState):
         if behind is None or behind.paused:
             return
         before = behind.rows
+        if behind.replaces is not None:
+            changes += [change] if (change := catch_up(self, behind, entry)) is not None else []
+            self.caught_up += behind.rows - before
+            return
         for outcome in behind.read(min(entry.upto, entry.offset)):
             news = of_own(outcome, behind.own, entry.offset)
             self._caught.append(news.solutions)

@@ -45,7 +45,7 @@ def take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArr
         beginning = tuple(registration(values) for values in kept_behind["beginning"])
         later = beside[1] if len(beside) > 1 else None
         own, lead = set(kept_behind["own"]), kept_behind["lead"]
-        engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later)
+        engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later, replaces=kept_behind.get("replaces"))
 
 
 def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineState | None = None) -> dict[str, Any]:
@@ -90,6 +90,7 @@ def _kept_behind(engine: EngineState, behind: Behind, arrays: dict[str, NDArray[
         "lead": behind.lead,
         "own": sorted(behind.own),
         "paused": behind.paused,
+        "replaces": behind.replaces,
         "beginning": [asdict(entry) for entry in behind.beginning],
         "engines": [_kept(other, arrays, engine) for other in behind.engines],
     }

@@ -138,6 +138,38 @@ class Drop:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Puts a text in the place of the query `registered`; the promotion is known by this entry's offset.
+
+    The text reads the log from `reads_from` on, as a query that is behind, and takes over at the `CatchUp` that brings it to the others. Without
+    `reads_from` it takes over here. It `keeps` the query's state if both texts are one plan, and begins without any otherwise.
+    """
+
+    offset: int
+    registered: int
+    name: str
+    text: str
+    policy: str = UNRESTRICTED
+    default_graph: str = "all"
+    max_derivations: int = 100_000  # the limits are those of `Register`
+    max_goals: int = 0
+    max_state_bytes: int = 0
+    reads_from: int | None = None
+    keeps: bool = False
+    by: str = ""  # who asked for it, as the server's logs name them
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Ends the promotion at offset `promotion`, which has not taken over; the query goes on as it was."""
+
+    offset: int
+    promotion: int
+    name: str
+    reason: str
+
+
 CHANGES = ADD, REPLACE, DROP = ("add", "replace", "drop")
 """The change says what becomes of a graph's triples."""
 
@@ -169,7 +201,7 @@ class Entail:
     regime: str
 
 
-Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Drop | Facts | Entail
+Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Facts | Entail
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,12 +246,12 @@ TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A query completed or failed while an entry was applied."""
+    """A query completed or failed while an entry was applied, or a promotion, of which `registered` is the offset, took over or failed."""
 
     registered: int
     name: str
     entry: int
-    state: str  # "completed" | "failed"
+    state: str  # "completed" | "failed" | "promoted"
     reason: str
 
 

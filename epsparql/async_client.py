@@ -22,6 +22,7 @@ from epsparql.connection.messages import (
     Closed,
     Gap,
     Progress,
+    Promoted,
     Source,
     SubscriptionCursor,
     Unreachable,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import rdflib
 
 __all__ = [
-    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Closed", "Gap", "Progress", "Solution", "Solutions", "Source",
+    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Closed", "Gap", "Progress", "Promoted", "Solution", "Solutions", "Source",
     "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
 _NDJSON = "application/x-ndjson"
@@ -187,6 +188,35 @@ class AsyncClient:
         """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return await self._json("PUT", path, {"query": query, "from": start, **options})
+
+    async def promote(
+        self, name: str, query: str, *, change_columns: bool = False, start: str | int | None = None, **options: str
+    ) -> dict[str, Any]:  # fmt: skip
+        """Let a text take a query's place at one position of the log; followers stay connected, and ids go on.
+
+        The text reads the log from where the query began, or from `start`. Return the query; `["promotion"]["state"]` is waiting while the text
+        has not caught up. Raises: ApiError 409 for other columns, unless they may change.
+        """
+        path = f"/queries/{segment(name)}?replace=promote" + ("&columns=change" if change_columns else "")
+        return await self._json("PUT", path, {"query": query, **({} if start is None else {"from": start}), **options})
+
+    async def promotion(self, name: str) -> dict[str, Any]:
+        """Return the last promotion of a query: its state, its text, and how far that is. Raises: ApiError 404."""
+        return await self._json("GET", f"/queries/{segment(name)}/promotion")
+
+    async def withdraw_promotion(self, name: str) -> None:
+        """End a promotion that has not taken over. Raises: ApiError 409 where it has."""
+        await self._json("DELETE", f"/queries/{segment(name)}/promotion")
+
+    async def versions(self, name: str) -> list[dict[str, Any]]:
+        """Return the texts that a query has had, the present one last."""
+        found: list[dict[str, Any]] = (await self._json("GET", f"/queries/{segment(name)}/versions"))["versions"]
+        return found
+
+    async def promote_version(self, name: str, version: int, *, change_columns: bool = False) -> dict[str, Any]:
+        """Let an earlier text of a query take its place again, as `promote` does."""
+        path = f"/queries/{segment(name)}/versions/{version}/promote" + ("?columns=change" if change_columns else "")
+        return await self._json("POST", path)
 
     async def query(self, name: str) -> dict[str, Any]:
         """Return a query: its text, state and counts. Raises: ApiError 404."""

@@ -22,6 +22,7 @@ from epsparql.connection.messages import (
     Closed,
     Gap,
     Progress,
+    Promoted,
     Source,
     SubscriptionCursor,
     Unreachable,
@@ -48,6 +49,7 @@ __all__ = [
     "Feed",
     "Gap",
     "Progress",
+    "Promoted",
     "Solution",
     "Solutions",
     "Source",
@@ -203,6 +205,35 @@ class Client:
         """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, "from": start, **options})
+
+    def promote(
+        self, name: str, query: str, *, change_columns: bool = False, start: str | int | None = None, **options: str
+    ) -> dict[str, Any]:  # fmt: skip
+        """Let a text take a query's place at one position of the log; followers stay connected, and ids go on.
+
+        The text reads the log from where the query began, or from `start`. Return the query; `["promotion"]["state"]` is waiting while the text
+        has not caught up. Raises: ApiError 409 for other columns, unless they may change.
+        """
+        path = f"/queries/{segment(name)}?replace=promote" + ("&columns=change" if change_columns else "")
+        return self._json("PUT", path, {"query": query, **({} if start is None else {"from": start}), **options})
+
+    def promotion(self, name: str) -> dict[str, Any]:
+        """Return the last promotion of a query: its state, its text, and how far that is. Raises: ApiError 404."""
+        return self._json("GET", f"/queries/{segment(name)}/promotion")
+
+    def withdraw_promotion(self, name: str) -> None:
+        """End a promotion that has not taken over. Raises: ApiError 409 where it has."""
+        self._json("DELETE", f"/queries/{segment(name)}/promotion")
+
+    def versions(self, name: str) -> list[dict[str, Any]]:
+        """Return the texts that a query has had, the present one last."""
+        found: list[dict[str, Any]] = (self._json("GET", f"/queries/{segment(name)}/versions"))["versions"]
+        return found
+
+    def promote_version(self, name: str, version: int, *, change_columns: bool = False) -> dict[str, Any]:
+        """Let an earlier text of a query take its place again, as `promote` does."""
+        path = f"/queries/{segment(name)}/versions/{version}/promote" + ("?columns=change" if change_columns else "")
+        return self._json("POST", path)
 
     def query(self, name: str) -> dict[str, Any]:
         """Return a query: its text, state and counts. Raises: ApiError 404."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import epsparql
-from engine.messages import Register, int64s
+from engine.messages import Promote, Register, StateChange, int64s
 from epsparql.algebra import Query
 from pipeline.dataframes.engine_task import SOLVED, solved
 from pipeline.errors import Gone, NotOfThisLog, Overtaken, PipelineError, StoreFailed
@@ -49,7 +49,8 @@ _log = logging.getLogger("epsparql.export")
 
 
 class State(msgspec.Struct, frozen=True):
-    """Records what is exported for good and, beyond that, what is being written. `texts` are the queries that have been met, by registration.
+    """Records what is exported for good and, beyond that, what is being written. `texts` are the queries that have been met, by registration or
+    promotion.
 
     `log` is the log's mark where this ends (`pipeline.log.log_fingerprint`), empty in notes of before; `writer` the exporter's own name for itself.
     """
@@ -77,7 +78,8 @@ def export_place(given: str) -> ObjectStore:
 
 
 class Exporter:
-    """Follows the solution log of a data directory into `place`, which it closes. `standing` gives the texts of the registrations that stand."""
+    """Follows the solution log of a data directory into `place`, which it closes. `standing` gives the texts of the registrations that stand, and of their
+    promotions."""
 
     def __init__(self, data_dir: Path | str, place: ObjectStore, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
         """Read the place's note, and write it anew as this exporter's. Raises: NotOfThisLog; OSError, StoreFailed."""
@@ -85,6 +87,7 @@ class Exporter:
         self._stood = standing()  # at the last round: who goes between two may have registered where the log is no longer kept
         self._marks, self._writer = Marks(self._data), token_hex(8)
         self._parsed: dict[int, Query | None] = {}
+        self._promoted: list[StateChange] = []
         self._folders: dict[str, str] = {}
         try:
             self._state = self._found()
@@ -129,11 +132,13 @@ class Exporter:
         stand = self._standing()
         self._stood = {**self._stood, **stand}
         with closing(SolutionReader(self._data)) as solutions:
+            self._promoted = [change for change in solutions.changes if change.state == "promoted"]
             if self._state.until > self._state.position:
                 if solutions.position < self._state.until:
                     return  # the machine fell: the solutions are still being found again
                 self._write_files(self._files(solutions, self._state.until), self._state.until)
             while (head := solutions.position) > self._state.position:
+                self._promoted = [change for change in solutions.changes if change.state == "promoted"]
                 until = _piece(solutions, self._state.position, head)
                 files = self._files(solutions, until)
                 if files:
@@ -191,17 +196,29 @@ class Exporter:
         for number in np.unique(registered).tolist():
             mine = batch.filter(pa.array(registered == number))
             name = mine.column("query")[0].as_py()
-            query = self._query(number, name)
-            if query is None:
-                continue
-            (found,) = solved(mine, {name: query})
-            ends = int64s(mine.column("end"))
-            ids = pa.array(map(solution_id, ends.tolist(), mine.column("ordinal").to_pylist()), pa.utf8())
-            columns = [ids, mine.column("registered"), mine.column("entry"), *found.columns[1:]]
-            table = pa.Table.from_arrays(columns, schema=EXPORTED.with_metadata({"query": name}))
-            days = ends // _DAY_US
-            for day in np.unique(days).tolist():
-                yield f"{self._folder(name)}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
+            for offset, part in self._parts(number, name, mine):
+                yield from self._tables_of(offset, name, part)
+
+    def _parts(self, number: int, name: str, mine: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the solutions of one registration by the log position of their text: that of the registration, or of a promotion."""
+        versions = [(change.entry, change.registered) for change in self._promoted if change.name == name and change.entry > number]
+        place = np.searchsorted([entry for entry, _ in versions], int64s(mine.column("entry")), side="right")
+        for k in np.unique(place).tolist():
+            yield versions[k - 1][1] if k else number, mine.filter(pa.array(place == k))
+
+    def _tables_of(self, offset: int, name: str, mine: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
+        """Yield EXPORTED by folder, of solutions of one text."""
+        query = self._query(offset, name)
+        if query is None:
+            return
+        (found,) = solved(mine, {name: query})
+        ends = int64s(mine.column("end"))
+        ids = pa.array(map(solution_id, ends.tolist(), mine.column("ordinal").to_pylist()), pa.utf8())
+        columns = [ids, mine.column("registered"), mine.column("entry"), *found.columns[1:]]
+        table = pa.Table.from_arrays(columns, schema=EXPORTED.with_metadata({"query": name}))
+        days = ends // _DAY_US
+        for day in np.unique(days).tolist():
+            yield f"{self._folder(name)}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
 
     def _folder(self, name: str) -> str:
         """Return a query's folder. A folder with a longer name, which a store took before names were cut, goes on in use."""
@@ -235,7 +252,7 @@ class Exporter:
                 (entry,) = (entry for block in log.blocks(registered, 1, registered + 1) for entry in block.entries)
         except Gone:
             return None
-        assert isinstance(entry, Register), entry
+        assert isinstance(entry, Register | Promote), entry
         return entry.text
 
     # ------------------------------------------------------------ state

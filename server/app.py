@@ -35,6 +35,7 @@ from server.routes import (
     sparql,
     trials,
     validate,
+    versions,
     webhooks,
     websockets,
 )
@@ -68,7 +69,7 @@ _TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id"
 
 
 _PARTS = (
-    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, validate, explain, solutions, provenance, ontologies, sparql,
+    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, solutions, provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 

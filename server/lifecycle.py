@@ -87,7 +87,7 @@ class Housekeeping:
         self._clock, self._log, self._solutions, self._notifier, self._retention = clock, log, solutions, notifier, retention
         self._sweep_every_s = settings.retain_every_s
         self._deadlines = DeadlineReader(settings.data)
-        self._catching = Catching(settings.data, log)
+        self._catching = Catching(settings.data, log, round(settings.promotion_timeout_s * 1e6))
 
     async def keep_time_and_limits(self) -> None:
         """Let time pass on silent streams that queries wait for, and hold the logs to their limits."""
@@ -115,7 +115,7 @@ class Housekeeping:
             seen = self._notifier.generation
             if self._log.catalogue.leads:
                 try:
-                    await asyncio.to_thread(self._catching.step, self._solutions.position)
+                    await asyncio.to_thread(self._catching.step, self._solutions.position, self._solutions.changes, self._clock())
                 except (OSError, PipelineError) as fault:
                     _log.warning("queries that have not caught up must wait: %s", fault)
                 except Exception:  # noqa: BLE001 - it is tried again

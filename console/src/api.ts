@@ -155,6 +155,20 @@ export interface Wish {
   default_graph: string;
 }
 
+/** A text that a query has had, or that is to take its place. */
+export interface Version {
+  version: number | null;
+  state: "promoted" | "waiting" | "failed" | "withdrawn";
+  reason: string | null;
+  query: string;
+  policy: string;
+  position: number | null;
+  asked: number;
+  reads: number | null;
+  at: string | null;
+  by: string | null;
+}
+
 /** From where in the log a query reads when it is registered. */
 export type From = "now" | "beginning";
 
@@ -200,7 +214,11 @@ const ontology = (name: string) => `ontologies/${encodeURIComponent(name)}`;
 export const api = {
   ready: () => json<{ runner: string; lag: number }>("GET", "readyz"),
   queries: () => json<{ queries: QuerySummary[] }>("GET", "queries"),
-  query: (name: string) => json<QuerySummary & { warnings: Mark[] }>("GET", query(name)),
+  query: (name: string) => json<QuerySummary & { warnings: Mark[]; version: number; promotion: Version | null }>("GET", query(name)),
+  promote: (name: string, wish: Wish) => json<QuerySummary>("PUT", `${query(name)}?replace=promote`, wish),
+  withdraw: (name: string) => request("DELETE", `${query(name)}/promotion`),
+  versions: async (name: string) => (await json<{ versions: Version[] }>("GET", `${query(name)}/versions`)).versions,
+  promoteVersion: (name: string, version: number) => json<QuerySummary>("POST", `${query(name)}/versions/${version}/promote`),
   register: (name: string, wish: Wish & { from: From }, replace: boolean) => json<QuerySummary>("PUT", query(name) + (replace ? "?replace=true" : ""), wish),
   drop: (name: string) => request("DELETE", query(name)),
   pause: (name: string) => request("POST", `${query(name)}/pause`),

@@ -8,6 +8,8 @@ const TOO_MANY = 429;
 export interface Event {
   id: string;
   data: string;
+  /** What the event is called, where it is no solution but a notice; it counts for the place to read on from. */
+  kind?: string;
 }
 
 export type Standing = "connecting" | "live" | "waiting" | "ended" | "gone";
@@ -35,7 +37,7 @@ export async function follow(
       pause = 250;
       const end = await read(response, (events) => {
         last = events[events.length - 1]!.id;
-        take(events);
+        take(events.filter((event) => event.kind === undefined));
       });
       if (ENDED.includes(end)) return tell("ended", end);
       if (GONE.includes(end)) return tell("gone", end);
@@ -69,7 +71,8 @@ async function read(response: Response, take: (events: Event[]) => void): Promis
       if (block.startsWith(":")) comment = block.slice(1).trim() || comment;
       const id = /^id: (.*)$/m.exec(block);
       const data = /^data: (.*)$/m.exec(block);
-      if (id && data) events.push({ id: id[1]!, data: data[1]! });
+      const kind = /^event: (.*)$/m.exec(block)?.[1];
+      if (id && data) events.push({ id: id[1]!, data: data[1]!, ...(kind && { kind }) });
     }
     if (events.length) take(events);
   }

@@ -16,6 +16,7 @@ import { LONG_AGO } from "./stream";
 import { change, choose, type Pane, pane, showQuery, tab, unused } from "./tabs";
 import { Timeline } from "./timeline";
 import { streamsOf } from "./watermark";
+import { Versions } from "./versions";
 import { Why } from "./why";
 
 const PANES: [Pane, string][] = [
@@ -23,6 +24,7 @@ const PANES: [Pane, string][] = [
   ["chart", "Chart"],
   ["map", "Map"],
   ["plan", "Plan"],
+  ["versions", "Versions"],
 ];
 
 export function Results() {
@@ -46,8 +48,8 @@ export function Results() {
       </div>
       {different.value.length > 0 && <Another />}
       <div class="pane">
-        {pane.value === "plan" ? <Plan /> : query && rows.value.length ? <Shown /> : <Nothing />}
-        {selected.value && pane.value !== "plan" && <Why />}
+        {pane.value === "plan" ? <Plan /> : pane.value === "versions" && query ? <Versions key={query.registered} query={query} /> : query && rows.value.length ? <Shown /> : <Nothing />}
+        {selected.value && pane.value !== "plan" && pane.value !== "versions" && <Why />}
       </div>
     </section>
   );

@@ -108,6 +108,15 @@ export function Toolbar() {
           act={() => attempt(() => api.drop(now.name), `${now.name} is dropped; its text stays here`)}
         />
       )}
+      {admin.value && query?.state === "running" && different.value.length > 0 && (
+        <button
+          type="button"
+          title="This text takes the query's place while it runs: its solutions and whoever follows them stay"
+          onClick={() => attempt(() => api.promote(now.name, { query: now.query, policy: now.policy, default_graph: now.default_graph }), `the text is to take the place of ${now.name}`)}
+        >
+          Promote
+        </button>
+      )}
       <button
         type="button"
         class="primary run"

@@ -65,6 +65,20 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Promoted:
+    """Says that another text took the query's place at the log position `position`: later solutions are those of version `after`.
+
+    `before` and `after` are numbers of versions, and `sha256` is that of the new text. The subscription resumes after `id`.
+    """
+
+    id: str
+    position: int
+    before: int
+    after: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
 
@@ -97,11 +111,11 @@ class Accepted:
     duplicate: bool = False
 
 
-Word: TypeAlias = Solution | Progress | Gap
+Word: TypeAlias = Solution | Progress | Gap | Promoted
 
 
 class SubscriptionCursor:
-    """Remembers how far a subscription is: `last` is the id of the newest solution received, where to resume."""
+    """Remembers how far a subscription is: `last` is the id of the newest solution or notice received, where to resume."""
 
     def __init__(self, query: str, after: str | None, policy: str) -> None:
         self._query, self.last, self._policy = query, after, policy
@@ -121,6 +135,10 @@ class SubscriptionCursor:
             gap = Gap(**message["gap"])
             self.last = gap.resume
             return gap
+        if "promoted" in message:
+            told = message["promoted"]
+            self.last = told["id"]
+            return Promoted(told["id"], told["position"], told["from"]["version"], told["to"]["version"], told["to"]["sha256"])
         if "progress" in message:
             return Progress(message["progress"]["watermark"], bool(message["progress"].get("finished")))
         return None

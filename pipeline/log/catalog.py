@@ -18,11 +18,13 @@ from engine.messages import (
     Finish,
     Micros,
     Pause,
+    Promote,
     Register,
     Resume,
     SetStream,
     StateChange,
     Tick,
+    Withdraw,
 )
 from pipeline.log.codec import Record
 from pipeline.source_positions import SourceState
@@ -91,12 +93,38 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """Represents a text of a query. `offset` is that of its registration or promotion, and `at` the clock when that was written.
+
+    `state` is promoted, failed or withdrawn with the reason, or waiting: then `reads` is how far the text has read the log, if it is behind.
+    A text that was promoted has a `number`, and its solutions are those of the entries from `position` on.
+    """
+
+    offset: int
+    text: str
+    policy: str
+    default_graph: str
+    reads_from: int | None
+    at: Micros = 0
+    by: str = ""
+    keeps: bool = False
+    reads: int | None = None
+    state: str = "waiting"
+    reason: str = ""
+    number: int = 0
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """Represents a registered query; `registered`, the offset of its entry, identifies it. `state` is running, paused, completed or failed.
 
     A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it. A query that is behind the
     others has read the log up to `reads`, and catches up together with the one registered at `lead`. Any other query runs with the others, since the
     entry `since` if it was ever behind.
+
+    `versions` are its first text and those that were to take its place. A catalog has the first text in `text`, and does not know which were promoted:
+    `with_changes` does.
     """
 
     registered: int
@@ -110,10 +138,56 @@ class Registration:
     reads: int | None = None
     lead: int | None = None
     since: int = 0
+    at: Micros = 0  # the clock at its registration; 0 where an earlier version of the server wrote it
+    versions: tuple[Version, ...] = ()
 
     @property
     def stands(self) -> bool:
         return self.state != "failed"
+
+    @property
+    def first_version(self) -> Version:
+        return Version(
+            self.registered, self.text, self.policy, self.default_graph, self.reads_from, self.at, state="promoted", number=1,
+            position=self.registered,
+        )  # fmt: skip
+
+    @property
+    def promoted(self) -> tuple[Version, ...]:
+        """Return the texts that the query has had, the present one last."""
+        return tuple(version for version in self.versions if version.state == "promoted") or (self.first_version,)
+
+    @property
+    def waiting(self) -> Version | None:
+        """Return the text that is to take the query's place."""
+        return next((version for version in reversed(self.versions) if version.state == "waiting"), None)
+
+    def as_of(self, entry: int) -> "Registration":
+        """Return the registration with the text whose solutions this entry of the log brought."""
+        version = next((each for each in reversed(self.promoted) if each.position <= entry), self.first_version)
+        return self._with_text(version)
+
+    def _with_text(self, version: Version) -> "Registration":
+        return replace(self, text=version.text, policy=version.policy, default_graph=version.default_graph, reads_from=version.reads_from)
+
+    def after_changes(self, changes: Mapping[int, StateChange]) -> "Registration":
+        """Return the registration with what the runner reported, by registration or promotion."""
+        found = self
+        if self.versions:
+            versions = list[Version]()
+            for version in self.versions:
+                if (change := changes.get(version.offset)) is not None and version.offset != self.registered:
+                    before = [each for each in versions if each.state == "promoted"]
+                    begins = before[-1].reads_from if version.keeps else version.offset + 1 if version.reads_from is None else version.reads_from
+                    version = replace(
+                        version, reads_from=None if begins == self.registered + 1 else begins, state=change.state, reason=change.reason,
+                        number=len(before) + 1, position=change.entry,
+                    )  # fmt: skip
+                versions.append(version)
+            now = [version for version in versions if version.state == "promoted"][-1]
+            found = replace(self._with_text(now), versions=tuple(versions))
+        own = changes.get(self.registered)
+        return found if own is None else replace(found, state=own.state, reason=own.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +225,9 @@ class Catalogue:
         self._note_leads()
 
     def _note_leads(self) -> None:
-        self.leads = frozenset(query.lead for query in self.queries.values() if query.lead is not None)
+        leads = {query.lead for query in self.queries.values() if query.lead is not None}
+        reading = {version.offset for query in self.queries.values() for version in query.versions if version.reads is not None}
+        self.leads = frozenset(leads | reading)
 
     def stream(self, name: str) -> Stream:
         """Return the stream, or the one that feeding it now would create."""
@@ -185,13 +261,17 @@ class Catalogue:
                 self.streams.pop(entry.stream, None)
                 self.sources.pop(entry.stream, None)
             case Register():
-                self._register(entry)
+                self._register(entry, at)
             case Pause():
                 self._pause(entry)
             case Resume():
                 self._change({entry.registered}, state="running")
             case CatchUp():
                 self._catch_up(entry)
+            case Promote():
+                self._promote(entry, at)
+            case Withdraw():
+                self._change_version(entry.promotion, state="withdrawn", reason=entry.reason, reads=None)
             case Drop():
                 if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
                     del self.queries[entry.name]
@@ -201,7 +281,7 @@ class Catalogue:
                 self.entailment = entry.regime
             case _:
                 assert_never(entry)
-        if isinstance(entry, Register | Pause | CatchUp | Drop):
+        if isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop):
             self._note_leads()
         self.position = entry.offset + 1
 
@@ -225,9 +305,9 @@ class Catalogue:
             else:
                 sources[name] = SourceState(position, entry.offset + 1, at, record.source_latest)
 
-    def _register(self, entry: Register) -> None:
+    def _register(self, entry: Register, at: Micros) -> None:
         self.queries.pop(entry.name, None)
-        found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from)
+        found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at)
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
             self.rereads[entry.offset] = entry.offset, 0, entry.offset  # entries before `reads_from` give the background and watermarks
@@ -246,11 +326,32 @@ class Catalogue:
         begun = next((k for k, (lead, *_) in reversed(self.rereads.items()) if lead == entry.registered), None)  # the latest
         if begun is not None:
             self.rereads[begun] = (*self.rereads[begun][:2], entry.offset)
+        self._change_version(entry.registered, reads=None if entry.upto == entry.offset else entry.upto)
         for query in self.behind(entry.registered):
             if entry.upto == entry.offset:
                 self._change({query.registered}, reads=None, lead=None, since=entry.offset)
             elif query.reads is not None and query.reads < entry.upto:
                 self._change({query.registered}, reads=entry.upto)
+
+    def _promote(self, entry: Promote, at: Micros) -> None:
+        known = self.queries.get(entry.name)
+        if known is None or known.registered != entry.registered:
+            return
+        version = Version(
+            entry.offset, entry.text, entry.policy, entry.default_graph, entry.reads_from, at, entry.by, entry.keeps,
+            None if entry.reads_from is None else 0,  # entries before it give the background and watermarks, piece by piece too
+        )  # fmt: skip
+        versions = [each for each in known.versions or (known.first_version,) if each.state != "withdrawn"]
+        self.queries[entry.name] = replace(known, versions=(*versions, version))
+        if entry.reads_from is not None:
+            self.rereads[entry.offset] = entry.offset, 0, entry.offset
+
+    def _change_version(self, promotion: int, **changes: Any) -> None:
+        """Change what is known of a promotion. It is the last of its query, because a query has one at a time."""
+        for name, query in self.queries.items():
+            if query.versions and query.versions[-1].offset == promotion:
+                self.queries[name] = replace(query, versions=(*query.versions[:-1], replace(query.versions[-1], **changes)))
+                return
 
     def needed_from(self, start: int) -> int:
         """Return the position from which an engine needs the log when it reads on from `start`.
@@ -263,6 +364,14 @@ class Catalogue:
     def forget_before(self, oldest: int) -> None:
         """Forget the queries that were behind only before the position `oldest`: the log begins there, so no engine begins earlier."""
         self.rereads = {begun: reread for begun, reread in self.rereads.items() if reread[0] in self.leads or reread[2] >= oldest}
+
+    def find_reads(self, lead: int) -> int | None:
+        """Return up to where the queries that catch up together have read the log; None while they are paused."""
+        versions = [version.reads for query in list(self.queries.values()) for version in query.versions[-1:] if version.offset == lead]
+        behind = self.behind(lead)
+        if any(query.registered == lead and query.state == "paused" for query in behind):
+            return None
+        return min((reads for reads in (*versions, *(query.reads for query in behind)) if reads is not None), default=None)
 
     def behind(self, lead: int) -> list[Registration]:
         """Return the queries that catch up together."""
@@ -299,10 +408,7 @@ class Catalogue:
     def with_changes(self, changes: Iterable[StateChange]) -> dict[str, Registration]:
         """Return the queries, with the states that the runner reported in `changes`."""
         found = {change.registered: change for change in changes}
-        return {
-            name: replace(query, state=found[query.registered].state, reason=found[query.registered].reason) if query.registered in found else query
-            for name, query in list(self.queries.items())
-        }
+        return {name: query.after_changes(found) for name, query in list(self.queries.items())}
 
 
 def source_ends(stream: Stream, sources: Mapping[str, SourceState], now: Micros, opened: Micros) -> list[Micros | None]:

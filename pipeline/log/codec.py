@@ -19,10 +19,12 @@ from engine.messages import (
     Finish,
     Micros,
     Pause,
+    Promote,
     Register,
     Resume,
     SetStream,
     Tick,
+    Withdraw,
 )  # fmt: skip
 from pipeline.log.arrow_ipc import stream_of
 from pipeline.rejected_rows import Rejected
@@ -35,6 +37,7 @@ HAS_REJECTED = 2
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
     "pause": Pause, "resume": Resume, "catch up": CatchUp,
+    "promote": Promote, "withdraw": Withdraw,
     "entail": Entail,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}

@@ -129,6 +129,15 @@ def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED
     return reads_over(quads_of(background), epsparql.parse(text).query, policy, entailment)
 
 
+def have_one_plan(text: str, other: str, policy: str, default_graph: str) -> bool:
+    """Return whether what runs for one text finds what the other asks for, in the same order. Raises: QueryError."""
+    from engine.rewrite import rewrite_query  # as above
+    from engine.rewrite.equivalence import have_one_plan as is_one_plan
+
+    one, two = (rewrite_query(epsparql.parse(each).query, default_graph, policy) for each in (text, other))
+    return is_one_plan(one, two)
+
+
 def get_shape(text: str) -> Shape:
     """Return the shape of a text that was accepted before; it is cached until `drop_shape`.
 

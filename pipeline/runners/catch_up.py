@@ -1,9 +1,10 @@
 """This module lets queries that are behind read on. It appends a log entry for each piece of the past, once the runner has read the piece before."""
 
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
-from engine.messages import CatchUp
+from engine.messages import CatchUp, Micros, StateChange, Withdraw
 from pipeline.log import LogReader, LogWriter
 
 PIECE_ROWS = 25_000
@@ -13,24 +14,35 @@ PIECE_ROWS = 25_000
 class Catching:
     """Appends the entries that let queries catch up. One thread at a time."""
 
-    def __init__(self, data_dir: Path | str, log: LogWriter, rows: int = PIECE_ROWS) -> None:
-        self._data, self._log, self._rows = data_dir, log, rows
+    def __init__(self, data_dir: Path | str, log: LogWriter, patience: Micros, rows: int = PIECE_ROWS) -> None:
+        """Begin. A promotion that has not caught up after `patience` (µs) is withdrawn."""
+        self._data, self._log, self._patience, self._rows = data_dir, log, patience, rows
         self._asked: dict[int, int] = {}
 
-    def step(self, solved: int) -> None:
-        """Append the entries that are due, where the runner has read the log up to `solved`."""
+    def step(self, solved: int, changes: Collection[StateChange], now: Micros) -> None:
+        """Append the entries that are due, where the runner has read the log up to `solved`, with these changes of state."""
+        self._withdraw(changes, now)
         leads = self._log.catalogue.leads
         self._asked = {lead: offset for lead, offset in self._asked.items() if lead in leads}
         for lead in leads:
             if self._asked.get(lead, -1) < solved:
                 self._ask(lead)
 
+    def _withdraw(self, changes: Collection[StateChange], now: Micros) -> None:
+        """Withdraw the promotions that have failed, and those that go on for too long."""
+        failed = {change.registered: change.reason for change in changes if change.state == "failed"}
+        for query in list(self._log.catalogue.queries.values()):
+            for version in query.versions[-1:]:
+                late = f"it has not caught up within {self._patience // 1_000_000} s: send fewer events meanwhile, or promote from a later offset"
+                reason = failed.get(version.offset, late if now - version.at > self._patience else "")
+                if version.reads is not None and reason:
+                    self._log.append(lambda offset, k=version.offset, name=query.name, why=reason: Withdraw(offset, k, name, why))  # type: ignore[misc]
+
     def _ask(self, lead: int) -> None:
-        behind = self._log.catalogue.behind(lead)
-        read = [query.reads for query in behind if query.reads is not None]
-        if not read or any(query.registered == lead and query.state == "paused" for query in behind):
+        reads = self._log.catalogue.find_reads(lead)
+        if reads is None:
             return
         with closing(LogReader(self._data)) as reader:
-            upto = reader.advance(min(read), self._rows)
+            upto = reader.advance(reads, self._rows)
             last = upto >= reader.head()
         self._asked[lead] = self._log.append(lambda offset: CatchUp(offset, lead, offset if last else upto))

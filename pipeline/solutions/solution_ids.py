@@ -14,7 +14,9 @@ from pipeline.errors import OutOfOrder
 from pipeline.log.arrow_ipc import Part, parts_of
 
 STORED = SOLUTIONS.append(pa.field("ordinal", pa.int64(), nullable=False))
-_ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
+_ID = re.compile(r"([0-9a-f]{16})-([0-9a-f]{8})(\.[0-9]{8})?")
+FIRST_ID = f"{0:016x}-{0:08x}"
+"""This id is before all solutions'."""
 Key = tuple[Micros, int]
 """The key of a solution is its end and its ordinal. Keys order as ids do."""
 
@@ -24,10 +26,16 @@ def solution_id(end: Micros, ordinal: int) -> str:
 
 
 def key_of(identifier: str) -> Key:
-    """Return the key of an id. Raises: ValueError for a text that is no id."""
-    if not _ID.fullmatch(identifier):
+    """Return the key of an id; that of a notice is the key of the solution that it follows. Raises: ValueError for a text that is no id."""
+    found = _ID.fullmatch(identifier)
+    if found is None:
         raise ValueError(f"{identifier[:40]!r} is not a solution id such as {solution_id(0, 0)}")
-    return int(identifier[:16], 16) - 2**63, int(identifier[17:], 16)
+    return int(found[1], 16) - 2**63, int(found[2], 16)
+
+
+def notice_id(last: str, number: int) -> str:
+    """Return the id of the notice that version `number` begins, which stands between the solution `last` and all later ones."""
+    return f"{last}.{number:08}"
 
 
 @dataclass(frozen=True, slots=True)

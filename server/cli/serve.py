@@ -210,7 +210,8 @@ def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> 
         return
 
     def standing() -> dict[int, str]:
-        return {query.registered: query.text for query in list(log.catalogue.queries.values())}
+        queries = list(log.catalogue.queries.values())
+        return {version.offset: version.text for query in queries for version in query.versions or (query.first_version,)}
 
     with _telling(settings.export):
         exporter = Exporter(settings.data, place, standing, settings.export_every_s)

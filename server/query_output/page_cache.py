@@ -11,12 +11,13 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class SolutionLine:
-    """Holds a solution as one ndjson line."""
+    """Holds a solution as one ndjson line, or a notice that stands between solutions."""
 
     id: str
     text: str
     frame: bytes
     """The line as a WebSocket frame, made once for all subscribers."""
+    is_notice: bool = False
 
 
 Page = tuple[SolutionLine, ...]

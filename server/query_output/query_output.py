@@ -3,9 +3,10 @@
 import pyarrow as pa
 
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import drop_shape, get_shape
-from pipeline.solutions.formats import Form, ndjson
+from pipeline.registrations.query_cache import drop_shape
+from pipeline.solutions.formats import ndjson
 from pipeline.solutions.solution_log import SolutionReader, solution_id
+from server.query_output.notices import Notices, split_by_form
 from server.query_output.notifier import Notifier
 from server.query_output.page_cache import Page, PageCache, SolutionLine
 from server.query_output.watermark_progress import QueryProgress
@@ -27,14 +28,19 @@ class QueryOutput:
         """Return the cache of the query's pages."""
         number = registration.registered
         if number not in self._pages:
-            form, read, read_at_hand = get_shape(registration.text).form, self._solutions.read, self._solutions.read_at_hand
+            notices = Notices(self._solutions, number)
 
             def read_page(after: str | None, limit: int) -> Page:
-                return _encode_page(registration, form, read(number, after, limit))
+                found = self._solutions.read(number, after, limit)
+                now = self._catalog.refresh(registration) or registration  # after reading, for a notice comes with the solutions beyond it
+                return _encode_page(now, found, notices, after or "", full=found.num_rows == limit)
 
             def read_page_at_hand(after: str, limit: int) -> Page | None:
-                found = read_at_hand(number, after, limit)
-                return None if found is None else _encode_page(registration, form, found)
+                found = self._solutions.read_at_hand(number, after, limit)
+                now = self._catalog.refresh(registration) or registration
+                if found is None or not notices.is_ready(now):
+                    return None
+                return _encode_page(now, found, notices, after, full=found.num_rows == limit)
 
             self._pages[number] = PageCache(read_page, read_page_at_hand)
         return self._pages[number]
@@ -51,11 +57,16 @@ class QueryOutput:
 
     def drop_query(self, registration: Registration) -> None:
         """Drop what is cached of a query that was dropped."""
-        drop_shape(registration.text)
+        for version in registration.promoted:
+            drop_shape(version.text)
         self._pages.pop(registration.registered, None)
 
 
-def _encode_page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page:
-    ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
-    texts = ndjson(found, {registration.name: form}).each()
-    return tuple(SolutionLine(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
+def _encode_page(registration: Registration, found: pa.RecordBatch, notices: Notices, after: str, *, full: bool) -> Page:
+    lines = list[SolutionLine]()
+    for part, form in split_by_form(registration, found):
+        ids = map(solution_id, part.column("end").cast(pa.int64()).to_pylist(), part.column("ordinal").to_pylist())
+        texts = ndjson(part, {registration.name: form}).each()
+        lines += [SolutionLine(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True)]
+    due = [line for line in notices.list_lines(registration) if line.id > after and not (full and line.id > lines[-1].id)]
+    return tuple(sorted((*lines, *due), key=lambda line: line.id) if due else lines)

@@ -1,7 +1,6 @@
 """Shows routes the log's streams and queries, with the states that the runner reported."""
 
 import asyncio
-from dataclasses import replace
 
 from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
 from pipeline.log.catalog import Registration, Stream
@@ -74,16 +73,15 @@ class CatalogView:
         return [query for query in self.list_queries() if query.stands and get_shape(query.text).into is not None]
 
     def with_state(self, registration: Registration) -> Registration:
-        for change in self._solutions.changes:
-            if change.registered == registration.registered:
-                return replace(registration, state=change.state, reason=change.reason)
-        return registration
+        return registration.after_changes({change.registered: change for change in self._solutions.changes})
 
     def is_current(self, registration: Registration) -> bool:
         """Return whether the registration has not been dropped or replaced since."""
         return self.refresh(registration) is not None
 
     def refresh(self, registration: Registration) -> Registration | None:
-        """Return the registration as the log has it now: it may have fallen behind, or caught up. None if it was dropped or replaced."""
+        """Return the registration as it is now: behind, caught up, or with another text. None if it was dropped or replaced."""
         now = self.log.catalogue.queries.get(registration.name)
-        return now if now is not None and now.registered == registration.registered else None
+        if now is None or now.registered != registration.registered:
+            return None
+        return self.with_state(now) if now.versions else now

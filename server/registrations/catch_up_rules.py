@@ -19,12 +19,14 @@ def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state
     known = catalog.log.catalogue.queries[name]
     if state == "running":
         return Resume(offset, known.registered, name)
-    _check_one_partition(data, name)
+    check_one_partition(data, name)
+    if catalog.with_state(known).waiting is not None:
+        raise conflict_fault("promotion-under-way", f"another text is to take the place of {name!r}; DELETE its promotion first, or wait", name)
     if known.lead is None:
         return Pause(offset, known.registered, name, _find_held(catalog, known, "paused"))
     if known.lead != known.registered:
         raise conflict_fault(
-            "query-waits", f"the query {name!r} already waits for {_name_query(catalog, known.lead)}; resume or drop that query first", name
+            "query-waits", f"the query {name!r} already waits for {name_query(catalog, known.lead)}; resume or drop that query first", name
         )
     return Pause(offset, known.registered, name)
 
@@ -34,17 +36,17 @@ def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register
 
     Runs in the log's committer. Raises: Fault 400, 409.
     """
-    reads_from, own = _find_start(catalog, offset, wish.name, start), get_shape(wish.text)
-    standing = [query for query in _list_standing(catalog) if query.name != wish.name]
+    reads_from, own = find_start(catalog, offset, wish.name, start), get_shape(wish.text)
+    standing = [query for query in list_standing(catalog) if query.name != wish.name]
     if reads_from is not None:
-        _check_one_partition(data, wish.name)
-    feeding = find_sources(own.streams, _find_written_streams(standing))
+        check_one_partition(data, wish.name)
+    feeding = find_sources(own.streams, find_written_streams(standing))
     ahead = [query for query in standing if query.lead is not None and get_shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
     if not leads:
         held = () if reads_from is None else _check_held(catalog, own, standing, wish.name, "read from the past")
         return _complete_entry(wish, offset, reads_from, held, None)
-    waited = ", ".join(sorted(_name_query(catalog, lead) for lead in leads))
+    waited = ", ".join(sorted(name_query(catalog, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:
         detail = f"it depends on {waited}, which has not caught up; resume that query, wait until it has caught up, and register this one then"
         raise conflict_fault("query-waits", detail, wish.name)
@@ -56,15 +58,15 @@ def _complete_entry(wish: Register, offset: int, reads_from: int | None, holds: 
     return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
 
 
-def _check_one_partition(data: Path, name: str) -> None:
+def check_one_partition(data: Path, name: str) -> None:
     """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
     buckets = recorded(data) or 1
     if buckets > 1:
-        detail = f"queries read the past and pause only with one partition, and this server has {buckets}: start it with --partitions 1"
+        detail = f"queries read the past, pause and are promoted only with one partition, and this server has {buckets}: start it with --partitions 1"
         raise conflict_fault("several-buckets", detail, name)
 
 
-def _find_start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
+def find_start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
     oldest = catalog.log.oldest()
     match start:
         case "now":
@@ -83,16 +85,16 @@ def _find_start(catalog: CatalogView, offset: int, name: str, start: str | int) 
 
 
 # ---------------------------------------------------------------- who waits for whom
-def _list_standing(catalog: CatalogView) -> list[Registration]:
+def list_standing(catalog: CatalogView) -> list[Registration]:
     return [query for query in catalog.list_queries() if query.stands]
 
 
-def _find_written_streams(queries: Iterable[Registration]) -> Written:
+def find_written_streams(queries: Iterable[Registration]) -> Written:
     return find_written(get_shape(query.text) for query in queries)
 
 
 def _find_held(catalog: CatalogView, known: Registration, how: str) -> tuple[int, ...]:
-    standing = [query for query in _list_standing(catalog) if query.registered != known.registered]
+    standing = [query for query in list_standing(catalog) if query.registered != known.registered]
     return _check_held(catalog, get_shape(known.text), standing, known.name, how, circles=True)
 
 
@@ -103,7 +105,7 @@ def _check_held(catalog: CatalogView, own: Shape, standing: Sequence[Registratio
     """
     if own.into is None:
         return ()
-    written = _find_written_streams(standing)
+    written = find_written_streams(standing)
     held = [query for query in standing if own.into in find_sources(get_shape(query.text).streams, written)]
     behind = [query for query in held if query.lead is not None]
     if behind:
@@ -117,7 +119,7 @@ def _check_held(catalog: CatalogView, own: Shape, standing: Sequence[Registratio
     return tuple(query.registered for query in held)
 
 
-def _name_query(catalog: CatalogView, lead: int) -> str:
+def name_query(catalog: CatalogView, lead: int) -> str:
     names = [query.name for query in catalog.list_queries() if query.registered == lead]
     return repr(names[0]) if names else "a query that was dropped"
 

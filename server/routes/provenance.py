@@ -117,7 +117,7 @@ async def get_why(name: Name, id: str, request: Request, service: Shared) -> Res
         raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-solution", f"the query {name!r} has no solution {id}", query=name))
     justifier = Justifier(service.settings.data, service.solutions, service.catalog.list_queries())
     async with service.admission.one_derivation:
-        found = await asyncio.to_thread(justifier.why, registration, solution)
+        found = await asyncio.to_thread(justifier.why, registration.as_of(solution.entry), solution)
     if media_type == JSON:
         return JSONResponse(_document(found).model_dump(exclude_none=True))
     base = str(request.base_url).rstrip("/")

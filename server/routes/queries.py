@@ -12,14 +12,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
-from engine.messages import POLICIES, UNRESTRICTED, Drop, Register
+from engine.messages import POLICIES, UNRESTRICTED, Drop, Promote, Register, Withdraw
 from engine.runtime.introspection import Side, SideName
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
-from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import check_registration, get_shape
+from pipeline.log.catalog import Registration, Version
+from pipeline.registrations.query_cache import check_registration, get_shape, have_one_plan
 from pipeline.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written, warn_of_silence
 from pipeline.runners.engine_report import EngineReport, Standing
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
@@ -28,16 +28,20 @@ from server.http.body_parsing import decode_text, parse_json_object, read_body, 
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
 from server.inspection.unseen_names import warn_of_unseen
+from server.query_output.notices import hash_text
 from server.registrations.catch_up_rules import register_entry
+from server.registrations.promotion_rules import check_new_text, promote_entry
 from server.service import Service
 from server.settings import Settings
 
 router = APIRouter(tags=["queries"])
 SPARQL, ETALIS = "application/sparql-query", "text/x-etalis-event"
-NOW, BEGINNING = "now", "beginning"
+NOW, BEGINNING, PROMOTE = "now", "beginning", "promote"
 _MEMBERS = ("query", "policy", "default_graph", "from", "name")
 DEFAULT_GRAPHS = ("all", "unnamed")
 _AT_WORK = ("running", "paused")
+_PROMPT_S = 1.0
+"""The answer to a promotion waits for so long, since most take over within it."""
 _NO_QUERY = describe_responses(HTTPStatus.NOT_FOUND)
 
 
@@ -48,17 +52,21 @@ class Wish:
     text: str
     policy: str
     default_graph: str
-    start: str | int = NOW
+    start: str | int | None = None
 
     def is_met_by(self, registration: Registration) -> bool:
-        """Return whether this registration is the wished one. White space, comments and prefixes of a text make no difference."""
+        """Return whether this registration is the wished one."""
+        return self._starts_like(registration) and self.is_text_of(registration)
+
+    def is_text_of(self, registration: Registration) -> bool:
+        """Return whether the registration has the wished text and options. White space, comments and prefixes make no difference."""
         alike = (self.policy, self.default_graph) == (registration.policy, registration.default_graph)
-        return alike and self._starts_like(registration) and _mean_the_same(self.text, registration.text)
+        return alike and _mean_the_same(self.text, registration.text)
 
     def _starts_like(self, registration: Registration) -> bool:
         """Return whether the registration reads from where the wish asks."""
-        if self.start == NOW:
-            return registration.reads_from is None
+        if self.start in (None, NOW):
+            return registration.reads_from is None or len(registration.promoted) > 1  # a promotion says by itself where it begins
         offset = 0 if self.start == BEGINNING else self.start
         return offset == (registration.registered if registration.reads_from is None else registration.reads_from)
 
@@ -128,9 +136,39 @@ class QuerySummary(BaseModel):
     links: QueryLinks
 
 
-class QueryDocument(QuerySummary):
-    """Describes a query with its warnings; for those of its text it is planned anew."""
+class VersionDocument(BaseModel):
+    """Describes a text of a query, or one that was to take its place.
 
+    `state` is promoted, waiting, or failed or withdrawn with the reason. A promoted one has a `version`, and its solutions are those of the log's
+    entries from the offset `position` on. While it waits, `reads` is the offset up to which it has read the log. `from` is the offset from which it
+    reads, null for the registration. `asked` is the offset of the entry that asked for it, `at` the time, and `by` the token, where they are known.
+    It `keeps` the state of the text before, if one plan runs for both.
+    """
+
+    version: int | None
+    state: str
+    reason: str | None
+    query: str
+    sha256: str
+    policy: str
+    default_graph: str
+    position: int | None
+    asked: int
+    from_: int | None = Field(alias="from")
+    reads: int | None
+    keeps: bool
+    at: str | None
+    by: str | None
+
+
+class QueryDocument(QuerySummary):
+    """Describes a query with its warnings; for those of its text it is planned anew.
+
+    `version` is the number of its present text. `promotion` describes the last text that took its place, or was to.
+    """
+
+    version: int
+    promotion: VersionDocument | None
     warnings: list[WarningDocument]
 
 
@@ -191,18 +229,19 @@ class QueryWish(BaseModel):
     query: str
     policy: str = UNRESTRICTED
     default_graph: Literal["all", "unnamed"] = "all"
-    from_: Literal["now", "beginning"] | int = Field(default="now", alias="from")
+    from_: Literal["now", "beginning"] | int | None = Field(default=None, alias="from")
     name: str | None = None
 
 
-_REGISTERED = describe_responses(
+_REFUSED = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
-    success={200: {"description": "The same query is registered already", "model": QueryDocument}},
 )
+_KNOWN = {"description": "The same query is registered already, or has just been promoted", "model": QueryDocument}
+_WAITS = {"description": "The text reads the log, and takes over when it has caught up; Location shows how far it is", "model": QueryDocument}
 _EXAMPLE = "PREFIX : <http://example.org/>\nSELECT ?s ?a ?b FROM STREAM <readings> WHERE { { { ?s :value ?a } SEQ { ?s :value ?b } } WITHIN 'PT10M' }"
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -223,7 +262,10 @@ class RegistrationOptions:
 
     policy: str = UNRESTRICTED
     default_graph: str = DEFAULT_GRAPHS[0]
-    from_: Annotated[str, Query(alias="from")] = NOW
+    from_: Annotated[
+        str | None,
+        Query(alias="from", description="This is now, beginning or an offset. A promotion reads from where the query began, unless it is given."),
+    ] = None
 
 
 Options = Annotated[RegistrationOptions, Depends()]
@@ -234,7 +276,7 @@ Options = Annotated[RegistrationOptions, Depends()]
     dependencies=[ADMIN],
     status_code=201,
     summary="Register a query under a name",
-    responses=_REGISTERED,
+    responses=describe_responses(*_REFUSED, success={200: _KNOWN, 202: _WAITS}),
     openapi_extra=_BODY,
 )
 async def put_query(
@@ -243,12 +285,21 @@ async def put_query(
     response: Response,
     service: Shared,
     options: Options,
-    replace: Annotated[bool, Query(description="This drops a different or failed query of the same name, and starts a new solution log.")] = False,
+    replace: Annotated[
+        bool | Literal["promote"],
+        Query(
+            description="With true, this drops a different or failed query of the same name, and starts a new solution log. "
+            "With promote, the text takes the query's place at one entry of the log, and followers stay connected."
+        ),
+    ] = False,
+    columns: Annotated[Literal["keep", "change"], Query(description="A promotion may change the columns only with change.")] = "keep",
 ) -> QueryDocument:
     wish, named = await _read_wish(request, service, options, name)
     if named is not None and named != name:
         raise bad_request("two-names", f"the body names the query {named!r}, the path {name!r}", query=name)
-    return await _register(service, response, name, wish, replace)
+    if replace == PROMOTE and name in service.log.catalogue.queries:
+        return await promote_query(service, request, response, name, wish, may_change_columns=columns == "change")
+    return await _register(service, response, name, wish, replace is not False)
 
 
 @router.post(
@@ -256,7 +307,7 @@ async def put_query(
     dependencies=[ADMIN],
     status_code=201,
     summary="Register a query; without a name, it gets one from its text",
-    responses=_REGISTERED,
+    responses=describe_responses(*_REFUSED, success={200: _KNOWN}),
     openapi_extra=_BODY,
 )
 async def post_query(
@@ -295,7 +346,8 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
     policy = read_choice_member(found, "policy", POLICIES, options.policy, name)
     default_graph = read_choice_member(found, "default_graph", DEFAULT_GRAPHS, options.default_graph, name)
-    start = _read_start(found.get("from", options.from_), name)
+    asked = found.get("from", options.from_)
+    start = None if asked is None else _read_start(asked, name)
     named = read_text_member(found, "name", "") or None
     return Wish(read_text_member(found, "query", ""), policy, default_graph, start), named
 
@@ -324,15 +376,15 @@ def _read_start(value: object, name: str | None) -> str | int:
 async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
     async with service.catalog.changing:
         warnings = await check_wish(service, name, wish)
-        known = service.log.catalogue.queries.get(name)
-        same = known is not None and wish.is_met_by(known) and not (replace and not service.catalog.with_state(known).stands)
+        known = service.catalog.get_query(name) if name in service.log.catalogue.queries else None
+        same = known is not None and wish.is_met_by(known) and not (replace and not known.stands)
         if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
             wish = Wish(known.text, wish.policy, wish.default_graph, wish.start)
             warnings = await check_wish(service, name, wish)
         if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
             raise Fault(_too_many_problem(service.settings.max_queries))
         if known is not None and not same and not replace:
-            detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
+            detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
             raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
         if not same:
             await asyncio.to_thread(_append_registration, service, name, wish, known)
@@ -343,6 +395,51 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
     return await build_document(service, registration, (*warnings, *await warn_of_names(service, name, wish.text)))
+
+
+async def promote_query(
+    service: Service, request: Request, response: Response, name: str, wish: Wish, *, may_change_columns: bool
+) -> QueryDocument:  # fmt: skip
+    """Let a text take a query's place. Return the query's document, with the status 200 if it has and 202 if it is to. Raises: Fault 400, 404, 409."""
+    async with service.catalog.changing:
+        warnings = await check_wish(service, name, wish)
+        known = service.catalog.get_query(name)
+        promotion = None
+        if not wish.is_text_of(known):
+            check_new_text(service.catalog, known, wish.text, may_change_columns=may_change_columns)
+            promotion = await asyncio.to_thread(
+                _append_promotion, service, known, wish, "" if request.state.who == auth.NOBODY else request.state.who
+            )
+    service.notifier.wake_all()
+    waits = promotion is not None and not await _wait_for_promotion(service, known, promotion)
+    response.status_code = HTTPStatus.ACCEPTED if waits else HTTPStatus.OK
+    response.headers["Location"] = f"/queries/{encode_name(name)}/promotion" if waits else f"/queries/{encode_name(name)}"
+    return await build_document(service, service.catalog.get_query(name), (*warnings, *await warn_of_names(service, name, wish.text)))
+
+
+def _append_promotion(service: Service, known: Registration, wish: Wish, by: str) -> int:
+    """Append the entry that promotes a text, and return its offset. Raises: Fault 400, 404, 409."""
+    alike = (known.policy, known.default_graph) == (wish.policy, wish.default_graph) and wish.start is None
+    keeps = alike and have_one_plan(known.text, wish.text, wish.policy, wish.default_graph)
+    wanted = Promote(
+        0, known.registered, known.name, wish.text, wish.policy, wish.default_graph, *list_bounds(service.settings), keeps=keeps, by=by
+    )  # fmt: skip
+    last = known.versions[-1] if known.versions else None
+    if last is not None and last.state == "failed":  # the catalog is told, and forgets it
+        service.log.append(lambda offset: Withdraw(offset, last.offset, known.name, last.reason))
+    return service.log.append(lambda offset: promote_entry(service.catalog, service.settings.data, offset, wanted, wish.start))
+
+
+async def _wait_for_promotion(service: Service, known: Registration, promotion: int) -> bool:
+    """Wait for a moment until a promotion has ended, and return whether it has."""
+    deadline_s = asyncio.get_running_loop().time() + _PROMPT_S
+    while True:
+        seen = service.notifier.generation
+        now = service.catalog.refresh(known)
+        if now is None or now.waiting is None or now.waiting.offset != promotion:
+            return True
+        if not await service.notifier.wait_for_news(seen, deadline_s - asyncio.get_running_loop().time()):
+            return False
 
 
 async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
@@ -358,7 +455,7 @@ def _append_registration(service: Service, name: str, wish: Wish, replaced: Regi
 
     def register(offset: int) -> Register:
         wanted = Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds)
-        return register_entry(service.catalog, service.settings.data, offset, wanted, wish.start)
+        return register_entry(service.catalog, service.settings.data, offset, wanted, NOW if wish.start is None else wish.start)
 
     if replaced is None:
         service.log.append(register)
@@ -499,7 +596,28 @@ async def build_document(service: Service, registration: Registration, warnings:
         _warning_document(warning, registration.text)
         for warning in (*warnings, *_warn_of_unfed(registration, context), *_warn_of_silence(service, registration, context))
     ]
-    return QueryDocument(**_build_summary(service, registration, context).model_dump(by_alias=True), warnings=shown)
+    promotion = None if not registration.versions else describe_version(registration.versions[-1])
+    summary = _build_summary(service, registration, context).model_dump(by_alias=True)
+    return QueryDocument(**summary, version=registration.promoted[-1].number, promotion=promotion, warnings=shown)
+
+
+def describe_version(version: Version) -> VersionDocument:
+    return VersionDocument(
+        version=version.number or None,
+        state=version.state,
+        reason=version.reason or None,
+        query=version.text,
+        sha256=hash_text(version.text),
+        policy=version.policy,
+        default_graph=version.default_graph,
+        position=version.position if version.number else None,
+        asked=version.offset,
+        reads=version.reads,
+        keeps=version.keeps,
+        at=iso(version.at) if version.at else None,
+        by=version.by or None,
+        **{"from": version.reads_from},
+    )
 
 
 def _warning_document(warning: Warning_, text: str) -> WarningDocument:

@@ -25,6 +25,7 @@ from server.http.content_negotiation import choose_media_type, versioned
 from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
+from server.query_output.notices import split_by_form
 from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
@@ -107,20 +108,23 @@ async def get_solutions(
     form = get_shape(registration.text).form
     accept = request.headers.get("accept")
     choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
-    found = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
-    version = await asyncio.to_thread(version_of_page, found, form)
+    read = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
+    version = await asyncio.to_thread(version_of_page, read, form)
     media_type = choose_media_type(accept, list_media_types(form), version)
-    link = _link_next_page(name, request, found, limit)
     written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
-    return Response(await asyncio.to_thread(write_page, written_as, found, form), media_type=versioned(media_type, version), headers=link)
+    parts = split_by_form(service.catalog.refresh(registration) or registration, read)[: None if media_type == NDJSON else 1]  # others have one head
+    found = pa.concat_batches([part for part, _ in parts])
+    link = _link_next_page(name, request, found, limit, is_last=read.num_rows < limit and found.num_rows == read.num_rows)
+    written = await asyncio.to_thread(lambda: b"".join(write_page(written_as, part, each) for part, each in parts))
+    return Response(written, media_type=versioned(media_type, version), headers=link)
 
 
-def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int) -> dict[str, str]:
-    """Return the header that leads on. Newest first, a page that is not full is the last one."""
+def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int, *, is_last: bool) -> dict[str, str]:
+    """Return the header that leads on. Newest first, nothing follows the last page."""
     given = request.query_params
     kept = {member: given[member] for member in ("order", "after", "before", "from", "to") if given.get(member)}
     newest = kept.get("order") == NEWEST
-    if newest and found.num_rows < limit:
+    if newest and is_last:
         return {}
     if found.num_rows:
         kept["before" if newest else "after"] = listed(found.slice(found.num_rows - 1))[0].id
@@ -150,7 +154,12 @@ async def _wait_for_page(service: Service, registration: Registration, keys: Key
         HTTPStatus.NOT_FOUND,
         HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.GONE,
-        success={200: {"description": "Events; the id of each is its solution's id", "content": {EVENT_STREAM: {"schema": {"type": "string"}}}}},
+        success={
+            200: {
+                "description": "Events; the id of each is its solution's id. An event `promoted` tells that another text took the query's place",
+                "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+            }
+        },
     ),
     response_class=Response,
 )
@@ -170,6 +179,9 @@ async def get_events(
     return StreamingResponse(_stream_events(service, registration, last), media_type=EVENT_STREAM, headers=HEADERS)
 
 
+_NOTICE = "event: promoted\n"
+
+
 async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
     yield RETRY
     with service.admission.connections.count_follower(connection_limits.EVENT_STREAM, registration.registered):
@@ -183,8 +195,8 @@ async def _stream_events(service: Service, registration: Registration, after: st
                     yield f": {item.value}\n\n"
                     return
                 case page:
-                    service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page)
-                    yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)
+                    service.admission.connections.sent[connection_limits.EVENT_STREAM] += sum(not line.is_notice for line in page)
+                    yield "".join(f"{_NOTICE if line.is_notice else ''}id: {line.id}\ndata: {line.text}\n\n" for line in page)
 
 
 @router.get(

@@ -23,7 +23,7 @@ _SPELL = 100  # members written to before others have their turn
 
 @dataclass(frozen=True, slots=True)
 class FrameBatch:
-    """Holds frames of consecutive solutions that are written at once."""
+    """Holds frames that are written at once: those of `count` consecutive solutions, and notices between them."""
 
     frames: bytes
     count: int
@@ -33,17 +33,17 @@ class FrameBatch:
 def batch_frames(page: Page, after: str = "") -> Iterator[FrameBatch]:
     """Yield the lines of a page beyond an id, in batches of about _BATCH_BYTES."""
     taken: list[bytes] = []
-    size, last = 0, after
+    size, count, last = 0, 0, after
     for line in page:
         if line.id <= after:
             continue
         if taken and size + len(line.frame) > _BATCH_BYTES:
-            yield FrameBatch(b"".join(taken), len(taken), last)
-            taken, size = [], 0
+            yield FrameBatch(b"".join(taken), count, last)
+            taken, size, count = [], 0, 0
         taken.append(line.frame)
-        size, last = size + len(line.frame), line.id
+        size, count, last = size + len(line.frame), count + (not line.is_notice), line.id
     if taken:
-        yield FrameBatch(b"".join(taken), len(taken), last)
+        yield FrameBatch(b"".join(taken), count, last)
 
 
 @dataclass(slots=True, eq=False)

@@ -24,7 +24,7 @@ from server.subscriptions.query_follower import End, Idle, follow_query
 from server.webhook_delivery.registrations import Webhook, WebhookFiles
 from server.webhook_delivery.signing import sign_delivery
 from server.webhook_delivery.target_policy import TargetPolicy, TargetRefused, parse_target
-from server.webhook_delivery.templates import DeliveryContent, MessageTooLarge, render_message
+from server.webhook_delivery.templates import DeliveryContent, MessageTooLarge, render_message, render_notice
 
 _ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connection can be used again
 _WORDS = 500  # characters of an answer that are shown
@@ -217,9 +217,10 @@ class Deliveries:
         """
         settings = self._service.settings
         while True:
-            failure = await self._try_delivery(client, observer, line)
+            is_skipped = line.is_notice and observer.template is not None  # a template is for solutions
+            failure = None if is_skipped else await self._try_delivery(client, observer, line)
             if failure is None:
-                observer.record_delivery(line.id)
+                observer.record_delivery(line.id, count=not line.is_notice)
                 self._files.save(observer)  # not in a thread, which would not end with this task
                 return True
             if failure.gone:
@@ -265,7 +266,10 @@ class Deliveries:
         """Post a solution, and return what the receiver answered, or why it did not."""
         try:
             async with asyncio.timeout(self._service.settings.webhook_timeout_s):
-                message = render_message(observer.template, message_id, line.text, is_test=is_test)
+                if line.is_notice:
+                    message = render_notice(message_id, line.text)
+                else:
+                    message = render_message(observer.template, message_id, line.text, is_test=is_test)
                 return await self._connect_and_post(client, observer, message)
         except TimeoutError:
             return DeliveryFailure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")

@@ -64,9 +64,10 @@ class Webhook:
         self.attempts += 1
         self.error, self.next_try = error[:_DETAIL], next_try
 
-    def record_delivery(self, solution: str) -> None:
+    def record_delivery(self, solution: str, *, count: bool = True) -> None:
+        """Record that a solution was taken, or a notice, which does not `count`."""
         self.last, self.attempts, self.error, self.next_try = solution, 0, None, None
-        self.delivered += 1
+        self.delivered += count
 
     def record_given_up(self, solution: str, at: str) -> None:
         """Give up the present delivery. The error stays, so that the reason can be seen."""

@@ -18,7 +18,7 @@ SLACK, TEAMS, PAGERDUTY, CLOUDEVENTS, CUSTOM = "slack", "teams", "pagerduty", "c
 KINDS = (SLACK, TEAMS, PAGERDUTY, CLOUDEVENTS)
 WORDS = ("query", "id", "start", "end")
 """These placeholders are the solution's own in every template; a variable of the same name is hidden."""
-SOLUTION, TEST = "epsparql.solution", "epsparql.test"
+SOLUTION, TEST, PROMOTED = "epsparql.solution", "epsparql.test", "epsparql.promoted"
 JSON = "application/json"
 _MOST_CHARACTERS = 1 << 20
 _FACTS, _FACT, _SUMMARY = 20, 300, 1024  # lines of a chat message, characters of each, and characters of PagerDuty's summary
@@ -57,6 +57,12 @@ class DeliveryContent:
 
 class MessageTooLarge(Exception):
     """Reports a solution that makes a message of more characters than are posted."""
+
+
+def render_notice(message_id: str, line: str) -> DeliveryContent:
+    """Return the message for a notice, which only a webhook without a template is sent."""
+    at = json.loads(line)["at"]
+    return DeliveryContent(message_id, {"Content-Type": JSON}, f'{{"type":"{PROMOTED}","timestamp":"{at}","data":{line}}}'.encode())
 
 
 def render_message(template: Template | None, message_id: str, line: str, *, is_test: bool = False) -> DeliveryContent:

@@ -11,7 +11,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Register, Resume, SetStream, StateChange
+from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Promote, Register, Resume, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
 from pipeline.runners.in_process import InProcessRunner
@@ -63,15 +63,16 @@ def sequences(log: LogWriter) -> None:
 
 
 def changing(log: LogWriter) -> None:
-    """Queries that come, go and fail, and facts, in the middle of the stream."""
+    """Queries that come, go, fail and are promoted, and facts, in the middle of the stream."""
     chance, high = Random(2), register(log, "high", HIGH)
     readings(log, range(60), chance)
-    register(log, "pairs", PAIRS)
+    pairs = register(log, "pairs", PAIRS)
     register(log, "broken", BROKEN)
     readings(log, range(60, 90), chance)
     log.append(lambda offset: Facts(offset, "", "<http://e/hall> <http://e/near> <http://e/s1> .\n"))
     log.append(lambda offset: Drop(offset, high, "high"))
     register(log, "near", NEAR)
+    log.append(lambda offset: Promote(offset, pairs, "pairs", PAIRS.replace("WHERE", "# as before\nWHERE"), keeps=True))
     log.heartbeat()
     readings(log, range(90, 150), chance)
 
@@ -97,7 +98,7 @@ def completing(log: LogWriter) -> None:
 
 
 def history(log: LogWriter) -> None:
-    """Queries that read the past, and ones that are paused, caught up with piece by piece while the stream goes on."""
+    """Queries that read the past, are paused or are promoted, caught up with piece by piece while the stream goes on."""
     chance, rule = Random(5), register(log, "rule", RULE)
     reader = register(log, "rises", RISES)
     readings(log, range(40), chance)
@@ -113,6 +114,11 @@ def history(log: LogWriter) -> None:
     readings(log, range(120, 140), chance)
     log.append(lambda offset: CatchUp(offset, rule, offset))
     readings(log, range(140, 150), chance)
+    promotion = log.append(lambda offset: Promote(offset, past, "past", PAIRS.replace("PT30S", "PT60S"), reads_from=0))
+    log.append(lambda offset: CatchUp(offset, promotion, promotion // 2))
+    readings(log, range(150, 160), chance)
+    log.append(lambda offset: CatchUp(offset, promotion, offset))
+    readings(log, range(160, 170), chance)
 
 
 def backlogs(log: LogWriter) -> None:

@@ -38,7 +38,7 @@ def test_a_stream_goes_by_the_clock_while_no_event_has_a_time_of_its_own() -> No
 
 def test_a_query_is_replaced_by_name_and_dropped_by_registration() -> None:
     replaced = fold(Register(0, "q", "a"), Register(1, "r", "b"), Register(2, "q", "c"), DropQuery(3, 0, "q"))
-    assert list(replaced.queries.values()) == [Registration(1, "r", "b"), Registration(2, "q", "c")]
+    assert list(replaced.queries.values()) == [Registration(1, "r", "b", at=7), Registration(2, "q", "c", at=7)]
     replaced.apply(Record(DropQuery(4, 2, "q")), 0)
     assert list(replaced.queries) == ["r"]
     assert replaced.position == 5
