@@ -25,6 +25,7 @@ OUTSIDE = {
         "websockets",
         "httpx",
         "h11",
+        "shtab",
         "prometheus_client",
         "pydantic",
         "msgspec",
@@ -296,11 +297,12 @@ def test_few_files_know_spark() -> None:
 
 
 def test_connectors_know_the_client_alone() -> None:
-    """They make requests as others do, documents of rows as clients do for frames, and terms as clients do of solutions."""
+    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions."""
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
     assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
         "epsparql/client.py",
         "epsparql/events/frame_rows.py",
+        "epsparql/events/media_types.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

@@ -189,10 +189,8 @@ def _put_binding(out, at, values, row, text, fragments, names):
         name = names + k - lists[row]
         at = copied(out, at, texts, places[name], places[name + 1] - places[name])
         begin, end = offsets[k], offsets[k + 1]
-        if text[begin] == LESS and text[begin + 1] == LESS:
-            at = _put_triple_term(out, at, text, begin)
-        else:
-            at = _put_plain_term(out, at, text, begin, end)
+        triple = text[begin] == LESS and text[begin + 1] == LESS
+        at = _put_triple_term(out, at, text, begin) if triple else _put_plain_term(out, at, text, begin, end)
         bound = True
     out[at] = _CLOSE
     return at + 1
