@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -139,7 +140,11 @@ def _add_entailment(parser: argparse.ArgumentParser) -> None:
 
 
 def _warn(message: object) -> None:
-    print(f"epsparql: {message}", file=sys.stderr)
+    print(f"epsparql: {message}", file=sys.stderr, flush=True)
+
+
+def _tell_compiling() -> None:
+    _warn("compiling the code, which takes two to three minutes, once per machine")
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -260,6 +265,7 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    from engine.compiling import telling_of_compiling
     from pipeline.replay.input_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
@@ -285,7 +291,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.entailment or _ENTAILMENTS[0],
             [named_file(each) for each in arguments.mapping],
         )
-        with _progress() as tell:
+        with _progress() as tell, telling_of_compiling(_tell_compiling):
             summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
     except PolicyFault as fault:
         return fail(f"--policy: {fault}")
@@ -459,6 +465,7 @@ def _add_test(commands: Commands) -> None:
 
 
 def _test(arguments: argparse.Namespace) -> int:
+    from engine.compiling import telling_of_compiling
     from pipeline.query_tests.cases import find_cases
     from pipeline.query_tests.execution import run_case, write_junit
     from pipeline.replay.input_files import SourceFault
@@ -470,9 +477,10 @@ def _test(arguments: argparse.Namespace) -> int:
         return fail(fault)
     if not cases:
         return fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
-    for case in cases:
-        results.append(run_case(case, update=arguments.update))
-        print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
+    with telling_of_compiling(_tell_compiling):
+        for case in cases:
+            results.append(run_case(case, update=arguments.update))
+            print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
     failed = sum(not result.passed for result in results)
     print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
     if arguments.junit is not None:
@@ -535,9 +543,11 @@ def _warm(_arguments: argparse.Namespace) -> int:
     )
     try:
         check_extra("server", "Spark")
-        from pipeline.spark import job
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # the server uses none
+            from pipeline.spark import job
 
-        job.cache_jvm_classes()
+            job.cache_jvm_classes()
     except (JavaMissing, SparkFailed, MissingExtra) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
