@@ -99,7 +99,7 @@ def test_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(capsys, page)[0] == OK
     page.write_text(page.read_text().replace(":t :high 7 ", ":t :high . "), encoding="utf-8")
     code, text = outcome(capsys, page)
-    assert (code, f"{page}:10: ':t :high .' is no triple" in text) == (BROKEN, True)
+    assert (code, f"{page}:10: ':t :high .' is no triple: . is not a valid RDF object" in text) == (BROKEN, True)
 
 
 REFUSED = [
