@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex, numbers_of
-from engine.catch_up import EngineState, Past, copied, is_history, join, merge_caught_up, of_own, pause, register_query
+from engine.catch_up import EngineState, Past, copied, is_history, join, merge_caught_up, of_own, pause, promote, read_promotion, register_query
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
@@ -37,7 +37,6 @@ from engine.messages import (
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Part, PartitionShare, Sets
-from engine.promotion import catch_up, promote
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import find_reached
@@ -269,7 +268,7 @@ class Engine(EngineState):
             return
         before = behind.rows
         if behind.replaces is not None:
-            changes += [change] if (change := catch_up(self, behind, entry)) is not None else []
+            changes += [change] if (change := read_promotion(self, behind, entry)) is not None else []
             self.caught_up += behind.rows - before
             return
         for outcome in behind.read(min(entry.upto, entry.offset)):

@@ -196,10 +196,10 @@ class Exporter:
         for number in np.unique(registered).tolist():
             mine = batch.filter(pa.array(registered == number))
             name = mine.column("query")[0].as_py()
-            for offset, part in self._parts(number, name, mine):
+            for offset, part in self._split_by_text(number, name, mine):
                 yield from self._tables_of(offset, name, part)
 
-    def _parts(self, number: int, name: str, mine: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def _split_by_text(self, number: int, name: str, mine: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the solutions of one registration by the log position of their text: that of the registration, or of a promotion."""
         versions = [(change.entry, change.registered) for change in self._promoted if change.name == name and change.entry > number]
         place = np.searchsorted([entry for entry, _ in versions], int64s(mine.column("entry")), side="right")

@@ -74,8 +74,8 @@ def register_query(client: Client, arguments: Namespace) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise WrongInput(f"{path}: {explain_unreadable(error)}") from None
     name = arguments.name or path.stem
-    options = {"from": arguments.start, "replace": "true" if arguments.replace else "false"}
-    options |= {"policy": arguments.policy} if arguments.policy else {}
+    options = {"replace": "promote" if arguments.promote else "true" if arguments.replace else "false"}
+    options |= {option: value for option, value in (("from", arguments.start), ("policy", arguments.policy)) if value}
     kind = _PROGRAM if path.suffix == ".event" else _QUERY
     try:
         status, _, content = client.request("PUT", f"/queries/{segment(name)}?{urlencode(options)}", text, Content_Type=kind)
@@ -85,10 +85,21 @@ def register_query(client: Client, arguments: Namespace) -> None:
         place = f"{path}:{fault.problem['line']}:{fault.problem.get('column') or 1}"
         expected = f"; expected {fault.problem['expected']}" if fault.problem.get("expected") else ""
         raise WrongInput(f"{place}: {fault.problem.get('detail', fault)}{expected}") from None
-    for warning in json.loads(content)["warnings"]:
+    document = json.loads(content)
+    for warning in document["warnings"]:
         place = f"{path}:{warning['line']}:{warning['column']}" if warning["line"] else str(path)
         print(f"{place}: warning: {_printable(warning['message'])} [{warning['code']}]", file=sys.stderr)
-    print(f"{_printable(name)} is registered" if status == 201 else f"{_printable(name)} was registered already")
+    print(f"{_printable(name)} {_describe_registration(status, document['promotion'] if arguments.promote else None)}")
+
+
+def _describe_registration(status: int, promotion: Mapping[str, Any] | None) -> str:
+    """Return what became of a text, from the answer's status and its promotion."""
+    if status == 201 or promotion is None:
+        return "is registered" if status == 201 else "was registered already"
+    if promotion["state"] == "waiting":
+        return "is to be promoted: the text reads the log, and then takes the query's place"
+    place = f"version {promotion['version']}, from offset {promotion['position']} on" if promotion["version"] else promotion["reason"]
+    return f"is {promotion['state']}: {place}"
 
 
 def drop_named(client: Client, arguments: Namespace) -> None:

@@ -56,13 +56,14 @@ def _add_register(commands: Commands) -> None:
     parser = _add_client_command(commands, "register", "register_query", text)
     parser.add_argument("query", type=Path, metavar="FILE", help="This file holds the query, or an ETALIS program if its suffix is .event.")
     parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")
-    parser.add_argument("--replace", action="store_true", help="A different query of this name is dropped first, with its solutions.")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--replace", action="store_true", help="A different query of this name is dropped first, with its solutions.")
+    place.add_argument("--promote", action="store_true", help="The text takes the place of a query of this name while that runs; its solutions stay.")
     parser.add_argument(
         "--from",
         dest="start",
-        default="now",
         metavar="PLACE",
-        help="The query reads from now (the default), the beginning, or this offset of the log.",
+        help="The query reads from now (the default), the beginning, or this offset of the log. With --promote, the default is where the query began.",
     )
     parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
 

@@ -66,6 +66,18 @@ def test_register_send_tail_and_drop(
     assert "404" in capsys.readouterr().err
 
 
+def test_register_promotes(tmp_path: Path, stream: str, name: str, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    client.register(name, JOINED % stream)
+    query = query_file(tmp_path, stream)
+    query.write_text((JOINED % stream).replace("SEQ", "AND"))
+    command = ["register", str(query), "--name", name, "--promote"]
+    assert main(command) == 0
+    until(lambda: client.query(name)["version"] == 2, "it has taken over")
+    assert main(command) == 0
+    position = client.promotion(name)["position"]
+    assert capsys.readouterr().out.splitlines()[-1] == f"{name} is promoted: version 2, from offset {position} on"
+
+
 def solutions_of(client: Client, name: str) -> list[dict[str, object]]:
     _, _, content = client.request("GET", f"/queries/{name}/solutions", Accept="application/x-ndjson")
     return [json.loads(line) for line in content.splitlines()]
