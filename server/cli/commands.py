@@ -492,7 +492,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 def _add_trial(commands: Commands) -> None:
-    text = "Ask a server what a query would have found in its log's past. Solutions that only one side has go to stdout."
+    text = "Show what a query would have found in the past of a server's log. Solutions that only the new or only the old query finds go to stdout."
     parser = add_command(commands, "trial", _trial, text)
     parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
     parser.add_argument("--against", metavar="NAME", help="The query is compared with the registered query of this name.")
