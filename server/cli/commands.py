@@ -210,7 +210,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
+        help="This file holds an ETALIS program, which is named like a query. If the flag is repeated, its files form one program.",
     )
     parser.add_argument(
         "--static",
@@ -231,7 +231,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by end. The flag may be repeated.",
+        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by the ends of their events. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
