@@ -6,6 +6,7 @@ UNTIL's z after the last element (c), the deadline (b), the last instant (d) ─
 """
 
 from engine.aggregation.native import native
+from engine.aggregation.native.borrowing import borrowed
 from engine.aggregation.native.hash_groups import absorb_solution, empty_group, find_group, make_group
 from engine.aggregation.native.layout import (
     DONE,
@@ -48,6 +49,7 @@ from engine.aggregation.native.runs.open_runs import append_run, close_run, next
 @native.entry_point
 def place_elements(t, runs, came):
     """Give each element its group, which is made if there is none, and what PREV is at it. There is room for a group an element."""
+    t, runs, came = borrowed(t), borrowed(runs), borrowed(came)
     links, moments, width = runs.links, came.moments, came.previous.shape[1]
     for i in range(len(moments)):
         if moments[i, M_SIDE] != SOLUTION:
@@ -72,6 +74,7 @@ def sweep_runs(t, runs, came, gained, out):
 
     t: Tables; runs: RunTables; came: ElementColumns; gained: room for a group a moment; out: at[FOUND] reports.
     """
+    t, runs, came, (gained, out) = borrowed(t), borrowed(runs), borrowed(came), borrowed((gained, out))
     moments, key_n, i = came.moments, came.keys.shape[1], t.at[MOMENT]
     while i < len(moments):
         now = moments[i, M_NOW]
