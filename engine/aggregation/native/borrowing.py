@@ -5,7 +5,6 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 
-
 @intrinsic
 def borrowed(typingctx, arrays):
     """Return the same tuple of arrays, whose owner the caller keeps.
