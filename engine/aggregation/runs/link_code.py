@@ -123,7 +123,7 @@ class _Compiler:
     def _compare(self, op: a.Comparison, left: a.Expression, right: a.Expression) -> bool:
         """Compare two numbers. Equal are terms by what they are, unless both are literals with values: then by the numbers that they stand for."""
         equality = op in (a.Comparison.EQUAL, a.Comparison.UNEQUAL)
-        places = [self._place(each) for each in (left, right)]
+        places = [self._find_column(each) for each in (left, right)]
         if equality and None not in places:
             self.code += [*((r.IDENTITY, place) for place in places if place is not None), (r.SAME, 0)]
             self.code += [(r.NOT, 0)] if op is a.Comparison.UNEQUAL else []
@@ -143,12 +143,12 @@ class _Compiler:
             case a.Arithmetic(op, left, right) if op in _OPERATORS and self._push_number(left) and self._push_number(right):
                 self.code.append((_OPERATORS[op], 0))
                 return True
-        place_ = self._place(e)
+        place_ = self._find_column(e)
         if place_ is not None:
             self.code.append((r.NUMBER, place_))
         return place_ is not None
 
-    def _place(self, e: a.Expression) -> int | None:
+    def _find_column(self, e: a.Expression) -> int | None:
         """Return the column of a variable or a constant."""
         match e:
             case a.Var(variable):
