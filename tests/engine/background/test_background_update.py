@@ -875,7 +875,10 @@ SHAPES = (
 
 
 AGGREGATES = ("COUNT(*)", "COUNT(?v)", "SUM(?v)", "MAX(?w)", "COUNT(DISTINCT ?v)")
-WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 2]")
+WINDOWS = (
+    "", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 2]",
+    " WINDOW [SESSION PT1S]", " WINDOW [RUN WHILE (COUNT(*) <= 2 || ?v != PREV(?v))]",
+)  # fmt: skip
 """Those that report at the instants of their solutions."""
 
 

@@ -187,6 +187,7 @@ USUAL_EVENTS = [
     pytest.param({"s": "<x:a>", "p": "<x:b>", "o": "<x:c>", "g": "<x:g>", "start": TIMES[0], "end": TIMES[3]}, id="an interval in a graph"),
     pytest.param({"s": "<x:é>", "p": "<x:b>", "o": '"é"', "g": None}, id="characters beyond ASCII"),
     pytest.param({"s": "<x:a>", "p": "<x:b>", "o": '"a\\"\\n"'}, id="escapes"),
+    pytest.param({"s": "<x:a>", "p": "<x:b>", "o": '<<( <x:a> <x:b> <<(<x:a> <x:b> "c" )>> )>>'}, id="a triple term"),
 ]
 
 
