@@ -18,6 +18,7 @@ from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
 from pipeline.mapping.stream_body import BodySettings, StreamBody, read_frame
+from pipeline.solutions.json_encoder import Envelope
 from server.dependencies import admit
 from server.http import auth
 from server.http.connection_limits import SOCKET
@@ -31,7 +32,8 @@ from server.subscriptions.broadcast import BroadcastMember
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
-SUBPROTOCOL = "epsparql.v1+json"
+SUBPROTOCOL, BATCHES = "epsparql.v1+json", "epsparql.v1+ndjson"
+"""With the second one, a frame to a subscriber holds one message or many, each on a line of its own."""
 NO_TOKEN, NOT_ALLOWED, FULL = 4001, 4003, 1013
 _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
@@ -44,9 +46,11 @@ router = APIRouter()
 
 
 # ---------------------------------------------------------------- opening and closing
-async def _accept_connection(websocket: WebSocket) -> None:
-    """Accept the connection. Only after that can a close code give the reason."""
-    await websocket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in websocket.scope["subprotocols"] else None)
+async def _accept_connection(websocket: WebSocket, *spoken: str) -> str | None:
+    """Accept the connection, with the first of the spoken subprotocols that is offered. Only after that can a close code give the reason."""
+    chosen = next((each for each in spoken if each in websocket.scope["subprotocols"]), None)
+    await websocket.accept(subprotocol=chosen)
+    return chosen
 
 
 async def _close_connection(websocket: WebSocket, code: int, reason: str) -> None:
@@ -101,7 +105,7 @@ Answer = dict[str, Any] | PendingAck
 async def feed(websocket: WebSocket, name: str) -> None:
     """Take text frames of ndjson, CSV or JSON and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
     service: Service = websocket.app.state.service
-    await _accept_connection(websocket)
+    await _accept_connection(websocket, SUBPROTOCOL)
     try:
         stream = decode_name(name)
         admit(websocket, service, auth.ingest_scope(stream))
@@ -194,7 +198,7 @@ async def subscribe(
 ) -> None:
     """Send the solutions after an id, then new ones as they come, and progress when idle."""
     service: Service = websocket.app.state.service
-    await _accept_connection(websocket)
+    chosen = await _accept_connection(websocket, BATCHES, SUBPROTOCOL)
     try:
         query = decode_name(name)
         admit(websocket, service, auth.read_scope(query))
@@ -202,23 +206,25 @@ async def subscribe(
         registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
-        await _run_subscriber(websocket, registration, after or "", drops=policy == "drop-oldest")
+        envelope = Envelope.MESSAGE if chosen == BATCHES else Envelope.FRAME
+        await _run_subscriber(websocket, registration, after or "", envelope, drops=policy == "drop-oldest")
     except Fault as fault:
         await _refuse_connection(websocket, fault)
 
 
-async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
+async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, envelope: Envelope, *, drops: bool) -> None:
     state, writer = websocket.app.state, find_writer(websocket.scope)
     service: Service = state.service
     writer.ignore_messages()  # the protocol has no messages from subscribers
     delivery = DeliveryProgress(registration.registered, writer.abort, after)
+    member = BroadcastMember(writer, delivery, envelope)
     with (
         service.admission.connections.count_follower(SOCKET, registration.registered),
         service.notifier.follow_query(registration),
         state.monitor.watch_delivery(delivery),
     ):
         try:
-            code, reason = await Subscriber(service, registration, state.broadcasts, BroadcastMember(writer, delivery), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, member, drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:
