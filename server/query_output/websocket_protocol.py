@@ -37,6 +37,16 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
         else:
             super().send_receive_event_to_app()
 
+    def take_received(self, most: int) -> list[Any]:
+        """Return up to `most` ASGI messages that came already, for one who has just received the one before them."""
+        found = list[Any]()
+        while len(found) < most and not self.queue.empty():
+            found.append(self.queue.get_nowait())
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            self.transport.resume_reading()
+        return found
+
     def ignore_messages(self) -> None:
         """Ignore the client's messages from now on, but still notice when the client leaves."""
         self._ignores_messages = True

@@ -1,8 +1,8 @@
 """Serves the two WebSockets: feeding a stream, and following a query (interfaces.md, WebSocket)."""
 
 import asyncio
-import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,21 +14,24 @@ from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 from engine.messages import Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats.body_parser import ARROW, NDJSON
+from pipeline.formats.ndjson import parse_event_frames
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
+from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import BodySettings, StreamBody, read_frame
 from pipeline.solutions.json_encoder import Envelope
 from server.dependencies import admit
 from server.http import auth
+from server.http.body_parsing import BodyBudget
 from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.query_output.websocket_protocol import find_writer
-from server.routes.streams.ingest import get_stream_settings, undeclared_source_warning, unread_time_warning
+from server.routes.streams.ingest import SMALL, get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
-from server.subscriptions.broadcast import BroadcastMember
+from server.subscriptions.broadcast import BroadcastMember, encode_message
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
@@ -39,7 +42,8 @@ _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_SMALL = 16 << 10  # a frame of so many bytes is parsed in less time than a thread takes to get its turn
+_TOGETHER = 128
+"""So many frames that came at once are parsed at once."""
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -92,10 +96,11 @@ async def no_socket(request: Request) -> None:
 # ---------------------------------------------------------------- feeding a stream
 @dataclass(frozen=True, slots=True)
 class PendingAck:
-    """Holds a frame that is in the log's queue, and the warning for its sender."""
+    """Holds a frame of `size` bytes that is in the log's queue, and the warning for its sender."""
 
-    ack: asyncio.Future[Ack]
+    ack: Future[Ack]
     warning: str | None
+    size: int
 
 
 Answer = dict[str, Any] | PendingAck
@@ -112,50 +117,60 @@ async def feed(websocket: WebSocket, name: str) -> None:
         check_parameters(websocket)
         with service.admission.connections.count_feeder():
             answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
-            await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
+            await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, service, answers))
     except Fault as fault:
         await _refuse_connection(websocket, fault)
 
 
 async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: asyncio.Queue[Answer]) -> None:
+    writer = find_writer(websocket.scope)
     while True:
-        message = await websocket.receive()
-        if message["type"] == "websocket.disconnect":
+        messages = [await websocket.receive(), *writer.take_received(_TOGETHER - 1)]
+        frames = [(message.get("text"), message.get("bytes")) for message in messages if message["type"] == "websocket.receive"]
+        together = _parse_together(frames, get_stream_settings(service, stream), service.clock())
+        if together is not None:
+            await _wait_for_runner(service)
+        for number, (text, data) in enumerate(frames):
+            body = data or b"" if text is None else text.encode()
+            parsed = None if together is None else together[number]
+            await answers.put(await accept_frame(service, stream, body, binary=text is None, parsed=parsed))
+        if len(frames) < len(messages):  # the last one says that the client has left
             return
-        text, data = message.get("text"), message.get("bytes")
-        await answers.put(await accept_frame(service, stream, data or b"" if text is None else text.encode(), binary=text is None))
 
 
-async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> Answer:
-    """Return the frame's place in the log's queue, or the problem with it. Its bytes count among those of bodies until it is durable."""
+async def _wait_for_runner(service: Service) -> None:
+    while service.admission.backlog:
+        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
+
+
+async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None" = None) -> Answer:
+    """Return the frame's place in the log's queue, or the problem with it. Its bytes count among those of bodies until it is answered."""
     size = len(body)
     if size > service.settings.max_frame:
         return {"error": too_large("frame", service.settings.max_frame).document()}
     await service.admission.bodies.reserve_frame(size)
     try:
-        pending = await _submit_frame(service, stream, body, binary=binary)
+        return await _submit_frame(service, stream, body, binary=binary, parsed=parsed)
     except BaseException as error:
         service.admission.bodies.release_bytes(size)
         if isinstance(error, Fault | PipelineError):
             return {"error": describe_exception(error).document()}
         raise
-    pending.ack.add_done_callback(lambda _: service.admission.bodies.release_bytes(size))
-    return pending
 
 
-async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> PendingAck:
-    """Parse the frame and put it into the log's queue. Raises: Fault, PipelineError."""
-    while service.admission.backlog:
-        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
-    parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
-    parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
+async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None") -> PendingAck:
+    """Parse the frame, unless it is parsed, and put it into the log's queue. Raises: Fault, PipelineError."""
+    if parsed is None:
+        await _wait_for_runner(service)
+        parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
+        parsed = parse() if len(body) <= SMALL else await asyncio.to_thread(parse)
     while True:
         try:
             found = parsed.found
             submitted = service.log.submit(
                 stream, found.mapped.batch, found.key, source=found.source, arrived=parsed.arrived, rejected=found.mapped.rejected
             )
-            return PendingAck(asyncio.wrap_future(submitted), undeclared_source_warning(service, stream, found.source) or parsed.warning)
+            return PendingAck(submitted, undeclared_source_warning(service, stream, found.source) or parsed.warning, len(body))
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
 
@@ -175,16 +190,62 @@ def _parse_frame(body: bytes, settings: BodySettings, arrived: Micros, *, binary
     return ParsedFrame(found, arrived, warning)
 
 
-async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
-    while True:
-        answer = await answers.get()
-        await websocket.send_text(json.dumps(answer if isinstance(answer, dict) else await _await_ack(answer)))
+def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings: BodySettings, arrived: Micros) -> list[ParsedFrame] | None:
+    """Parse small text frames that came at once as one body, which takes hardly longer than one of them.
+
+    Return None where each frame is to be parsed by itself, for what one of them holds beside events with times.
+    """
+    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= SMALL // _TOGETHER]
+    if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping:
+        return None
+    batches = parse_event_frames(bodies, arrived)
+    if batches is None:
+        return None
+    return [ParsedFrame(StreamBody(MappedBody(batch, (), batch.num_rows)), arrived, None) for batch in batches]
 
 
-async def _await_ack(pending: PendingAck) -> dict[str, Any]:
-    """Return the answer to a frame, once it is durable."""
+async def _send_answers(websocket: WebSocket, service: Service, answers: asyncio.Queue[Answer]) -> None:
+    """Send the answers in the order of the frames, those that are there at once in one write."""
+    writer, bodies, pending = find_writer(websocket.scope), service.admission.bodies, list[Answer]()
     try:
-        ack = await asyncio.shield(pending.ack)  # it is written although its sender has gone
+        while True:
+            pending = [await answers.get()]
+            while not answers.empty():
+                pending.append(answers.get_nowait())
+            while pending:
+                done = await _take_done(pending)
+                for answer in pending[: len(done)]:
+                    bodies.release_bytes(answer.size if isinstance(answer, PendingAck) else 0)
+                del pending[: len(done)]
+                await writer.wait_for_room()
+                writer.write_frames(b"".join(done))
+    finally:
+        for answer in (*pending, *(answers.get_nowait() for _ in range(answers.qsize()))):  # they are written although their sender has gone
+            if isinstance(answer, PendingAck):
+                asyncio.wrap_future(answer.ack).add_done_callback(partial(_release_frame, bodies, answer.size))
+
+
+def _release_frame(bodies: BodyBudget, size: int, ack: asyncio.Future[Ack]) -> None:
+    ack.exception()  # nobody is left to be told
+    bodies.release_bytes(size)
+
+
+async def _take_done(pending: Sequence[Answer]) -> list[bytes]:
+    """Wait for the first answer, and return it with those after it that are done too, as frames."""
+    first, done = pending[0], list[bytes]()
+    if isinstance(first, PendingAck) and not first.ack.done():
+        await asyncio.wait((asyncio.wrap_future(first.ack),))
+    for answer in pending:
+        if isinstance(answer, PendingAck) and not answer.ack.done():
+            break
+        done.append(encode_message(answer if isinstance(answer, dict) else _describe_ack(answer)))
+    return done
+
+
+def _describe_ack(pending: PendingAck) -> dict[str, Any]:
+    """Return the answer to a frame that is durable, or was refused."""
+    try:
+        ack = pending.ack.result()
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
     members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
