@@ -192,6 +192,7 @@ def test_what_subscribers_get() -> None:
     assert all(each["bytes_out"] > 100 * each["solutions"] for each in found[1:])
 
 
+@pytest.mark.soak
 def test_what_users_feel() -> None:
     """Each solution is received once, and in order, or the bench says so."""
     found = [json.loads(line) for line in outside.measure(outside.QUICK)]
