@@ -1,10 +1,11 @@
 """Serves the two WebSockets: feeding a stream, and following a query (interfaces.md, WebSocket)."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
@@ -42,8 +43,8 @@ _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_TOGETHER = 128
-"""So many frames that came at once are parsed at once."""
+_TOGETHER, _SHORT = 128, 1 << 10
+"""So many frames that came at once are parsed at once, if none of them has more characters."""
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -96,14 +97,49 @@ async def no_socket(request: Request) -> None:
 # ---------------------------------------------------------------- feeding a stream
 @dataclass(frozen=True, slots=True)
 class PendingAck:
-    """Holds a frame of `size` bytes that is in the log's queue, and the warning for its sender."""
+    """Holds a frame that is in the log's queue, and the warning for its sender. `held` of its bytes count among those of bodies until the answer."""
 
     ack: Future[Ack]
     warning: str | None
-    size: int
+    held: int
 
 
 Answer = dict[str, Any] | PendingAck
+
+
+@dataclass(slots=True, eq=False)
+class _Answers:
+    """Queues the answers of a connection in the order of its frames. `room` has a place for each of _PENDING answers."""
+
+    bodies: BodyBudget
+    room: asyncio.Semaphore
+    _unsent: deque[Answer] = field(default_factory=deque)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, answer: Answer) -> None:
+        self._unsent.append(answer)
+        self._news.set()
+
+    async def take_done(self) -> list[bytes]:
+        """Wait for the first answer, and take it with those after it that are done too, as frames."""
+        while not self._unsent:
+            self._news.clear()
+            await self._news.wait()
+        first, done = self._unsent[0], list[bytes]()
+        if isinstance(first, PendingAck) and not first.ack.done():
+            await asyncio.wait((_watch_ack(first.ack),))
+        while self._unsent and (isinstance(answer := self._unsent[0], dict) or answer.ack.done()):
+            done.append(encode_message(answer if isinstance(answer, dict) else _describe_ack(answer)))
+            self.bodies.release_bytes(0 if isinstance(answer, dict) else answer.held)
+            self._unsent.popleft()
+            self.room.release()
+        return done
+
+    def abandon(self) -> None:
+        """Release what the frames hold once they are written, although their sender has gone."""
+        for answer in self._unsent:
+            if isinstance(answer, PendingAck):
+                _watch_ack(answer.ack).add_done_callback(partial(_release_frame, self.bodies, answer.held))
 
 
 @router.websocket("/streams/{name}/feed")
@@ -116,13 +152,16 @@ async def feed(websocket: WebSocket, name: str) -> None:
         admit(websocket, service, auth.ingest_scope(stream))
         check_parameters(websocket)
         with service.admission.connections.count_feeder():
-            answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
-            await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, service, answers))
+            answers = _Answers(service.admission.bodies, asyncio.Semaphore(_PENDING))
+            try:
+                await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
+            finally:
+                answers.abandon()
     except Fault as fault:
         await _refuse_connection(websocket, fault)
 
 
-async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: asyncio.Queue[Answer]) -> None:
+async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: _Answers) -> None:
     writer = find_writer(websocket.scope)
     while True:
         messages = [await websocket.receive(), *writer.take_received(_TOGETHER - 1)]
@@ -133,7 +172,8 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
         for number, (text, data) in enumerate(frames):
             body = data or b"" if text is None else text.encode()
             parsed = None if together is None else together[number]
-            await answers.put(await accept_frame(service, stream, body, binary=text is None, parsed=parsed))
+            await answers.room.acquire()
+            answers.add(await accept_frame(service, stream, body, binary=text is None, parsed=parsed))
         if len(frames) < len(messages):  # the last one says that the client has left
             return
 
@@ -144,18 +184,32 @@ async def _wait_for_runner(service: Service) -> None:
 
 
 async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None" = None) -> Answer:
-    """Return the frame's place in the log's queue, or the problem with it. Its bytes count among those of bodies until it is answered."""
+    """Return the frame's place in the log's queue, or the problem with it.
+
+    Its bytes count among those of bodies until it is durable; those of a small one, until it is answered.
+    """
     size = len(body)
     if size > service.settings.max_frame:
         return {"error": too_large("frame", service.settings.max_frame).document()}
     await service.admission.bodies.reserve_frame(size)
     try:
-        return await _submit_frame(service, stream, body, binary=binary, parsed=parsed)
+        pending = await _submit_frame(service, stream, body, binary=binary, parsed=parsed)
     except BaseException as error:
         service.admission.bodies.release_bytes(size)
         if isinstance(error, Fault | PipelineError):
             return {"error": describe_exception(error).document()}
         raise
+    if size > SMALL:  # whoever does not read the answers would hold as much as hundreds of frames
+        _watch_ack(pending.ack).add_done_callback(partial(_release_frame, service.admission.bodies, size))
+        return replace(pending, held=0)
+    return pending
+
+
+def _watch_ack(ack: Future[Ack]) -> asyncio.Future[Ack]:
+    """Return the ack for the event loop. Nobody need take its exception."""
+    watched = asyncio.wrap_future(ack)
+    watched.add_done_callback(asyncio.Future.exception)
+    return watched
 
 
 async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None") -> PendingAck:
@@ -195,7 +249,7 @@ def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings:
 
     Return None where each frame is to be parsed by itself, for what one of them holds beside events with times.
     """
-    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= SMALL // _TOGETHER]
+    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= _SHORT]
     if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping:
         return None
     batches = parse_event_frames(bodies, arrived)
@@ -204,42 +258,17 @@ def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings:
     return [ParsedFrame(StreamBody(MappedBody(batch, (), batch.num_rows)), arrived, None) for batch in batches]
 
 
-async def _send_answers(websocket: WebSocket, service: Service, answers: asyncio.Queue[Answer]) -> None:
+async def _send_answers(websocket: WebSocket, answers: _Answers) -> None:
     """Send the answers in the order of the frames, those that are there at once in one write."""
-    writer, bodies, pending = find_writer(websocket.scope), service.admission.bodies, list[Answer]()
-    try:
-        while True:
-            pending = [await answers.get()]
-            while not answers.empty():
-                pending.append(answers.get_nowait())
-            while pending:
-                done = await _take_done(pending)
-                for answer in pending[: len(done)]:
-                    bodies.release_bytes(answer.size if isinstance(answer, PendingAck) else 0)
-                del pending[: len(done)]
-                await writer.wait_for_room()
-                writer.write_frames(b"".join(done))
-    finally:
-        for answer in (*pending, *(answers.get_nowait() for _ in range(answers.qsize()))):  # they are written although their sender has gone
-            if isinstance(answer, PendingAck):
-                asyncio.wrap_future(answer.ack).add_done_callback(partial(_release_frame, bodies, answer.size))
+    writer = find_writer(websocket.scope)
+    while True:
+        done = await answers.take_done()
+        await writer.wait_for_room()
+        writer.write_frames(b"".join(done))
 
 
-def _release_frame(bodies: BodyBudget, size: int, ack: asyncio.Future[Ack]) -> None:
-    ack.exception()  # nobody is left to be told
-    bodies.release_bytes(size)
-
-
-async def _take_done(pending: Sequence[Answer]) -> list[bytes]:
-    """Wait for the first answer, and return it with those after it that are done too, as frames."""
-    first, done = pending[0], list[bytes]()
-    if isinstance(first, PendingAck) and not first.ack.done():
-        await asyncio.wait((asyncio.wrap_future(first.ack),))
-    for answer in pending:
-        if isinstance(answer, PendingAck) and not answer.ack.done():
-            break
-        done.append(encode_message(answer if isinstance(answer, dict) else _describe_ack(answer)))
-    return done
+def _release_frame(bodies: BodyBudget, held: int, _: asyncio.Future[Ack]) -> None:
+    bodies.release_bytes(held)
 
 
 def _describe_ack(pending: PendingAck) -> dict[str, Any]:
