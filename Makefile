@@ -117,6 +117,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
 	$(BIN)/epsparql bench start
+	$(BIN)/epsparql bench outside
 	$(BIN)/epsparql bench subscribers
 	$(BIN)/epsparql bench server
 	$(BIN)/epsparql bench bodies --n 50000

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain
 from typing import Any
@@ -48,6 +48,11 @@ def _latency(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return lines
 
 
+def _outside(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(bench.QUICK if given.quick else replace(bench.FULL, whole=given.n))
+    return lines
+
+
 def _fuzz(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return [bench.measure(given.n)]
 
@@ -68,6 +73,7 @@ BENCHES = {
     "latency": Bench(200, _latency),
     "start": Bench(5, _plain),
     "server": Bench(600_000, _plain),
+    "outside": Bench(1_000_000, _outside),
     "subscribers": Bench(200_000, _workload),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
@@ -86,7 +92,7 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 
 _FOLDERS = {
-    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "server", "start", "subscribers", "websocket_reader"),
+    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "server", "start", "subscribers", "websocket_reader"),
     "spark": ("scale", "solve", "spark"),
 }
 """These benches are not in `bench/engine/`."""

@@ -593,6 +593,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
+    parser.add_argument("--quick", action="store_true", help="The benchmark outside has a small size, of some seconds.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
 
 
