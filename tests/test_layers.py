@@ -25,6 +25,7 @@ OUTSIDE = {
         "websockets",
         "httpx",
         "h11",
+        "shtab",
         "prometheus_client",
         "pydantic",
         "msgspec",
@@ -143,7 +144,7 @@ ARROWS = {
     "server/admission.py": "server/http server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
     "server/background": "server/http server/settings.py server/subordinate_process.py",
-    "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
+    "server/cli": "server/app.py server/background server/child_server.py server/cli/subcommands server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/connectors": "server/service.py",
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
     "server/http": "server/settings.py",
@@ -297,11 +298,12 @@ def test_few_files_know_spark() -> None:
 
 
 def test_connectors_know_the_client_alone() -> None:
-    """They make requests as others do, documents of rows as clients do for frames, and terms as clients do of solutions."""
+    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions."""
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
     assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
         "epsparql/client.py",
         "epsparql/events/frame_rows.py",
+        "epsparql/events/media_types.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

@@ -15,7 +15,8 @@ from bench.papers.charts import draw
 from bench.papers.datasets import Place, read_airports, read_gtfs
 from bench.papers.delivery import Journey, deliver
 from bench.papers.figures import Chart, Row
-from server.cli.commands import USER_FAULT, main
+from server.cli.commands import main
+from server.cli.subcommands.definition import USER_FAULT
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "paper-experiments.md"

@@ -129,8 +129,8 @@ def _put_quoted(out, at, text, i, end):
 
 # ---------------------------------------------------------------- terms and values
 @native.jit
-def _put_term(out, at, text, i, end):
-    """Write a term as SPARQL's JSON results have it, and return the place after it. Only the object of a triple term may be one itself."""
+def _put_triple_term(out, at, text, i):
+    """Write a triple term as SPARQL's JSON results have it, and return the place after it. Only its object may be one itself."""
     depth = 0
     while text[i] == LESS and text[i + 1] == LESS:
         at, i, depth = _put(out, at, _TRIPLE), i + len("<<( "), depth + 1
@@ -138,9 +138,7 @@ def _put_term(out, at, text, i, end):
             after, _ = term_end(text, i, np.uint64(0))
             at = _put(out, _put_plain_term(out, at, text, i, after), named)
             i = after + 1
-    after = end
-    if depth:
-        after, _ = term_end(text, i, np.uint64(0))
+    after, _ = term_end(text, i, np.uint64(0))
     at = _put_plain_term(out, at, text, i, after)
     for _ in range(2 * depth):
         out[at] = _CLOSE
@@ -190,7 +188,9 @@ def _put_binding(out, at, values, row, text, fragments, names):
             at += 1
         name = names + k - lists[row]
         at = copied(out, at, texts, places[name], places[name + 1] - places[name])
-        at = _put_term(out, at, text, offsets[k], offsets[k + 1])
+        begin, end = offsets[k], offsets[k + 1]
+        triple = text[begin] == LESS and text[begin + 1] == LESS
+        at = _put_triple_term(out, at, text, begin) if triple else _put_plain_term(out, at, text, begin, end)
         bound = True
     out[at] = _CLOSE
     return at + 1

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel
 
 from engine.messages import Micros
+from epsparql.events.media_types import CSV, JSON
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
 from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
-from pipeline.mapping.mapper import CSV, JSON
 from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
