@@ -210,7 +210,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
+        help="This file holds an ETALIS program, which is named like a query. If the flag is repeated, its files form one program.",
     )
     parser.add_argument(
         "--static",
@@ -231,7 +231,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by end. The flag may be repeated.",
+        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by the ends of their events. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
@@ -492,7 +492,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 def _add_trial(commands: Commands) -> None:
-    text = "Ask a server what a query would have found in its log's past. Solutions that only one side has go to stdout."
+    text = "Show what a query would have found in the past of a server's log. Solutions that only the new or only the old query finds go to stdout."
     parser = add_command(commands, "trial", _trial, text)
     parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
     parser.add_argument("--against", metavar="NAME", help="The query is compared with the registered query of this name.")
