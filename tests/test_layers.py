@@ -49,6 +49,7 @@ COMPILED = (
 
 ARROWS = {
     "bench/engine": "bench/measurement.py bench/server bench/workloads.py",
+    "bench/papers": "bench/measurement.py bench/workloads.py",
     "bench/server": "bench/measurement.py bench/workloads.py",
     "bench/spark": "bench/measurement.py bench/workloads.py",
     "bench/workloads.py": "bench/measurement.py",

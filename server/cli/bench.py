@@ -12,9 +12,9 @@ Measure = Callable[[Any, argparse.Namespace], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Describes a bench. `lines` is called with the bench's module and the arguments; `n` is the default size."""
+    """Describes a bench. `lines` is called with the bench's module and the arguments; `n` is the default size, None where a bench has sizes of its own."""
 
-    n: int
+    n: int | None
     lines: Measure
 
 
@@ -57,6 +57,12 @@ def _fuzz(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return [bench.measure(given.n)]
 
 
+def _papers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    figures = import_module("bench.papers.figures")
+    lines: Iterable[str] = bench.measure(figures.Size(given.quick, given.data, given.network), given.figure, given.page)
+    return lines
+
+
 BENCHES = {
     "engine": Bench(1_000_000, _engine),
     "calls": Bench(40_000, _workload),
@@ -81,6 +87,7 @@ BENCHES = {
     "fuzz": Bench(100_000, _fuzz),
     "bodies": Bench(50_000, _plain),
     "mapping": Bench(400_000, _plain),
+    "papers": Bench(None, _papers),
 }
 
 
@@ -94,6 +101,7 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 _FOLDERS = {
     "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "server", "start", "subscribers", "websocket_reader"),
     "spark": ("scale", "solve", "spark"),
+    "papers": ("papers",),
 }
 """These benches are not in `bench/engine/`."""
 

@@ -582,7 +582,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _add_bench(commands: Commands) -> None:
     from server.cli.bench import BENCHES
 
-    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items())
+    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items() if bench.n is not None)
     parser = add_command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
     parser.epilog = f"The default of --n is: {shown}."
     parser.add_argument("bench", choices=tuple(BENCHES), help="This is the benchmark to run.")
@@ -595,11 +595,17 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
     parser.add_argument("--quick", action="store_true", help="The benchmark outside has a small size, of some seconds.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
+    parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")
+    parser.add_argument("--quick", action="store_true", help="The benchmark papers runs in small sizes, whose figures mean nothing.")
+    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from here.")
+    parser.add_argument("--network", type=Path, metavar="FILE", help="The benchmark papers lets agents travel over this GTFS feed.")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark papers writes its tables and charts into this page.")
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bench.measurement import TooFewEvents, WrongCount
+    from bench.measurement import TooFewEvents, UnusableInput, WrongCount
     from server.cli.bench import measured
+    from server.cli.demo_data import NoData
 
     try:
         for line in measured(arguments):
@@ -610,4 +616,6 @@ def _bench(arguments: argparse.Namespace) -> int:
     except (TooFewEvents, WrongCount) as fault:
         print(fault, file=sys.stderr)
         return BROKEN
+    except (NoData, UnusableInput) as fault:
+        return fail(fault)
     return OK

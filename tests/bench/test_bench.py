@@ -13,7 +13,8 @@ from bench.server import bodies, end_to_end, mapping, outside, server, start, su
 from bench.spark import scale
 from bench.spark.spark import Commits
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
-from server.cli.commands import BROKEN, main
+from server.cli.commands import main
+from server.cli.subcommands.definition import BROKEN
 from tests.soak import is_full
 
 
