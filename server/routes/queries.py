@@ -108,6 +108,8 @@ class QuerySummary(BaseModel):
     rule writes them.
 
     `memory` is null for a query that does not run, and until the runner has reported it.
+
+    `graph` is the background graph that a static rule writes; it is null for all other queries.
     """
 
     name: str
@@ -125,13 +127,19 @@ class QuerySummary(BaseModel):
     last: str | None
     lag: int
     memory: Memory | None
+    graph: str | None
     links: QueryLinks
 
 
 class QueryDocument(QuerySummary):
-    """Describes a query with its warnings; for those of its text it is planned anew."""
+    """Describes a query with its warnings; for those of its text it is planned anew.
+
+    `derived` counts the triples in the graph of a static rule that have a predicate of its template and follow from static rules. It is null for all
+    other queries, and until the runner has reported it.
+    """
 
     warnings: list[WarningDocument]
+    derived: int | None
 
 
 class EngineMemory(BaseModel):
@@ -334,6 +342,10 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         if known is not None and not same and not replace:
             detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
             raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
+        if not same and get_shape(wish.text).graph is not None:
+            _check_options(name, wish)
+            others = [rule for rule in service.catalog.list_rules() if rule.name != name]
+            await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
         if not same:
             await asyncio.to_thread(_append_registration, service, name, wish, known)
             if known is not None:
@@ -343,6 +355,14 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
     return await build_document(service, registration, (*warnings, *await warn_of_names(service, name, wish.text)))
+
+
+def _check_options(name: str, wish: Wish) -> None:
+    """Refuse what a static rule has no use for, since it reads no stream. Raises: Fault 409."""
+    for option, value, usual in (("from", wish.start, NOW), ("policy", wish.policy, UNRESTRICTED)):
+        if value != usual:
+            detail = f"{name!r} is a rule over the background, which reads no stream: it has no {option!r}"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, expected=f"the registration without {option!r}", query=name))
 
 
 async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
@@ -465,6 +485,7 @@ def _build_summary(service: Service, registration: Registration, context: _Conte
         last=tally.last,
         lag=compute_lag(registration, service.log.head(), service.solutions.position),
         memory=_measure_memory(context.report, registration),
+        graph=get_shape(registration.text).graph,
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )
@@ -499,7 +520,8 @@ async def build_document(service: Service, registration: Registration, warnings:
         _warning_document(warning, registration.text)
         for warning in (*warnings, *_warn_of_unfed(registration, context), *_warn_of_silence(service, registration, context))
     ]
-    return QueryDocument(**_build_summary(service, registration, context).model_dump(by_alias=True), warnings=shown)
+    derived = None if context.report is None else context.report.derived.get(registration.registered)
+    return QueryDocument(**_build_summary(service, registration, context).model_dump(by_alias=True), warnings=shown, derived=derived)
 
 
 def _warning_document(warning: Warning_, text: str) -> WarningDocument:
