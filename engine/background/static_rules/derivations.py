@@ -127,6 +127,9 @@ class Derivations:
         held.add(self.joins.tuples.pairs >> SHIFT)
         for compiled in self._compiled.values():
             held.add(constants_of(compiled.rules))
+            for packed in compiled.lists.values():
+                held.add(packed & LOW)
+                held.add(packed >> SHIFT)
         held.add(constants_of(self._edges.values()))
         held.add(np.array([n for key in self._relations for n in (key.predicate, key.kind, *(key.graphs or ()))], np.int64))
 

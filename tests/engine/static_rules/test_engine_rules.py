@@ -5,7 +5,7 @@ import pytest
 
 from engine.background.static_rules import maintenance
 from engine.engine import Engine
-from engine.messages import ADD, DROP, OCCURRENCES, REPLACE, Block, Drop, Entry, Events, Facts, Register, StateChange
+from engine.messages import ADD, DROP, OCCURRENCES, REPLACE, Block, CatchUp, Drop, Entry, Events, Facts, Pause, Register, Resume, StateChange
 from engine.partitioning import PartitionShare
 from epsparql.terms import XSD
 
@@ -45,6 +45,18 @@ class RuleLog:
         self.feed(Events(self.at, "default", 1, at), rows)
 
 
+class History(RuleLog):
+    """Keeps what was fed, for queries that read it again."""
+
+    def __init__(self) -> None:
+        self.fed: list[Block] = []
+        super().__init__(Engine(past=lambda lo, hi: (block for block in self.fed if lo <= block.first < hi)))
+
+    def feed(self, entry: Entry, rows: pa.RecordBatch = NOTHING) -> int:
+        self.fed.append(Block((entry,), rows))
+        return super().feed(entry, rows)
+
+
 def triples(*texts: str) -> str:
     return "".join(" ".join(f"<http://e/{part}>" for part in text.split()) + " .\n" for text in texts)
 
@@ -66,6 +78,22 @@ def test_a_rule_takes_effect_from_the_next_instant_and_so_does_its_end() -> None
     log.event(4, "d", "p", "e6")
     assert [[s[10:-1], e[10:-1]] for s, e in log.solutions] == [["b", "crash"]]
     assert not log.changes
+
+
+def test_a_paused_query_catches_up_through_the_rules_of_its_time() -> None:
+    log = History()
+    log.facts(triples("e6a partOf e6", "crash blocks e6a"))
+    query = log.register(PREFIX + "SELECT ?s WHERE { ?s :p ?road . ?road :closedBy ?event }")
+    log.event(1, "a", "p", "e6")
+    log.feed(Pause(log.at, query, f"q{query}"))
+    rule = log.register(RISK)
+    log.event(2, "b", "p", "e6")
+    log.feed(Drop(log.at, rule, f"q{rule}"))
+    log.event(3, "c", "p", "e6")
+    log.event(4, "d", "p", "e6")
+    log.feed(Resume(log.at, query, f"q{query}"))
+    log.feed(CatchUp(log.at, query, log.at))
+    assert [row[0][10:-1] for row in log.solutions] == ["b"]
 
 
 def test_facts_come_and_go_through_a_recursive_rule() -> None:
