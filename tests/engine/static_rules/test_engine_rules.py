@@ -173,6 +173,19 @@ def test_a_rule_that_cannot_stand_fails_and_the_others_go_on(text: str, reason: 
     assert derived(log, "g") == {"a r b", "c r d"}
 
 
+def test_a_log_beyond_the_limit_is_read_without_rules_until_enough_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "MOST_DERIVED", 4)
+    log = RuleLog()
+    log.register(PREFIX + "CONSTRUCT { ?x :r ?y } INTO BACKGROUND :g WHERE { ?x :p ?y }")
+    log.facts(triples("a p b", "a p c"))
+    log.facts(triples("b p c", "b p d", "b p e"), "http://e/more")
+    assert "derive more than 4 triples" in str(log.engine.known.overflow)
+    assert derived(log, "g") == set()
+    log.facts("", "http://e/more", DROP)
+    assert derived(log, "g") == {"a r b", "a r c"}
+    assert log.engine.known.overflow is None
+
+
 def test_a_snapshot_and_every_partition_have_what_rules_derive() -> None:
     entries = RuleLog()
     entries.facts(triples("e6a partOf e6", "crash blocks e6a"))

@@ -6,6 +6,7 @@ from urllib.parse import quote, unquote
 import httpx
 import pytest
 
+from engine.background.static_rules import maintenance
 from epsparql.client import segment
 from tests.server.conftest import EX, until
 
@@ -101,6 +102,14 @@ def test_what_needs_solutions_is_refused(http: httpx.Client, rule: str) -> None:
     answers = [http.get(f"{rule}/solutions"), http.post(f"{rule}/pause"), http.put(f"{rule}-2?from=beginning", content=RULE, headers=SPARQL)]
     answers.append(http.put(f"{rule}-2?policy=recent", content=RULE, headers=SPARQL))
     assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(409, "static-rule")] * 4
+
+
+def test_a_change_beyond_the_limit_is_refused(http: httpx.Client, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "MOST_DERIVED", 3)
+    refused = http.post(FACTS, content=f"@prefix : <{EX}> . :flood :blocks :e6a .", headers=TTL)
+    assert (refused.status_code, refused.json()["code"]) == (422, "entailment-limit")
+    assert "derive more than 3 triples" in refused.json()["detail"]
+    assert derived(http) == ["crash closes e6", "crash closes network"]
 
 
 def test_a_schema_that_closes_a_negative_cycle_is_refused(http: httpx.Client, name: str) -> None:
