@@ -113,6 +113,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench windows
 	$(BIN)/epsparql bench runs
 	$(BIN)/epsparql bench reasoning
+	$(BIN)/epsparql bench static-rules
 	$(BIN)/epsparql bench lookup
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark

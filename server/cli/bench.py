@@ -75,6 +75,7 @@ BENCHES = {
     "windows": Bench(200_000, _plain),
     "runs": Bench(1_000_000, _plain),
     "reasoning": Bench(100_000, _plain),
+    "static-rules": Bench(50, _plain),
     "lookup": Bench(100_000, _plain),
     "latency": Bench(200, _latency),
     "start": Bench(5, _plain),
@@ -99,6 +100,7 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 
 _FOLDERS = {
+    "background": ("lookup", "reasoning", "static_rules"),
     "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "server", "start", "subscribers", "websocket_reader"),
     "spark": ("scale", "solve", "spark"),
     "papers": ("papers",),

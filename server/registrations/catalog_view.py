@@ -70,8 +70,8 @@ class CatalogView:
         return list(self.log.catalogue.with_changes(self._solutions.changes).values())
 
     def list_rules(self) -> list[Registration]:
-        """Return the CONSTRUCT queries that have not failed."""
-        return [query for query in self.list_queries() if query.stands and get_shape(query.text).into is not None]
+        """Return the CONSTRUCT queries that have not failed, static rules included."""
+        return [query for query in self.list_queries() if query.stands and get_shape(query.text).is_rule]
 
     def with_state(self, registration: Registration) -> Registration:
         for change in self._solutions.changes:

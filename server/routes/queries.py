@@ -109,6 +109,9 @@ class QuerySummary(BaseModel):
     rule writes them.
 
     `memory` is null for a query that does not run, and until the runner has reported it.
+
+    `graph` is the background graph that a static rule writes. `derived` counts the triples there that follow from static rules and have a predicate of
+    its template; it is null until the runner has reported it. Both are null for all other queries.
     """
 
     name: str
@@ -126,6 +129,8 @@ class QuerySummary(BaseModel):
     last: str | None
     lag: int
     memory: Memory | None
+    graph: str | None
+    derived: int | None
     links: QueryLinks
 
 
@@ -335,6 +340,10 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         if known is not None and not same and not replace:
             detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
             raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
+        if not same and get_shape(wish.text).graph is not None:
+            _check_options(name, wish)
+            others = [rule for rule in service.catalog.list_rules() if rule.name != name]
+            await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
         if not same:
             await asyncio.to_thread(_append_registration, service, name, wish, known)
             if known is not None:
@@ -344,6 +353,14 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
     return await build_document(service, registration, (*warnings, *await warn_of_names(service, name, wish.text)))
+
+
+def _check_options(name: str, wish: Wish) -> None:
+    """Refuse what a static rule has no use for, since it reads no stream. Raises: Fault 409."""
+    for option, value, usual in (("from", wish.start, NOW), ("policy", wish.policy, UNRESTRICTED)):
+        if value != usual:
+            detail = f"{name!r} is a rule over the background, which reads no stream: it has no {option!r}"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, expected=f"the registration without {option!r}", query=name))
 
 
 async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
@@ -466,6 +483,8 @@ def _build_summary(service: Service, registration: Registration, context: _Conte
         last=tally.last,
         lag=compute_lag(registration, service.log.head(), service.solutions.position),
         memory=_measure_memory(context.report, registration),
+        graph=get_shape(registration.text).graph,
+        derived=None if context.report is None else context.report.derived.get(registration.registered),
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )

@@ -27,6 +27,7 @@ from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.query_output.watermark_progress import QueryProgress
+from server.registrations.catch_up_rules import refuse_static_rule
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
 
@@ -105,6 +106,7 @@ async def get_solutions(
     wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
 ) -> Response:
     registration = service.catalog.get_query(name)
+    refuse_static_rule(registration)
     form = get_shape(registration.text).form
     accept = request.headers.get("accept")
     choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
@@ -162,6 +164,7 @@ async def get_events(
     last_event_id: Annotated[str | None, Header(description="This is the id of the last event that was already read.")] = None,
 ) -> Response:
     registration = service.catalog.get_query(name)
+    refuse_static_rule(registration)
     last = last_event_id or after
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
@@ -217,6 +220,7 @@ async def get_event_stream(
     if_none_match: Annotated[str | None, Header(description="This is the ETag of the page that the client has.")] = None,
 ) -> Response:
     registration = service.catalog.get_query(name)
+    refuse_static_rule(registration)
     _check_page(registration, registered, page)
     accept = request.headers.get("accept")
     media_type = choose_media_type(accept, tuple(MEDIA_TYPES))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, runs, shapes, shared, threads
+from bench.background import lookup, reasoning, static_rules
+from bench.engine import calls, engine, goals, growth, queries, runs, shapes, shared, threads
 from bench.measurement import TooFewEvents, WrongCount, percentile, slope
 from bench.server import bodies, end_to_end, mapping, outside, server, start, subscribers
 from bench.spark import scale
@@ -87,6 +88,7 @@ LINES = [
         id="reasoning",
         marks=pytest.mark.soak,
     ),
+    pytest.param(lambda: static_rules.measure(2), {"closed", "registering_s", "closing_s", "adding_ms", "removing_ms"}, id="static rules"),
     pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
 
