@@ -98,7 +98,7 @@ client: $(TEST_STAMP)
 pictures: $(TEST_STAMP) chromium
 	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures
 
-# Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
+# Every figure of docs/benchmarks.md and docs/paper-experiments.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
@@ -113,10 +113,12 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench windows
 	$(BIN)/epsparql bench runs
 	$(BIN)/epsparql bench reasoning
+	$(BIN)/epsparql bench static-rules
 	$(BIN)/epsparql bench lookup
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
 	$(BIN)/epsparql bench start
+	$(BIN)/epsparql bench outside
 	$(BIN)/epsparql bench subscribers
 	$(BIN)/epsparql bench server
 	$(BIN)/epsparql bench bodies --n 50000
@@ -124,6 +126,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench spark
 	$(BIN)/epsparql bench solve
 	for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k || exit 1; done
+	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data)
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50

@@ -393,6 +393,7 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
     def __init__(self, client: AsyncClient, query: str, after: str | None, policy: str) -> None:
         _Socket.__init__(self, client)
         SubscriptionCursor.__init__(self, query, after, policy)
+        self._lines: deque[str] = deque()  # messages of the newest frame that were not taken yet
 
     async def next(self, timeout_s: float | None = None) -> Word | None:
         """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
@@ -400,7 +401,9 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
             try:
                 await self.open()
                 assert self._connection is not None
-                message = json.loads(await self._transport.receive(self._connection, timeout_s))
+                if not self._lines:
+                    self._lines.extend(str(await self._transport.receive(self._connection, timeout_s)).rstrip("\n").split("\n"))
+                message = json.loads(self._lines.popleft())
             except TimeoutError:
                 return None
             except ConnectionClosed as error:
@@ -417,6 +420,7 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
             await self._client.retry(self._connect)
 
     async def _connect(self) -> None:
+        self._lines.clear()  # they come again, since the address says which solution was the last
         await self._dial(self.path)
 
     async def __aiter__(self) -> AsyncIterator[Solution]:

@@ -410,6 +410,7 @@ class Subscription(_Socket, SubscriptionCursor):
     def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
         _Socket.__init__(self, client)
         SubscriptionCursor.__init__(self, query, after, policy)
+        self._lines: deque[str] = deque()  # messages of the newest frame that were not taken yet
 
     def next(self, timeout_s: float | None = None) -> Word | None:
         """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
@@ -417,7 +418,9 @@ class Subscription(_Socket, SubscriptionCursor):
             try:
                 self.open()
                 assert self._connection is not None
-                message = json.loads(self._transport.receive(self._connection, timeout_s))
+                if not self._lines:
+                    self._lines.extend(str(self._transport.receive(self._connection, timeout_s)).rstrip("\n").split("\n"))
+                message = json.loads(self._lines.popleft())
             except TimeoutError:
                 return None
             except ConnectionClosed as error:
@@ -434,6 +437,7 @@ class Subscription(_Socket, SubscriptionCursor):
             self._client.retry(self._connect)
 
     def _connect(self) -> None:
+        self._lines.clear()  # they come again, since the address says which solution was the last
         self._dial(self.path)
 
     def __iter__(self) -> Iterator[Solution]:

@@ -210,7 +210,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
+        help="This file holds an ETALIS program, which is named like a query. If the flag is repeated, its files form one program.",
     )
     parser.add_argument(
         "--static",
@@ -231,7 +231,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by end. The flag may be repeated.",
+        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by the ends of their events. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
@@ -492,7 +492,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 def _add_trial(commands: Commands) -> None:
-    text = "Ask a server what a query would have found in its log's past. Solutions that only one side has go to stdout."
+    text = "Show what a query would have found in the past of a server's log. Solutions that only the new or only the old query finds go to stdout."
     parser = add_command(commands, "trial", _trial, text)
     parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
     parser.add_argument("--against", metavar="NAME", help="The query is compared with the registered query of this name.")
@@ -582,7 +582,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _add_bench(commands: Commands) -> None:
     from server.cli.bench import BENCHES
 
-    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items())
+    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items() if bench.n is not None)
     parser = add_command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
     parser.epilog = f"The default of --n is: {shown}."
     parser.add_argument("bench", choices=tuple(BENCHES), help="This is the benchmark to run.")
@@ -593,12 +593,18 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
+    parser.add_argument("--quick", action="store_true", help="The benchmarks outside and papers run in small sizes; the figures of papers then mean nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
+    parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")
+    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from here.")
+    parser.add_argument("--network", type=Path, metavar="FILE", help="The benchmark papers lets agents travel over this GTFS feed.")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark papers writes its tables and charts into this page.")
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bench.measurement import TooFewEvents, WrongCount
+    from bench.measurement import TooFewEvents, UnusableInput, WrongCount
     from server.cli.bench import measured
+    from server.cli.demo_data import NoData
 
     try:
         for line in measured(arguments):
@@ -609,4 +615,6 @@ def _bench(arguments: argparse.Namespace) -> int:
     except (TooFewEvents, WrongCount) as fault:
         print(fault, file=sys.stderr)
         return BROKEN
+    except (NoData, UnusableInput) as fault:
+        return fail(fault)
     return OK

@@ -174,7 +174,7 @@ def _explain(error: OSError) -> str:
 
 def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
     try:
-        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.write_log)
+        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.write_log, max_waiting=settings.max_waiting)
         try:
             check_solutions(settings.data)
         except BaseException:

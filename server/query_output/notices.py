@@ -13,12 +13,11 @@ from engine.messages import int64s
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration, Version
 from pipeline.registrations.query_cache import get_shape
-from pipeline.solutions.formats import Form
+from pipeline.solutions.result_kinds import Form
 from pipeline.solutions.solution_ids import FIRST_ID, notice_id
 from pipeline.solutions.solution_log import SolutionReader, listed
 from server.http.path_names import encode_name
-from server.query_output.page_cache import SolutionLine
-from server.query_output.websocket_protocol import encode_text_frame
+from server.query_output.page_cache import Notice
 
 
 class Notices:
@@ -26,20 +25,20 @@ class Notices:
 
     def __init__(self, solutions: SolutionReader, registered: int) -> None:
         self._solutions, self._registered = solutions, registered
-        self._lines: dict[int, SolutionLine | None] = {}  # by the promotion's offset; None where that place is no longer known
+        self._notices: dict[int, Notice | None] = {}  # by the promotion's offset; None where that place is no longer known
 
     def is_ready(self, registration: Registration) -> bool:
         """Return whether all notices are there already, so that none is read from the solution log."""
-        return all(after.offset in self._lines for _, after in pairwise(registration.promoted))
+        return all(version.offset in self._notices for version in registration.promoted[1:])
 
-    def list_lines(self, registration: Registration) -> list[SolutionLine]:
-        """Return the notices, in the order of their ids."""
-        for before, after in pairwise(registration.promoted):
-            if after.offset not in self._lines:
-                last = _find_last_before(self._solutions, self._registered, after.position)
-                self._lines[after.offset] = None if last is None else _write_notice(registration.name, last, before, after)
-        lines = (self._lines[after.offset] for _, after in pairwise(registration.promoted))
-        return [line for line in lines if line is not None]
+    def find_next(self, registration: Registration, after: str) -> Notice | None:
+        """Return the first notice beyond the id `after`."""
+        for old, new in pairwise(registration.promoted):
+            if new.offset not in self._notices:
+                last = _find_last_before(self._solutions, self._registered, new.position)
+                self._notices[new.offset] = None if last is None else _write_notice(registration.name, last, old, new)
+        notices = (self._notices[version.offset] for version in registration.promoted[1:])
+        return next((notice for notice in notices if notice is not None and notice.id > after), None)
 
 
 def _find_last_before(solutions: SolutionReader, registered: int, position: int) -> str | None:
@@ -51,13 +50,13 @@ def _find_last_before(solutions: SolutionReader, registered: int, position: int)
     return listed(solutions.read_rank(registered, tally.gone + n - 1, 1))[0].id
 
 
-def _write_notice(name: str, last: str, before: Version, after: Version) -> SolutionLine:
+def _write_notice(name: str, last: str, before: Version, after: Version) -> Notice:
     id_ = notice_id(last, after.number)
     text = json.dumps({
         "query": name, "id": id_, "position": after.position, "at": iso(after.at), "from": _describe_text(before), "to": _describe_text(after),
         "versions": f"/queries/{encode_name(name)}/versions",
     })  # fmt: skip
-    return SolutionLine(id_, text, encode_text_frame(f'{{"promoted":{text}}}'), is_notice=True)
+    return Notice(id_, text)
 
 
 def _describe_text(version: Version) -> dict[str, int | str]:

@@ -1,42 +1,93 @@
 """Caches pages of solutions, which are read and encoded once for all subscribers of a query."""
 
 import asyncio
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-PAGE = 500
-_KEPT = 8
+from numpy import int64
+from numpy.typing import NDArray
+
+from pipeline.solutions.json_encoder import Lines
+from pipeline.solutions.solution_ids import solution_id
+
+PAGE = 2_000
+_KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SolutionLine:
-    """Holds a solution as one ndjson line, or a notice that stands between solutions."""
+    """Holds a solution as one ndjson line."""
 
     id: str
     text: str
-    frame: bytes
-    """The line as a WebSocket frame, made once for all subscribers."""
-    is_notice: bool = False
 
 
-Page = tuple[SolutionLine, ...]
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """Holds consecutive solutions of a registration: the parts of their ids (`times` in µs, and `ordinals`), and their text."""
+
+    times: NDArray[int64]
+    ordinals: NDArray[int64]
+    written: Lines
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def id_at(self, place: int) -> str:
+        return solution_id(int(self.times[place]), int(self.ordinals[place]))
+
+    @property
+    def first(self) -> str:
+        """Return the first solution's id."""
+        return self.id_at(0)
+
+    @property
+    def last(self) -> str:
+        """Return the last solution's id."""
+        return self.id_at(-1)
+
+    def find_after(self, last: str) -> int:
+        """Return the place of the first solution beyond the id `last`."""
+        return bisect_right(range(len(self)), last, key=self.id_at)
+
+    def list_lines(self) -> Iterator[SolutionLine]:
+        """Yield the solutions of a page that was written as lines."""
+        for place, text in enumerate(self.written.each()):
+            yield SolutionLine(self.id_at(place), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Tells of a promotion. `text` is a JSON object; the id stands between the last solution of the old text and the first one of the new text."""
+
+    id: str
+    text: str
+
+    @property
+    def first(self) -> str:
+        return self.id
+
+    @property
+    def last(self) -> str:
+        return self.id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
     generation: int
-    page: asyncio.Future[Page]
+    page: asyncio.Future[Page | Notice]
 
 
 class PageCache:
-    """Caches pages of one registration's solutions, by the id that each page follows.
+    """Caches pages of one registration's solutions, and notices between them, by the id that each follows.
 
     The solution log only grows, so a page with anything in it stays the right answer to "what follows this id". Subscribers who keep up ask for the
     same page. An empty page is valid only until something of the registration is newer than the start of its reading.
     """
 
-    def __init__(self, read: Callable[[str | None, int], Page], read_at_hand: Callable[[str, int], Page | None]) -> None:
+    def __init__(self, read: Callable[[str | None, int], Page | Notice], read_at_hand: Callable[[str, int], Page | Notice | None]) -> None:
         """Create the cache.
 
         `read_at_hand` reads like `read`, but on the event loop. It returns None where handing the reading to a thread takes less time.
@@ -44,20 +95,20 @@ class PageCache:
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
-    async def read_after(self, last: str | None, generation: int) -> Page:
-        """Return up to PAGE lines after the id `last`.
+    async def read_after(self, last: str | None, generation: int) -> Page | Notice:
+        """Return up to PAGE solutions after the id `last`, or the notice that stands there.
 
-        The page is empty only if there were no lines when something was last new, in `generation`. Raises: ValueError for what is no id.
+        The page is empty only if there were none when something was last new, in `generation`. Raises: ValueError for what is no id.
         """
         kept = self._readings.get(last)
-        if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
+        if kept is None or not (_has_news(kept.page) or kept.generation >= generation):
             kept = self._readings[last] = _Reading(generation, self._start_reading(last))
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
             self._readings.popitem(last=False)
         return await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
 
-    def _start_reading(self, last: str | None) -> asyncio.Future[Page]:
+    def _start_reading(self, last: str | None) -> asyncio.Future[Page | Notice]:
         at_hand = None if last is None else self._read_at_hand(last, PAGE)
         if at_hand is None:
             return asyncio.create_task(asyncio.to_thread(self._read, last, PAGE))
@@ -66,5 +117,5 @@ class PageCache:
         return page
 
 
-def _has_lines(page: asyncio.Future[Page]) -> bool:
+def _has_news(page: asyncio.Future[Page | Notice]) -> bool:
     return page.done() and not page.cancelled() and page.exception() is None and bool(page.result())

@@ -1,17 +1,23 @@
 """Reads what all followers of a query share: pages of its solutions, and its progress."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import pyarrow as pa
 
+from engine.messages import int64s
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape
-from pipeline.solutions.formats import ndjson
-from pipeline.solutions.solution_log import SolutionReader, solution_id
+from pipeline.solutions.json_encoder import Envelope, ndjson
+from pipeline.solutions.solution_ids import key_of
+from pipeline.solutions.solution_log import SolutionReader
 from server.query_output.notices import Notices, split_by_form
 from server.query_output.notifier import Notifier
-from server.query_output.page_cache import Page, PageCache, SolutionLine
+from server.query_output.page_cache import Notice, Page, PageCache
 from server.query_output.watermark_progress import QueryProgress
-from server.query_output.websocket_protocol import encode_text_frame
 from server.registrations.catalog_view import CatalogView
+
+_Found = TypeVar("_Found")
 
 
 class QueryOutput:
@@ -19,31 +25,41 @@ class QueryOutput:
 
     def __init__(self, catalog: CatalogView, notifier: Notifier, solutions: SolutionReader) -> None:
         self._catalog, self._notifier, self._solutions = catalog, notifier, solutions
-        self._pages: dict[int, PageCache] = {}
+        self._pages: dict[tuple[int, Envelope], PageCache] = {}
         self._progress: dict[int, QueryProgress | None] = {}
         self._generation = 0
         """The generation of the notifier in which `_progress` was computed."""
 
-    def get_pages(self, registration: Registration) -> PageCache:
-        """Return the cache of the query's pages."""
+    def get_pages(self, registration: Registration, envelope: Envelope) -> PageCache:
+        """Return the cache of the query's pages, as they are written for followers of one kind."""
         number = registration.registered
-        if number not in self._pages:
+        if (number, envelope) not in self._pages:
             notices = Notices(self._solutions, number)
 
-            def read_page(after: str | None, limit: int) -> Page:
-                found = self._solutions.read(number, after, limit)
-                now = self._catalog.refresh(registration) or registration  # after reading, for a notice comes with the solutions beyond it
-                return _encode_page(now, found, notices, after or "", full=found.num_rows == limit)
+            def read_page(after: str | None, limit: int) -> Page | Notice:
+                now, found = self._read_settled(registration, lambda: self._solutions.read(number, after, limit))
+                return _write_page(now, found, notices.find_next(now, after or ""), envelope)
 
-            def read_page_at_hand(after: str, limit: int) -> Page | None:
-                found = self._solutions.read_at_hand(number, after, limit)
-                now = self._catalog.refresh(registration) or registration
+            def read_page_at_hand(after: str, limit: int) -> Page | Notice | None:
+                now, found = self._read_settled(registration, lambda: self._solutions.read_at_hand(number, after, limit))
                 if found is None or not notices.is_ready(now):
                     return None
-                return _encode_page(now, found, notices, after, full=found.num_rows == limit)
+                return _write_page(now, found, notices.find_next(now, after), envelope)
 
-            self._pages[number] = PageCache(read_page, read_page_at_hand)
-        return self._pages[number]
+            self._pages[number, envelope] = PageCache(read_page, read_page_at_hand)
+        return self._pages[number, envelope]
+
+    def _read_settled(self, registration: Registration, read: Callable[[], _Found]) -> tuple[Registration, _Found]:
+        """Return what is read, and the registration with just the promotions before the end of what is read.
+
+        A promotion that comes while something is read has it read again: solutions before the promotion may be missing, or those beyond it be there.
+        """
+        now = self._catalog.refresh(registration) or registration
+        while True:
+            before, found = now, read()
+            now = self._catalog.refresh(registration) or registration
+            if now.promoted == before.promoted:
+                return now, found
 
     def get_progress(self, registration: Registration) -> QueryProgress | None:
         """Return the query's progress."""
@@ -59,14 +75,18 @@ class QueryOutput:
         """Drop what is cached of a query that was dropped."""
         for version in registration.promoted:
             drop_shape(version.text)
-        self._pages.pop(registration.registered, None)
+        for envelope in Envelope:
+            self._pages.pop((registration.registered, envelope), None)
 
 
-def _encode_page(registration: Registration, found: pa.RecordBatch, notices: Notices, after: str, *, full: bool) -> Page:
-    lines = list[SolutionLine]()
-    for part, form in split_by_form(registration, found):
-        ids = map(solution_id, part.column("end").cast(pa.int64()).to_pylist(), part.column("ordinal").to_pylist())
-        texts = ndjson(part, {registration.name: form}).each()
-        lines += [SolutionLine(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True)]
-    due = [line for line in notices.list_lines(registration) if line.id > after and not (full and line.id > lines[-1].id)]
-    return tuple(sorted((*lines, *due), key=lambda line: line.id) if due else lines)
+def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notice | None, envelope: Envelope) -> Page | Notice:
+    """Write the solutions up to the next notice, which are all of one text; or return the notice, where it stands before all of them."""
+    times, ordinals = int64s(found.column("end")), int64s(found.column("ordinal"))
+    if notice is not None:
+        end, ordinal = key_of(notice.id)
+        old = int(((times < end) | ((times == end) & (ordinals <= ordinal))).sum())
+        if not old:
+            return notice
+        found, times, ordinals = found.slice(0, old), times[:old], ordinals[:old]
+    ((part, form),) = split_by_form(registration, found)
+    return Page(times, ordinals, ndjson(part, {registration.name: form}, envelope))

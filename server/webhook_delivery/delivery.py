@@ -16,8 +16,9 @@ import httpx
 from pipeline.errors import PipelineError, StoreFailed
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
+from pipeline.solutions.json_encoder import Envelope
 from server.http.problem_details import Fault, Problem
-from server.query_output.page_cache import SolutionLine
+from server.query_output.page_cache import Notice, SolutionLine
 from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
@@ -189,7 +190,7 @@ class Deliveries:
         await asyncio.to_thread(self._files.delete, observer.query, observer.id)
 
     async def _follow_registration(self, client: httpx.AsyncClient, observer: Webhook, registration: Registration) -> None:
-        async with aclosing(follow_query(self._service, registration, observer.last, self._service.settings.comment_s)) as items:
+        async with aclosing(follow_query(self._service, registration, observer.last, Envelope.LINE)) as items:
             async for item in items:
                 match item:
                     case QueryProgress() | Idle():
@@ -200,7 +201,7 @@ class Deliveries:
                     case End():
                         return
                     case page:
-                        for line in page:
+                        for line in (page,) if isinstance(page, Notice) else page.list_lines():
                             if not await self._deliver_solution(client, observer, line):
                                 return
 
@@ -210,17 +211,17 @@ class Deliveries:
             await service.notifier.wait_for_news(service.notifier.generation, _ANSWERS_LOOK_S)
 
     # ------------------------------------------------------------ one solution
-    async def _deliver_solution(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> bool:
+    async def _deliver_solution(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine | Notice) -> bool:
         """Try until the solution is taken or given up.
 
         Returns False where there is nothing more to do: the server stops, or the observer is disabled.
         """
         settings = self._service.settings
         while True:
-            is_skipped = line.is_notice and observer.template is not None  # a template is for solutions
+            is_skipped = isinstance(line, Notice) and observer.template is not None  # a template is for solutions
             failure = None if is_skipped else await self._try_delivery(client, observer, line)
             if failure is None:
-                observer.record_delivery(line.id, count=not line.is_notice)
+                observer.record_delivery(line.id, count=not isinstance(line, Notice))
                 self._files.save(observer)  # not in a thread, which would not end with this task
                 return True
             if failure.gone:
@@ -251,7 +252,7 @@ class Deliveries:
         growing = min(settings.webhook_first_s * 2.0 ** min(attempts, 40), settings.webhook_longest_s) * random.uniform(0.5, 1.0)
         return max(growing, min(failure.after_s, settings.webhook_longest_s))
 
-    async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine) -> DeliveryFailure | None:
+    async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine | Notice) -> DeliveryFailure | None:
         answer = await self._post_solution(client, observer, f"{observer.registered}-{line.id}", line)
         return answer if isinstance(answer, DeliveryFailure) else answer.describe_failure()
 
@@ -261,12 +262,12 @@ class Deliveries:
             return await self._post_solution(client, observer, line.id, line, is_test=True)
 
     async def _post_solution(
-        self, client: httpx.AsyncClient, observer: Webhook, message_id: str, line: SolutionLine, *, is_test: bool = False
+        self, client: httpx.AsyncClient, observer: Webhook, message_id: str, line: SolutionLine | Notice, *, is_test: bool = False
     ) -> ReceiverAnswer | DeliveryFailure:
         """Post a solution, and return what the receiver answered, or why it did not."""
         try:
             async with asyncio.timeout(self._service.settings.webhook_timeout_s):
-                if line.is_notice:
+                if isinstance(line, Notice):
                     message = render_notice(message_id, line.text)
                 else:
                     message = render_message(observer.template, message_id, line.text, is_test=is_test)

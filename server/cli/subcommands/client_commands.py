@@ -52,7 +52,7 @@ def _add_streams(commands: Commands) -> None:
 
 
 def _add_register(commands: Commands) -> None:
-    text = "Register a query on a server. Warnings go to stderr. It changes nothing if the same query has the name already."
+    text = "Register a query on a server. Warnings go to stderr. Nothing changes if the same query is already registered under this name."
     parser = _add_client_command(commands, "register", "register_query", text)
     parser.add_argument("query", type=Path, metavar="FILE", help="This file holds the query, or an ETALIS program if its suffix is .event.")
     parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")
@@ -74,18 +74,18 @@ def _add_send(commands: Commands) -> None:
     parser.add_argument("stream", metavar="STREAM", help="This is the stream; a server makes it with its first event.")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="This file holds events. The file - is stdin.")
     parser.add_argument(
-        "--type", metavar="TYPE", help="This is the media type of the files. The default is told by a file's suffix; stdin is ndjson."
+        "--type", metavar="TYPE", help="This is the media type of the files. The default depends on each file's suffix; stdin is ndjson."
     )
-    parser.add_argument("--at", metavar="TIME", help="Events that carry no time have this one.")
+    parser.add_argument("--at", metavar="TIME", help="Events without a time of their own get this time.")
 
 
 def _add_tail(commands: Commands) -> None:
     parser = _add_client_command(commands, "tail", "print_tail", "Print the last solutions of a query, and then each new one as it is found.")
     parser.add_argument("name", metavar="NAME", help="This is the query, or with --stream the stream.")
     parser.add_argument("--stream", action="store_true", help="The events of the stream NAME are printed, and not solutions.")
-    parser.add_argument("--last", type=_count, default=_LAST, metavar="N", help=f"So many of the last ones come first. The default is {_LAST}.")
-    parser.add_argument("--after", metavar="ID", help="Those after this id come first, however many there are.")
-    parser.add_argument("--count", type=int, metavar="N", help="The command ends after so many lines.")
+    parser.add_argument("--last", type=_count, default=_LAST, metavar="N", help=f"The last N solutions or events come first. The default is {_LAST}.")
+    parser.add_argument("--after", metavar="ID", help="All solutions or events after this id come first, however many there are.")
+    parser.add_argument("--count", type=int, metavar="N", help="The command ends after this many lines.")
     _add_json(parser)
 
 

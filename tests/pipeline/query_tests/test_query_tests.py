@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from server.cli.commands import BROKEN, OK, USER_FAULT, main
+from server.cli.commands import main
+from server.cli.subcommands.definition import BROKEN, OK, USER_FAULT
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 QUERY = "SELECT ?s ?v WHERE { { ?s :low ?u } SEQ { ?s :high ?v } }"
