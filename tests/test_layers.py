@@ -94,7 +94,7 @@ ARROWS = {
     "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/rewrite",
-    "engine/planner/operators": "engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
+    "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
     "engine/replay.py": "engine/background engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
