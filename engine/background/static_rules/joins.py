@@ -174,7 +174,7 @@ class Joins:
             counts = end - begin
             ends = np.cumsum(counts)
             total = int(ends[-1])
-            self._count(total)
+            self._charge_work(total)
             first = 0
             while first < n:
                 before = int(ends[first - 1]) if first else 0
@@ -195,7 +195,7 @@ class Joins:
 
     def _crossed(self, columns: Columns, n: int, others: Columns, m: int) -> list[tuple[Columns, int]]:
         """Join each row with each of others; variables that both have are equal."""
-        self._count(n * m)
+        self._charge_work(n * m)
         pieces = []
         step = max(1, PIECE // max(m, 1))
         for first in range(0, n if m else 0, step):
@@ -223,7 +223,7 @@ class Joins:
             return columns, len(fits)
         return {argument: column[fits] for argument, column in columns.items()}, int(fits.sum())
 
-    def _count(self, rows: int) -> None:
+    def _charge_work(self, rows: int) -> None:
         self.work += rows
         if self.most_work and self.work > self.most_work:
             raise EntailmentLimit(f"the static rules need joins of more than {self.most_work:,} rows for this change")
