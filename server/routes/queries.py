@@ -109,7 +109,8 @@ class QuerySummary(BaseModel):
 
     `memory` is null for a query that does not run, and until the runner has reported it.
 
-    `graph` is the background graph that a static rule writes; it is null for all other queries.
+    `graph` is the background graph that a static rule writes. `derived` counts the triples there that follow from static rules and have a predicate of
+    its template; it is null until the runner has reported it. Both are null for all other queries.
     """
 
     name: str
@@ -128,18 +129,14 @@ class QuerySummary(BaseModel):
     lag: int
     memory: Memory | None
     graph: str | None
+    derived: int | None
     links: QueryLinks
 
 
 class QueryDocument(QuerySummary):
-    """Describes a query with its warnings; for those of its text it is planned anew.
-
-    `derived` counts the triples in the graph of a static rule that have a predicate of its template and follow from static rules. It is null for all
-    other queries, and until the runner has reported it.
-    """
+    """Describes a query with its warnings; for those of its text it is planned anew."""
 
     warnings: list[WarningDocument]
-    derived: int | None
 
 
 class EngineMemory(BaseModel):
@@ -486,6 +483,7 @@ def _build_summary(service: Service, registration: Registration, context: _Conte
         lag=compute_lag(registration, service.log.head(), service.solutions.position),
         memory=_measure_memory(context.report, registration),
         graph=get_shape(registration.text).graph,
+        derived=None if context.report is None else context.report.derived.get(registration.registered),
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )
@@ -520,8 +518,7 @@ async def build_document(service: Service, registration: Registration, warnings:
         _warning_document(warning, registration.text)
         for warning in (*warnings, *_warn_of_unfed(registration, context), *_warn_of_silence(service, registration, context))
     ]
-    derived = None if context.report is None else context.report.derived.get(registration.registered)
-    return QueryDocument(**_build_summary(service, registration, context).model_dump(by_alias=True), warnings=shown, derived=derived)
+    return QueryDocument(**_build_summary(service, registration, context).model_dump(by_alias=True), warnings=shown)
 
 
 def _warning_document(warning: Warning_, text: str) -> WarningDocument:

@@ -117,6 +117,7 @@ class Derivations:
         self._shown: Given = {}  # what is given and derived, over `_base`
         self._base: Given = {}
         self._written: Set[int] = frozenset()  # the predicates that rules write
+        self._above: tuple[object, dict[int, list[int]]] = None, {}  # a schema, and written predicates with those above them
 
     def hold(self, held: Held) -> None:
         for relation in self._relations.values():
@@ -131,6 +132,7 @@ class Derivations:
                 held.add(packed & LOW)
                 held.add(packed >> SHIFT)
         held.add(constants_of(self._edges.values()))
+        held.add(np.array([n for above in self._above[1].values() for n in above], np.int64))
         held.add(np.array([n for key in self._relations for n in (key.predicate, key.kind, *(key.graphs or ()))], np.int64))
 
     def _relation(self, key: RelationKey, arity: int) -> Relation:
@@ -173,15 +175,12 @@ class Derivations:
         return Explainer(self.program, self.joins).explain(triple)
 
     def _compile(self, rules: tuple[RegisteredRule, ...], lower: Layer) -> Program:
+        if (program := self._extended(rules, lower)) is not None:
+            return program
         standing = {rule.registered for rule in rules}
         for registered in [each for each in self._compiled if each not in standing]:
             del self._compiled[registered]
-        for rule in rules:
-            if rule.registered not in self._compiled:
-                translation = Translation(self.terms, self._relation, rule.registered)
-                translation.translate(rule.query, rule.default_graph)
-                self._compiled[rule.registered] = _Compiled(translation.rules, translation.lists)
-        own = [each for rule in rules for each in self._compiled[rule.registered].rules]
+        own = [each for rule in rules for each in self._compile_rule(rule)]
         reads = dict.fromkeys(atom.relation for rule in own for atom in (*rule.atoms, *rule.absent))
         writes = dict.fromkeys(rule.head.relation for rule in own if rule.head.relation.key.role == WRITTEN)
         edges = _Edges(self, lower)
@@ -189,6 +188,29 @@ class Derivations:
         self._edges = {key: rule for key, rule in self._edges.items() if key in edges.used}
         try:
             return Program([*own, *entailed], reads)
+        except NegativeCycle as cycle:
+            raise NegativeRecursion(self._told(cycle.way, rules)) from None
+
+    def _compile_rule(self, rule: RegisteredRule) -> list[DatalogRule]:
+        if rule.registered not in self._compiled:
+            translation = Translation(self.terms, self._relation, rule.registered)
+            translation.translate(rule.query, rule.default_graph)
+            self._compiled[rule.registered] = _Compiled(translation.rules, translation.lists)
+        return self._compiled[rule.registered].rules
+
+    def _extended(self, rules: tuple[RegisteredRule, ...], lower: Layer) -> Program | None:
+        """Return the program with the rules that have come, if these derive what no other rule reads or derives yet; else None."""
+        if self._lower is None or lower.schema is not self._lower.schema or rules[: len(self._rules)] != self._rules:
+            return None
+        own = [each for rule in rules[len(self._rules) :] for each in self._compile_rule(rule)]
+        there = self.program.relations
+        reads = dict.fromkeys(atom.relation for rule in own for atom in (*rule.atoms, *rule.absent) if atom.relation not in there)
+        writes = dict.fromkeys(rule.head.relation for rule in own if rule.head.relation.key.role == WRITTEN)
+        edges = _Edges(self, lower)
+        entailed = edges.between((each for each in there if each.key.role == WRITTEN), [each for each in reads if each.key.role == VIEW])
+        entailed += edges.between(writes, [each for each in (*there, *reads) if each.key.role == VIEW])
+        try:
+            return self.program.extended([*own, *entailed], reads)
         except NegativeCycle as cycle:
             raise NegativeRecursion(self._told(cycle.way, rules)) from None
 
@@ -351,6 +373,8 @@ class _Edges:
         by_predicate: dict[int, list[Relation]] = {}
         for view in views:
             by_predicate.setdefault(view.key.predicate, []).append(view)
+        if not by_predicate:
+            return []
         kind, subclass, subproperty = (self.lower.vocabulary[k] for k in (TYPE, SUBCLASS, SUBPROPERTY))
         found: list[DatalogRule] = []
         for source in written:
@@ -384,13 +408,19 @@ class _Edges:
     def _predicates(self, source: Relation) -> list[int]:
         """Return a written predicate and those above it."""
         number = source.key.predicate
-        return list(dict.fromkeys([number, *self._intern_terms(self._schema.predicates.get(self._read_term_of(number), ()))]))
+        known = self.made._above
+        if known[0] is not self._schema:
+            known = self.made._above = self._schema, {}
+        if number not in known[1]:
+            above = self._intern_terms(self._schema.predicates.get(self._read_term_of(number), ()))
+            known[1][number] = list(dict.fromkeys([number, *above]))
+        return known[1][number]
 
     def _kinds(self, source: Relation, place: int) -> list[int]:
         types = self._schema.subjects if place == X else self._schema.objects
         return self._intern_terms(types.get(self._read_term_of(source.key.predicate), ()))
 
-    def _above(self) -> Relation:
+    def _class_pairs(self) -> Relation:
         return self.made._relation(RelationKey(_ABOVE), 2)
 
     def _types(self, view: Relation, source: Relation) -> Iterator[DatalogRule]:
@@ -413,10 +443,10 @@ class _Edges:
                 yield from typed(X, kind)
         elif is_type and not wanted:
             yield self._edge(view, (X, Y), source, (X, Y))
-            yield self._edge(view, (X, -3), source, (X, Y), Atom(self._above(), (Y, -3)))
+            yield self._edge(view, (X, -3), source, (X, Y), Atom(self._class_pairs(), (Y, -3)))
         elif is_type:
             yield self._edge(view, (X,), source, (X, wanted))
-            yield self._edge(view, (X,), source, (X, Y), Atom(self._above(), (Y, wanted)))
+            yield self._edge(view, (X,), source, (X, Y), Atom(self._class_pairs(), (Y, wanted)))
 
     def _classes(self, view: Relation, source: Relation) -> Iterator[DatalogRule]:
         """Yield rules for the classes that a written relation speaks of, each of which is below itself."""
@@ -430,8 +460,8 @@ class _Edges:
                     yield self._edge(view, (each, above), source, body)
         if source.key.predicate == self.lower.vocabulary[TYPE] and not own:
             yield self._edge(view, (Y, Y), source, (X, Y))
-            yield self._edge(view, (Y, -3), source, (X, Y), Atom(self._above(), (Y, -3)))
-            yield self._edge(view, (-3, -3), source, (X, Y), Atom(self._above(), (Y, -3)))
+            yield self._edge(view, (Y, -3), source, (X, Y), Atom(self._class_pairs(), (Y, -3)))
+            yield self._edge(view, (-3, -3), source, (X, Y), Atom(self._class_pairs(), (Y, -3)))
 
     def _properties(self, view: Relation, source: Relation) -> Iterator[DatalogRule]:
         """Yield rules for the properties that a written relation speaks of, each of which is below itself."""

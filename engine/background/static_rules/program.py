@@ -113,23 +113,51 @@ class Program:
     """Orders rules by strata. Raises NegativeCycle."""
 
     def __init__(self, rules: Iterable[DatalogRule], views: Iterable[Relation]) -> None:
-        self.rules = dict.fromkeys(rules)
+        self.rules: dict[DatalogRule, None] = {}
         self.by_head: dict[Relation, list[DatalogRule]] = {}
-        onwards: dict[Relation, dict[Relation, None]] = {view: {} for view in views}
-        for rule in self.rules:
+        self.relations: dict[Relation, dict[Relation, None]] = {}
+        """The relations, each with those that it leads to."""
+        self.strata: list[Stratum] = []
+        self.place: dict[Relation, int] = {}
+        self.readers: dict[Relation, set[int]] = {}
+        """By relation, the strata of the rules that read it."""
+        self._add_rules(rules, views)
+
+    def extended(self, rules: Sequence[DatalogRule], views: Iterable[Relation]) -> "Program | None":
+        """Return the program with more rules and views; None if one of them derives what there is already, since then the order may be another.
+
+        Raises NegativeCycle.
+        """
+        if any(rule.head.relation in self.relations for rule in rules):
+            return None
+        found = Program((), ())
+        found.rules, found.by_head, found.strata, found.place = dict(self.rules), dict(self.by_head), list(self.strata), dict(self.place)
+        found.relations, found.readers = dict(self.relations), dict(self.readers)
+        found._add_rules(rules, views)
+        return found
+
+    def _add_rules(self, rules: Iterable[DatalogRule], views: Iterable[Relation]) -> None:
+        """Add rules whose heads are new. Relations that were there before may be shared with another program, so they are replaced and not changed."""
+        fresh = dict.fromkeys(rules)
+        onwards: dict[Relation, dict[Relation, None]] = {view: {} for view in views if view not in self.relations}
+        read: dict[Relation, dict[Relation, None]] = {}
+        for rule in fresh:
             self.by_head.setdefault(rule.head.relation, []).append(rule)
             onwards.setdefault(rule.head.relation, {})
             for atom in (*rule.atoms, *rule.absent):
-                onwards.setdefault(atom.relation, {})[rule.head.relation] = None
-        self.relations = onwards
-        self.strata: list[Stratum] = []
-        self.place: dict[Relation, int] = {}
+                known = read if atom.relation in self.relations else onwards
+                known.setdefault(atom.relation, {})[rule.head.relation] = None
         for relations in _components(onwards):
             for relation in relations:
                 self.place[relation] = len(self.strata)
             self.strata.append(Stratum(relations))
-        self.readers: dict[Relation, set[int]] = {relation: {self.place[head] for head in heads} for relation, heads in onwards.items()}
-        for rule in self.rules:
+        for relation, heads in read.items():
+            self.relations[relation] = self.relations[relation] | heads
+        self.rules |= fresh
+        self.relations |= onwards
+        for relation in (*onwards, *read):
+            self.readers[relation] = {self.place[head] for head in self.relations[relation]}
+        for rule in fresh:
             self._place_rule(rule)
 
     def _place_rule(self, rule: DatalogRule) -> None:

@@ -45,7 +45,7 @@ class RuleLog:
         self.feed(Events(self.at, "default", 1, at), rows)
 
 
-class History(RuleLog):
+class RuleHistory(RuleLog):
     """Keeps what was fed, for queries that read it again."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def test_a_rule_takes_effect_from_the_next_instant_and_so_does_its_end() -> None
 
 
 def test_a_paused_query_catches_up_through_the_rules_of_its_time() -> None:
-    log = History()
+    log = RuleHistory()
     log.facts(triples("e6a partOf e6", "crash blocks e6a"))
     query = log.register(PREFIX + "SELECT ?s WHERE { ?s :p ?road . ?road :closedBy ?event }")
     log.event(1, "a", "p", "e6")
