@@ -25,6 +25,7 @@ OUTSIDE = {
         "websockets",
         "httpx",
         "h11",
+        "shtab",
         "prometheus_client",
         "pydantic",
         "msgspec",
@@ -49,6 +50,7 @@ COMPILED = (
 ARROWS = {
     "bench/background": "bench/measurement.py bench/workloads.py",
     "bench/engine": "bench/measurement.py bench/server bench/workloads.py",
+    "bench/papers": "bench/measurement.py bench/workloads.py",
     "bench/server": "bench/measurement.py bench/workloads.py",
     "bench/spark": "bench/measurement.py bench/workloads.py",
     "bench/workloads.py": "bench/measurement.py",
@@ -92,7 +94,7 @@ ARROWS = {
     "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/rewrite",
-    "engine/planner/operators": "engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
+    "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
     "engine/replay.py": "engine/background engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
@@ -144,7 +146,7 @@ ARROWS = {
     "server/admission.py": "server/http server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
     "server/background": "server/http server/settings.py server/subordinate_process.py",
-    "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
+    "server/cli": "server/app.py server/background server/child_server.py server/cli/subcommands server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/connectors": "server/service.py",
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
     "server/http": "server/settings.py",
@@ -298,11 +300,12 @@ def test_few_files_know_spark() -> None:
 
 
 def test_connectors_know_the_client_alone() -> None:
-    """They make requests as others do, documents of rows as clients do for frames, and terms as clients do of solutions."""
+    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions."""
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
     assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
         "epsparql/client.py",
         "epsparql/events/frame_rows.py",
+        "epsparql/events/media_types.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

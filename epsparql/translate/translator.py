@@ -5,6 +5,7 @@ It raises every error of a query.
 
 import re
 from dataclasses import dataclass, field, is_dataclass
+from functools import lru_cache
 from typing import assert_never
 
 from epsparql import algebra as a
@@ -26,6 +27,8 @@ from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import SourceMap
 from epsparql.trees import tree_depth
 
+_RECENT = 8  # texts: a registration asks for the meaning of one text four times, each in another thread
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
@@ -37,6 +40,7 @@ class ParsedQuery:
     places: SourceMap = field(default_factory=SourceMap, compare=False, repr=False)
 
 
+@lru_cache(maxsize=_RECENT)
 def parse(text: str) -> ParsedQuery:
     """Return the meaning of a query's text. Raises `QueryError`."""
     _check_text(text)

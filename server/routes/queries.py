@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -527,20 +528,30 @@ def _warning_document(warning: Warning_, text: str) -> WarningDocument:
 
 
 # ---------------------------------------------------------------- what is registered
-@router.get("/queries", summary="List the queries that the token may read")
-async def list_queries(service: Shared, caller: Reader) -> QueryList:
-    return await asyncio.to_thread(_build_list, service, caller)
+@router.get(
+    "/queries",
+    response_model=QueryList,
+    summary="List the queries that the token may read; with a limit, the Link header leads to the next page",
+)
+async def list_queries(
+    service: Shared,
+    caller: Reader,
+    after: Annotated[int, Query(ge=-1, description="Queries that were registered after this offset are listed, in that order.")] = -1,
+    limit: Annotated[int | None, Query(ge=1, le=100_000, description="A page has this many queries. Without it, all are listed.")] = None,
+) -> Response:
+    content, last = await asyncio.to_thread(_write_list, service, caller, after, limit)
+    link = {} if last is None else {"Link": f'</queries?{urlencode({"after": last, "limit": limit})}>; rel="next"'}
+    return Response(content, media_type="application/json", headers=link)
 
 
-def _build_list(service: Service, caller: auth.Caller) -> QueryList:
+def _write_list(service: Service, caller: auth.Caller, after: int, limit: int | None) -> tuple[str, int | None]:
+    """Return a page as JSON, and the registration after which the next page begins; None for the last page."""
     report = service.read_report()
     own, context = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _read_context(service, report)
-    shown = [
-        _build_summary(service, registration, context)
-        for registration in service.catalog.list_queries()
-        if caller.may(auth.read_scope(registration.name))
-    ]
-    return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
+    readable = [each for each in service.catalog.list_queries() if each.registered > after and caller.may(auth.read_scope(each.name))]
+    shown = [_build_summary(service, registration, context) for registration in readable[:limit]]
+    found = QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
+    return found.model_dump_json(by_alias=True), shown[-1].registered if len(shown) < len(readable) else None
 
 
 @router.get("/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches by operator", responses=_NO_QUERY)

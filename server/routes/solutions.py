@@ -17,6 +17,7 @@ from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStreamAddresses, write_event_page, write_root
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, version_of_page, write_page
+from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
@@ -173,10 +174,10 @@ async def get_events(
     return StreamingResponse(_stream_events(service, registration, last), media_type=EVENT_STREAM, headers=HEADERS)
 
 
-async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
+async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str | bytes]:
     yield RETRY
     with service.admission.connections.count_follower(connection_limits.EVENT_STREAM, registration.registered):
-        async for item in follow_query(service, registration, after, service.settings.comment_s):
+        async for item in follow_query(service, registration, after, Envelope.EVENT):
             match item:
                 case Idle():
                     yield IDLE
@@ -187,7 +188,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
                     return
                 case page:
                     service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page)
-                    yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)
+                    yield page.written.text
 
 
 @router.get(

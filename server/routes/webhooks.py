@@ -286,4 +286,4 @@ def _make_test_line(registration: Registration, now: str) -> SolutionLine:
             solution["boolean"] = True
         case _:
             assert_never(form)
-    return SolutionLine(id_, json.dumps(solution, ensure_ascii=False), b"")
+    return SolutionLine(id_, json.dumps(solution, ensure_ascii=False))
