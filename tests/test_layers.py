@@ -43,6 +43,7 @@ COMPILED = (
     "engine/partitioning/crc32.py",
     "engine/runtime/event_heap.py",
     "pipeline/formats/native",
+    "pipeline/log/renumber.py",
 )
 """What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
 

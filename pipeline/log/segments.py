@@ -362,6 +362,14 @@ class FrameReader:
             raise Corrupt(file.path, frame.byte, "the checksum of this frame's payload does not hold")
         return data
 
+    def part(self, frame: Frame, begin: int, length: int, crc: int | None) -> memoryview:
+        """Return some bytes of a frame's payload by a checksum of their own; None: they are checked later. Raises: Corrupt."""
+        file, byte = self._open(frame.segment), frame.byte + HEADER.size + begin
+        data = file.bytes_at(byte, length, frame.end)
+        if len(data) < length or (crc is not None and zlib.crc32(data) != crc):
+            raise Corrupt(file.path, byte, "the checksum of this part of a frame does not hold")
+        return data
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

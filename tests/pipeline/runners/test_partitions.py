@@ -11,7 +11,7 @@ from engine.catch_up import is_history
 from engine.errors import OneBucketOnly
 from engine.messages import Register, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
-from pipeline.log import LogReader, LogWriter
+from pipeline.log import LogReader, LogWriter, codec
 from pipeline.partition_count import recorded, settle
 from pipeline.runners import prefetch
 from pipeline.runners.engine_host import EngineHost
@@ -24,11 +24,13 @@ from tests.support import spark_cases as cases
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All cases, solved by one engine."""
+    """All cases, in slices for three partitions, and solved by one engine that reads a log without slices."""
     root = tmp_path_factory.mktemp("logs")
     for case in cases.CASES:
-        cases.write(case, root / case)
-        shutil.copytree(root / case, root / "solved" / case)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(codec, "SLICE_ROWS", 0)
+            cases.write(case, root / case, 3)
+        cases.write(case, root / "solved" / case)
         run(root / "solved" / case, 1)
     return root
 
@@ -47,7 +49,7 @@ def run(data: Path, buckets: int | None, **options: int) -> None:
         runner.stop()
 
 
-@pytest.mark.parametrize("buckets", [2, 4])
+@pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 @pytest.mark.parametrize("case", [case for case in cases.CASES if case != "history"])
 def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
     run(copied(logs / case, tmp_path), buckets, max_rows=60)

@@ -1,0 +1,213 @@
+"""This module stores the rows of a frame in slices by the hash of their subjects, so that a partition reads and decodes its own rows only.
+
+A slice is a stream of OCCURRENCES with dictionaries and a checksum of its own. A column of numbers of slices tells the order of the rows.
+
+    prefix | entries, index, column of slices | slice 0 | slice 1 | ...
+
+There are as many slices as the server has partitions. A partition of another number reads the slices that it overlaps, and leaves rows out.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.dictionary.arrow_encoding import joined_terms
+from engine.messages import NO_ROWS, OCCURRENCES, TERM, Block, Events, Micros
+from engine.partitioning import PartitionShare, PlainRows, find_buckets, source_of
+from pipeline.log.arrow_ipc import Part, stream_of
+from pipeline.log.renumber import renumber
+
+MAGIC = b"\xffEPS"  # another stream begins by 0xffffffff
+SLICE_ROWS = 512
+"""A slice has so many rows on average at least: its schema takes about a kilobyte."""
+_PREFIX = struct.Struct("<4sIII")  # magic, bytes and checksum of what follows, 0
+_INDEX = b"slices"
+_COLUMN = pa.schema([pa.field("slice", pa.uint8(), nullable=False)])
+Ints = NDArray[np.int64]
+Fetch = Callable[[int, int, int | None], memoryview]
+"""Reads bytes of a payload: the first one, how many, and their checksum (None: it is not known yet)."""
+
+
+class _Index(msgspec.Struct, frozen=True, array_like=True):
+    """Holds the bytes and checksum of each slice, and the latest timely end of each entry that has rows in time, by offset."""
+
+    slices: list[tuple[int, int]]
+    ends: list[tuple[int, Micros]]
+
+
+# ---------------------------------------------------------------- writing
+def encode_slices(metadata: dict[bytes, bytes], events: Sequence[Events], rows: pa.RecordBatch, slices: int) -> list[Part]:
+    """Return a payload, in parts, with the `rows` of some entries in so many slices."""
+    which = find_buckets(rows.column("s"), slices)
+    parts = [memoryview(stream_of(batch)) if batch.num_rows else memoryview(b"") for batch in _deal(rows, which, slices)]
+    found = [(len(part), zlib.crc32(part)) for part in parts]
+    index = _Index(found, list(PlainRows(rows).find_latest_ends(events).items()))
+    column = pa.RecordBatch.from_arrays([pa.array(which.astype(np.uint8))], schema=_COLUMN)
+    head = memoryview(stream_of(column.replace_schema_metadata(metadata | {_INDEX: msgspec.json.encode(index)})))
+    return [_PREFIX.pack(MAGIC, len(head), zlib.crc32(head), 0), head, *parts]
+
+
+def _deal(rows: pa.RecordBatch, which: NDArray[np.int16], slices: int) -> list[pa.RecordBatch]:
+    """Return the rows of each slice, in order, with dictionaries of their own."""
+    order = np.argsort(which, kind="stable")
+    bounds = np.cumsum([0, *np.bincount(which, minlength=slices)])
+    spans = list(pairwise(bounds.tolist()))
+    columns = [
+        _deal_terms(rows.column(k), order, bounds, spans) if kind == TERM else _cut(rows.column(k).take(pa.array(order)), spans)
+        for k, kind in enumerate(OCCURRENCES.types)
+    ]
+    return [pa.RecordBatch.from_arrays(list(each), schema=OCCURRENCES) for each in zip(*columns, strict=True)]
+
+
+def _cut(column: pa.Array, spans: Sequence[tuple[int, int]]) -> list[pa.Array]:
+    return [column.slice(begin, end - begin) for begin, end in spans]
+
+
+def _deal_terms(column: pa.DictionaryArray, order: Ints, bounds: Ints, spans: Sequence[tuple[int, int]]) -> list[pa.DictionaryArray]:
+    """Return the terms of each slice, over a dictionary that has each of them once."""
+    indices, missing = column.indices, None
+    if indices.null_count:
+        missing, indices = indices.is_null().to_numpy(zero_copy_only=False)[order], indices.fill_null(-1)
+    numbers, used, begins = renumber(indices.to_numpy(), order, bounds, len(column.dictionary))
+    dealt, texts = pa.array(numbers, mask=missing), column.dictionary.take(pa.array(used))
+    return [
+        pa.DictionaryArray.from_arrays(dealt.slice(begin, end - begin), texts.slice(first, after - first), safe=False)
+        for (begin, end), (first, after) in zip(spans, pairwise(begins.tolist()), strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- reading
+def is_sliced(payload: memoryview) -> bool:
+    return payload[: len(MAGIC)] == MAGIC
+
+
+def fetch_from(payload: memoryview) -> Fetch:
+    """Return what reads a payload whose checksum held."""
+    return lambda begin, length, _: payload[begin : begin + length]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlicedFrame:
+    """Reads the slices of one frame, each when it is first asked for."""
+
+    metadata: dict[bytes, bytes]
+    which: NDArray[np.uint8]
+    index: _Index
+    begin: int
+    fetch: Fetch
+    _known: dict[int, pa.RecordBatch] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, fetch: Fetch) -> "SlicedFrame":
+        """Read all but the slices. Raises: whatever `fetch` raises."""
+        _, length, crc, _ = _PREFIX.unpack(fetch(0, _PREFIX.size, None))
+        reader = pa.ipc.open_stream(pa.py_buffer(fetch(_PREFIX.size, length, crc)))
+        metadata = reader.schema.metadata
+        which = reader.read_next_batch().column(0).to_numpy()
+        return cls(metadata, which, msgspec.json.decode(metadata[_INDEX], type=_Index), _PREFIX.size + length, fetch)
+
+    def read(self, number: int) -> pa.RecordBatch:
+        """Return the rows of a slice."""
+        if number not in self._known:
+            length, crc = self.index.slices[number]
+            begin = self.begin + sum(before for before, _ in self.index.slices[:number])
+            stream = pa.ipc.open_stream(pa.py_buffer(self.fetch(begin, length, crc)))
+            self._known[number] = stream.read_next_batch().replace_schema_metadata(None)
+        return self._known[number]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlicedRows:
+    """Gives `num_rows` rows of a frame from number `begin` on, as a `RowSource`."""
+
+    frame: SlicedFrame
+    begin: int
+    num_rows: int
+
+    def slice(self, begin: int, count: int) -> "SlicedRows":
+        return SlicedRows(self.frame, self.begin + begin, count)
+
+    def read_all(self) -> pa.RecordBatch:
+        return self.read_own(0, 1)[0]
+
+    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, Ints]:
+        share, slices = PartitionShare(bucket, buckets), len(self.frame.index.slices)
+        found: list[tuple[pa.RecordBatch, Ints]] = []
+        for number in range(slices):
+            held = PartitionShare(number, slices)
+            if share.overlaps(held) and (part := self._read_slice(number)) is not None:
+                rows, places = part
+                if not share.contains(held):
+                    rows, own = PlainRows(rows).read_own(bucket, buckets)
+                    places = places[own]
+                found.append((rows, places))
+        if len(found) == 1:
+            return found[0]
+        places = np.concatenate([np.empty(0, np.int64), *(places for _, places in found)])
+        order = np.full(self.num_rows, -1)
+        order[places] = np.arange(len(places))
+        order = order[order >= 0]
+        return join_rows([rows for rows, _ in found]).take(pa.array(order)), places[order]
+
+    def read_ends(self) -> Ints:
+        ends = np.empty(self.num_rows, np.int64)
+        for number in range(len(self.frame.index.slices)):
+            if (part := self._read_slice(number)) is not None:
+                ends[part[1]] = PlainRows(part[0]).read_ends()
+        return ends
+
+    def find_latest_ends(self, events: Sequence[Events]) -> dict[int, Micros]:
+        return dict(self.frame.index.ends)
+
+    def _read_slice(self, number: int) -> tuple[pa.RecordBatch, Ints] | None:
+        """Return the rows of a slice with their places, None if it has none here."""
+        places = np.flatnonzero(self.frame.which == number)
+        first, after = places.searchsorted((self.begin, self.begin + self.num_rows)).tolist()
+        return None if first == after else (self.frame.read(number).slice(first, after - first), places[first:after] - self.begin)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedRows:
+    """Gives the rows of consecutive blocks as a `RowSource`."""
+
+    blocks: Sequence[Block]
+
+    @property
+    def num_rows(self) -> int:
+        return sum(block.num_rows for block in self.blocks)
+
+    def read_all(self) -> pa.RecordBatch:
+        return join_rows([block.rows for block in self.blocks])
+
+    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, Ints]:
+        parts = [source_of(block).read_own(bucket, buckets) for block in self.blocks]
+        begins = accumulate((block.num_rows for block in self.blocks), initial=0)
+        return join_rows([rows for rows, _ in parts]), np.concatenate([places + begin for (_, places), begin in zip(parts, begins, strict=False)])
+
+    def read_ends(self) -> Ints:
+        return np.concatenate([source_of(block).read_ends() for block in self.blocks])
+
+    def find_latest_ends(self, events: Sequence[Events]) -> dict[int, Micros]:
+        found: dict[int, Micros] = {}
+        for block in self.blocks:
+            found |= source_of(block).find_latest_ends([entry for entry in block.entries if isinstance(entry, Events)])
+        return found
+
+
+def join_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of several batches. Each keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
+    filled = [part for part in parts if part.num_rows]
+    if len(filled) <= 1:
+        return filled[0] if filled else NO_ROWS
+    columns = []
+    for k, kind in enumerate(OCCURRENCES.types):
+        column = [part.column(k) for part in filled]
+        columns.append(joined_terms(column) if kind == TERM else pa.concat_arrays(column))
+    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
