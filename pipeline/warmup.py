@@ -9,7 +9,7 @@ import pyarrow as pa
 from engine.messages import INSTANT
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.fast_path import events_batch, odd_terms, quads_batch, used_terms
-from pipeline.log.sliced_rows import encode_slices
+from pipeline.log.encoding.sliced_rows import encode_slices
 from pipeline.solutions.json_encoder import bindings, heads, ndjson
 from pipeline.solutions.result_kinds import Bindings
 from pipeline.solutions.solution_ids import STORED

@@ -1,6 +1,6 @@
 """This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON.
 
-Many rows stand in slices where the server has several partitions (`pipeline/log/sliced_rows.py`).
+Many rows stand in slices where the server has several partitions (`pipeline/log/encoding/sliced_rows.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +26,8 @@ from engine.messages import (
     SetStream,
     Tick,
 )  # fmt: skip
-from pipeline.log.arrow_ipc import Part, stream_of
-from pipeline.log.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
+from pipeline.log.encoding.arrow_ipc import Part, stream_of
+from pipeline.log.encoding.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
 from pipeline.rejected_rows import Rejected
 
 HAS_LATE = 1
@@ -105,7 +105,7 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
 
 def decode_slices(first: int, fetch: Fetch) -> tuple[Micros, tuple[Record, ...], SlicedRows]:
     """Decode the entries of a frame with slices, which are read when they are asked for. Raises: whatever `fetch` raises."""
-    frame = SlicedFrame.open(fetch)
+    frame = SlicedFrame.from_payload(fetch)
     return *_decode_entries(first, frame.metadata), SlicedRows(frame, 0, len(frame.which))
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from engine.messages import Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
 from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, decode, decode_records, decode_slices, rows_of
+from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
 from pipeline.log.segments import Frame, FrameReader, oldest
-from pipeline.log.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
 from pipeline.rejected_rows import Rejected
 
 _POLL_S = 0.002

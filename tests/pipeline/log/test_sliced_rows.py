@@ -14,8 +14,8 @@ from engine.partitioning import PlainRows, bucket_of, source_of
 from pipeline.errors import Corrupt
 from pipeline.log import LogReader, LogWriter, SharedReader
 from pipeline.log.codec import HAS_SLICES, decode, decode_slices
+from pipeline.log.encoding.sliced_rows import SLICE_ROWS, encode_slices, fetch_from
 from pipeline.log.segments import HEADER, Frame, FrameReader, segment_path
-from pipeline.log.sliced_rows import SLICE_ROWS, encode_slices, fetch_from
 from tests.support.logs import Clock
 
 Row = tuple[str, str, str, str | None, int, int, bool]

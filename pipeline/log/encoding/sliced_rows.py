@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from engine.dictionary.arrow_encoding import joined_terms
 from engine.messages import NO_ROWS, OCCURRENCES, TERM, Block, Events, Micros
 from engine.partitioning import PartitionShare, PlainRows, find_buckets, source_of
-from pipeline.log.arrow_ipc import Part, stream_of
-from pipeline.log.renumber import renumber
+from pipeline.log.encoding.arrow_ipc import Part, stream_of
+from pipeline.log.encoding.renumber import renumber
 
 MAGIC = b"\xffEPS"  # another stream begins by 0xffffffff
 SLICE_ROWS = 512
@@ -60,13 +60,13 @@ def _deal(rows: pa.RecordBatch, which: NDArray[np.int16], slices: int) -> list[p
     bounds = np.cumsum([0, *np.bincount(which, minlength=slices)])
     spans = list(pairwise(bounds.tolist()))
     columns = [
-        _deal_terms(rows.column(k), order, bounds, spans) if kind == TERM else _cut(rows.column(k).take(pa.array(order)), spans)
+        _deal_terms(rows.column(k), order, bounds, spans) if kind == TERM else _cut_spans(rows.column(k).take(pa.array(order)), spans)
         for k, kind in enumerate(OCCURRENCES.types)
     ]
     return [pa.RecordBatch.from_arrays(list(each), schema=OCCURRENCES) for each in zip(*columns, strict=True)]
 
 
-def _cut(column: pa.Array, spans: Sequence[tuple[int, int]]) -> list[pa.Array]:
+def _cut_spans(column: pa.Array, spans: Sequence[tuple[int, int]]) -> list[pa.Array]:
     return [column.slice(begin, end - begin) for begin, end in spans]
 
 
@@ -105,7 +105,7 @@ class SlicedFrame:
     _known: dict[int, pa.RecordBatch] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, fetch: Fetch) -> "SlicedFrame":
+    def from_payload(cls, fetch: Fetch) -> "SlicedFrame":
         """Read all but the slices. Raises: whatever `fetch` raises."""
         _, length, crc, _ = _PREFIX.unpack(fetch(0, _PREFIX.size, None))
         reader = pa.ipc.open_stream(pa.py_buffer(fetch(_PREFIX.size, length, crc)))
@@ -113,7 +113,7 @@ class SlicedFrame:
         which = reader.read_next_batch().column(0).to_numpy()
         return cls(metadata, which, msgspec.json.decode(metadata[_INDEX], type=_Index), _PREFIX.size + length, fetch)
 
-    def read(self, number: int) -> pa.RecordBatch:
+    def read_slice(self, number: int) -> pa.RecordBatch:
         """Return the rows of a slice."""
         if number not in self._known:
             length, crc = self.index.slices[number]
@@ -170,7 +170,7 @@ class SlicedRows:
         """Return the rows of a slice with their places, None if it has none here."""
         places = np.flatnonzero(self.frame.which == number)
         first, after = places.searchsorted((self.begin, self.begin + self.num_rows)).tolist()
-        return None if first == after else (self.frame.read(number).slice(first, after - first), places[first:after] - self.begin)
+        return None if first == after else (self.frame.read_slice(number).slice(first, after - first), places[first:after] - self.begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
