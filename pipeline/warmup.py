@@ -24,7 +24,7 @@ def compile_formats() -> None:
     read = quads_batch(_QUADS, default, graphs=True), events_batch(_EVENT, default, frame=False)
     for batch in read:
         assert batch is not None
-        encode_slices({}, (), batch, 2)
+        encode_slices(b"[]", (), batch, 2)
     odd_terms(used_terms(pa.array(["<x:s>"]).dictionary_encode()).dictionary, "<")
     one, name = pa.array(np.zeros(1, np.int64)), pa.array(["q"]).dictionary_encode()
     page = pa.RecordBatch.from_arrays([name, one, one, one.view(INSTANT), one.view(INSTANT), pa.array([["<x:s>"]]), one], schema=STORED)

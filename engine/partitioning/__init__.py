@@ -1,5 +1,6 @@
 """This package decides which bucket's engine an event concerns, by the value of a query's partition key (architecture.md, "Route")."""
 
+from engine.partitioning.crc32 import join_crcs
 from engine.partitioning.hash_partitioner import ONE, Part, PartitionShare, bucket_of, find_buckets
 from engine.partitioning.key_inference import Key, NoKey, keys_of, partition
 from engine.partitioning.placement import Moved, Route, Sets
@@ -18,6 +19,7 @@ __all__ = [
     "bucket_of",
     "find_buckets",
     "find_latest_ends",
+    "join_crcs",
     "keys_of",
     "partition",
     "source_of",

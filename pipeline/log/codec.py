@@ -3,7 +3,8 @@
 Many rows stand in slices where the server has several partitions (`pipeline/log/encoding/sliced_rows.py`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
@@ -76,15 +77,17 @@ def rows_of(entry: Entry) -> int:
     return entry.rows if isinstance(entry, Events) else 0
 
 
-def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch, slices: int = 1) -> tuple[list[Part], int]:
-    """Return a frame's payload in parts, and its flags. `slices` is how many slices the rows are to be in, if there are enough of them."""
+def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch, slices: int = 1) -> tuple[list[Part], int, int]:
+    """Return a frame's payload in parts, its flags and its checksum. `slices` is how many slices the rows are to be in, if there are enough of them."""
     plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], *_known(r)) for r in records]
-    metadata = {b"entries": msgspec.json.encode((at, plain))}
+    entries = msgspec.json.encode((at, plain))
     flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)
     if slices > 1 and rows.num_rows > slices * SLICE_ROWS:
         events = [record.entry for record in records if isinstance(record.entry, Events)]
-        return encode_slices(metadata, events, rows, slices), flags | HAS_SLICES
-    return [memoryview(stream_of(rows.replace_schema_metadata(metadata)))], flags
+        parts, crc = encode_slices(entries, events, rows, slices)
+        return parts, flags | HAS_SLICES, crc
+    payload = memoryview(stream_of(rows.replace_schema_metadata({b"entries": entries})))
+    return [payload], flags, zlib.crc32(payload)
 
 
 def _known(record: Record) -> tuple[Any, ...]:
@@ -99,18 +102,18 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
         at, records, rows = decode_slices(first, fetch_from(payload))
         return at, records, rows.read_all
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
-    at, records = _decode_entries(first, reader.schema.metadata)
+    at, records = _decode_entries(first, reader.schema.metadata[b"entries"])
     return at, records, lambda: reader.read_next_batch().replace_schema_metadata(None)
 
 
 def decode_slices(first: int, fetch: Fetch) -> tuple[Micros, tuple[Record, ...], SlicedRows]:
     """Decode the entries of a frame with slices, which are read when they are asked for. Raises: whatever `fetch` raises."""
     frame = SlicedFrame.from_payload(fetch)
-    return *_decode_entries(first, frame.metadata), SlicedRows(frame, 0, len(frame.which))
+    return *_decode_entries(first, frame.index.entries), SlicedRows(frame, 0, len(frame.which))
 
 
-def _decode_entries(first: int, metadata: Mapping[bytes, bytes]) -> tuple[Micros, tuple[Record, ...]]:
-    at, plain = msgspec.json.decode(metadata[b"entries"])
+def _decode_entries(first: int, entries: bytes | msgspec.Raw) -> tuple[Micros, tuple[Record, ...]]:
+    at, plain = msgspec.json.decode(entries)
     return at, tuple(_record(first + i, *members) for i, members in enumerate(plain))
 
 

@@ -284,8 +284,8 @@ class LogWriter:
     def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-        payload, flags = encode(at, records, batch, self._partitions)
-        rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags)
+        payload, flags, crc = encode(at, records, batch, self._partitions)
+        rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
         self._frames.sync()
         self._frames.publish()
         self._backlog.add(self._frames.position, batch.num_rows)

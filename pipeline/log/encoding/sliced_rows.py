@@ -1,10 +1,10 @@
 """This module stores the rows of a frame in slices by the hash of their subjects, so that a partition reads and decodes its own rows only.
 
-A slice is a stream of OCCURRENCES with dictionaries and a checksum of its own. A column of numbers of slices tells the order of the rows.
+    prefix | number of each row's slice, entries and index | end of each row | slice 0 | slice 1 | ...
 
-    prefix | entries, index, column of slices | slice 0 | slice 1 | ...
-
-There are as many slices as the server has partitions. A partition of another number reads the slices that it overlaps, and leaves rows out.
+A slice is a stream of OCCURRENCES with dictionaries of its own. Each part has its own checksum, and begins at a multiple of 8 bytes. The numbers of
+slices tell the order of the rows. There are as many slices as the server has partitions. A partition of another number reads the slices that it
+overlaps, and leaves rows out.
 """
 
 import struct
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,39 +20,67 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import joined_terms
-from engine.messages import NO_ROWS, OCCURRENCES, TERM, Block, Events, Micros
-from engine.partitioning import PartitionShare, PlainRows, find_buckets, source_of
-from pipeline.log.encoding.arrow_ipc import Part, stream_of
+from engine.messages import NO_END, NO_ROWS, OCCURRENCES, TERM, Block, Events, Micros
+from engine.partitioning import PartitionShare, PlainRows, find_buckets, find_latest_ends, join_crcs, source_of
+from pipeline.log.encoding.arrow_ipc import Part, write_stream
 from pipeline.log.encoding.renumber import renumber
 
 MAGIC = b"\xffEPS"  # another stream begins by 0xffffffff
 SLICE_ROWS = 512
 """A slice has so many rows on average at least: its schema takes about a kilobyte."""
-_PREFIX = struct.Struct("<4sIII")  # magic, bytes and checksum of what follows, 0
-_INDEX = b"slices"
-_COLUMN = pa.schema([pa.field("slice", pa.uint8(), nullable=False)])
+_PREFIX = struct.Struct("<4sIII")  # magic, rows, bytes of entries and index, checksum of what comes before the ends
 Ints = NDArray[np.int64]
 Fetch = Callable[[int, int, int | None], memoryview]
 """Reads bytes of a payload: the first one, how many, and their checksum (None: it is not known yet)."""
 
 
 class _Index(msgspec.Struct, frozen=True, array_like=True):
-    """Holds the bytes and checksum of each slice, and the latest timely end of each entry that has rows in time, by offset."""
+    """Holds the entries as the codec encodes them, and where the rows are.
 
-    slices: list[tuple[int, int]]
-    ends: list[tuple[int, Micros]]
+    `latest` has the latest timely end of each entry that has rows in time, by offset. Ends are numbers of `width` bytes, counted from `low`; `parts` has
+    the bytes and checksums of the ends and of each slice.
+    """
+
+    entries: msgspec.Raw
+    latest: list[tuple[int, Micros]]
+    low: Micros
+    width: int
+    parts: list[tuple[int, int]]
 
 
 # ---------------------------------------------------------------- writing
-def encode_slices(metadata: dict[bytes, bytes], events: Sequence[Events], rows: pa.RecordBatch, slices: int) -> list[Part]:
-    """Return a payload, in parts, with the `rows` of some entries in so many slices."""
+def encode_slices(entries: bytes, events: Sequence[Events], rows: pa.RecordBatch, slices: int) -> tuple[list[Part], int]:
+    """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum."""
     which = find_buckets(rows.column("s"), slices)
-    parts = [memoryview(stream_of(batch)) if batch.num_rows else memoryview(b"") for batch in _deal(rows, which, slices)]
-    found = [(len(part), zlib.crc32(part)) for part in parts]
-    index = _Index(found, list(PlainRows(rows).find_latest_ends(events).items()))
-    column = pa.RecordBatch.from_arrays([pa.array(which.astype(np.uint8))], schema=_COLUMN)
-    head = memoryview(stream_of(column.replace_schema_metadata(metadata | {_INDEX: msgspec.json.encode(index)})))
-    return [_PREFIX.pack(MAGIC, len(head), zlib.crc32(head), 0), head, *parts]
+    sink, bounds = pa.BufferOutputStream(), [0]
+    for batch in _deal(rows, which, slices):
+        if batch.num_rows:
+            write_stream(sink, batch)
+        bounds.append(sink.tell())
+    streams, ends = memoryview(sink.getvalue()), PlainRows(rows).read_ends()
+    low, beyond = _pack_ends(ends)
+    packed = _padded(beyond.tobytes())
+    parts = [(len(packed), zlib.crc32(packed))] + [(end - begin, zlib.crc32(streams[begin:end])) for begin, end in pairwise(bounds)]
+    index = msgspec.json.encode(_Index(msgspec.Raw(entries), list(find_latest_ends(ends, events).items()), low, beyond.itemsize, parts))
+    head = _padded(which.astype(np.uint8).tobytes() + index)
+    prefix = _PREFIX.pack(MAGIC, rows.num_rows, len(index), zlib.crc32(head))
+    crc = zlib.crc32(head, zlib.crc32(prefix))
+    for length, other in parts:
+        crc = join_crcs(crc, other, length)
+    return [prefix, head, packed, streams], crc
+
+
+def _pack_ends(ends: Ints) -> tuple[Micros, NDArray[Any]]:
+    """Return the least end in time, and what each row's is beyond it, -1 for NO_END, in 4 or 8 bytes."""
+    timely = ends != NO_END
+    low = int(ends.min(where=timely, initial=np.iinfo(np.int64).max)) if timely.any() else 0
+    beyond = np.where(timely, ends - low, -1)
+    return low, beyond.astype(np.int32 if beyond.max(initial=0) <= np.iinfo(np.int32).max else np.int64)
+
+
+def _padded(data: bytes) -> bytes:
+    """Return the bytes and as many zeros as make them a multiple of 8."""
+    return data + bytes(-len(data) % 8)
 
 
 def _deal(rows: pa.RecordBatch, which: NDArray[np.int16], slices: int) -> list[pa.RecordBatch]:
@@ -72,6 +101,8 @@ def _cut_spans(column: pa.Array, spans: Sequence[tuple[int, int]]) -> list[pa.Ar
 
 def _deal_terms(column: pa.DictionaryArray, order: Ints, bounds: Ints, spans: Sequence[tuple[int, int]]) -> list[pa.DictionaryArray]:
     """Return the terms of each slice, over a dictionary that has each of them once."""
+    if column.null_count == len(column):
+        return _cut_spans(column, spans)
     indices, missing = column.indices, None
     if indices.null_count:
         missing, indices = indices.is_null().to_numpy(zero_copy_only=False)[order], indices.fill_null(-1)
@@ -95,32 +126,37 @@ def fetch_from(payload: memoryview) -> Fetch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicedFrame:
-    """Reads the slices of one frame, each when it is first asked for."""
+    """Reads the parts of one frame, each when it is asked for, and slices once."""
 
-    metadata: dict[bytes, bytes]
     which: NDArray[np.uint8]
     index: _Index
-    begin: int
+    begin: int  # of the ends
     fetch: Fetch
     _known: dict[int, pa.RecordBatch] = field(default_factory=dict)
 
     @classmethod
     def from_payload(cls, fetch: Fetch) -> "SlicedFrame":
-        """Read all but the slices. Raises: whatever `fetch` raises."""
-        _, length, crc, _ = _PREFIX.unpack(fetch(0, _PREFIX.size, None))
-        reader = pa.ipc.open_stream(pa.py_buffer(fetch(_PREFIX.size, length, crc)))
-        metadata = reader.schema.metadata
-        which = reader.read_next_batch().column(0).to_numpy()
-        return cls(metadata, which, msgspec.json.decode(metadata[_INDEX], type=_Index), _PREFIX.size + length, fetch)
+        """Read what comes before the ends. Raises: whatever `fetch` raises."""
+        _, rows, size, crc = _PREFIX.unpack(fetch(0, _PREFIX.size, None))
+        length = rows + size + -(rows + size) % 8
+        head = fetch(_PREFIX.size, length, crc)
+        index = msgspec.json.decode(head[rows : rows + size], type=_Index)
+        return cls(np.frombuffer(head, np.uint8, rows), index, _PREFIX.size + length, fetch)
 
     def read_slice(self, number: int) -> pa.RecordBatch:
-        """Return the rows of a slice."""
         if number not in self._known:
-            length, crc = self.index.slices[number]
-            begin = self.begin + sum(before for before, _ in self.index.slices[:number])
-            stream = pa.ipc.open_stream(pa.py_buffer(self.fetch(begin, length, crc)))
-            self._known[number] = stream.read_next_batch().replace_schema_metadata(None)
+            stream = pa.ipc.open_stream(pa.py_buffer(self._part(1 + number)))
+            self._known[number] = stream.read_next_batch()
         return self._known[number]
+
+    def read_ends(self) -> Ints:
+        """Return the end of each row, NO_END for a late one."""
+        beyond = np.frombuffer(self._part(0), f"<i{self.index.width}", len(self.which))
+        return np.where(beyond < 0, NO_END, beyond + np.int64(self.index.low))
+
+    def _part(self, number: int) -> memoryview:
+        begin = self.begin + sum(length for length, _ in self.index.parts[:number])
+        return self.fetch(begin, *self.index.parts[number])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +174,7 @@ class SlicedRows:
         return self.read_own(0, 1)[0]
 
     def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, Ints]:
-        share, slices = PartitionShare(bucket, buckets), len(self.frame.index.slices)
+        share, slices = PartitionShare(bucket, buckets), len(self.frame.index.parts) - 1
         found: list[tuple[pa.RecordBatch, Ints]] = []
         for number in range(slices):
             held = PartitionShare(number, slices)
@@ -157,14 +193,10 @@ class SlicedRows:
         return join_rows([rows for rows, _ in found]).take(pa.array(order)), places[order]
 
     def read_ends(self) -> Ints:
-        ends = np.empty(self.num_rows, np.int64)
-        for number in range(len(self.frame.index.slices)):
-            if (part := self._read_slice(number)) is not None:
-                ends[part[1]] = PlainRows(part[0]).read_ends()
-        return ends
+        return self.frame.read_ends()[self.begin : self.begin + self.num_rows]
 
     def find_latest_ends(self, events: Sequence[Events]) -> dict[int, Micros]:
-        return dict(self.frame.index.ends)
+        return dict(self.frame.index.latest)
 
     def _read_slice(self, number: int) -> tuple[pa.RecordBatch, Ints] | None:
         """Return the rows of a slice with their places, None if it has none here."""

@@ -1,5 +1,6 @@
 """Frames whose rows are in slices: all readers see the same rows, and a partition reads and checks no more than its own."""
 
+import zlib
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -41,7 +42,9 @@ def test_slices_have_the_rows_of_each_partition(rows: list[Row], slices: int, bu
     batch = batch_of(rows)
     first = data.draw(st.integers(0, len(rows)))
     events = [Events(7, "a", first, 5), Events(8, "b", 0, 5), Events(9, "a", len(rows) - first, None)]
-    payload = memoryview(b"".join(encode_slices({b"entries": b"[0,[]]"}, events, batch, slices)))
+    parts, crc = encode_slices(b"[0,[]]", events, batch, slices)
+    payload = memoryview(b"".join(parts))
+    assert crc == zlib.crc32(payload)
     assert decode(7, payload).rows.to_pylist() == batch.to_pylist()
     whole = decode_slices(7, fetch_from(payload))[2]
     assert whole.find_latest_ends(events) == PlainRows(batch).find_latest_ends(events)
