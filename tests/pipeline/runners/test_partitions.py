@@ -192,7 +192,7 @@ QUERIES = {
 }
 
 
-def long_stream(data: Path, events: int = EVENTS) -> None:
+def long_stream(data: Path, events: int = EVENTS, partitions: int = 1) -> None:
     """Each occurrence comes within the delay of its end, at random."""
     chance = Random(5)
     ends = [cases.START + k * 2_000 - k * 2_000 % 50_000 for k in range(events)]
@@ -200,7 +200,7 @@ def long_stream(data: Path, events: int = EVENTS) -> None:
     subjects = [f"<http://e/s{chance.randrange(300)}>" for _ in range(events)]
     predicates = [f"<http://e/{chance.choice('ab')}>" for _ in range(events)]
     values = [f'"{chance.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer>' for _ in range(events)]
-    with LogWriter(data, cases.frozen_clock) as log:
+    with LogWriter(data, cases.frozen_clock, partitions=partitions) as log:
         log.append(lambda offset: SetStream(offset, "default", max_delay=DELAY))
         for name, text in QUERIES.items():
             log.append(lambda offset, name=name, text=text: Register(offset, name, text))  # type: ignore[misc]
@@ -213,11 +213,14 @@ def long_stream(data: Path, events: int = EVENTS) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_stream_out_of_order(tmp_path: Path) -> None:
+def test_a_long_stream_out_of_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several partitions read a log in slices for three."""
+    monkeypatch.setattr(codec, "SLICE_ROWS", 100)
     long_stream(tmp_path / "log of")
+    long_stream(tmp_path / "sliced", partitions=3)
     found = {}
     for buckets in (1, 2, 4):
-        run(copied(tmp_path / "log of", tmp_path / str(buckets)), buckets)
+        run(copied(tmp_path / ("log of" if buckets == 1 else "sliced"), tmp_path / str(buckets)), buckets)
         found[buckets] = cases.found_in(tmp_path / str(buckets))
     assert {solution.query for solution in found[1][0]} == set(QUERIES)
     assert found[2] == found[1]
