@@ -21,10 +21,10 @@ _EVENT = rb'{"s":"<x:s>","p":"<x:p>","o":"\"\u00e9\"","at":"2026-01-01T00:00:00Z
 def compile_formats() -> None:
     """Send one body of each kind and one solution through each entry point."""
     default = Interval(0, 0)
-    read = quads_batch(_QUADS, default, graphs=True), events_batch(_EVENT, default, frame=False)
-    for batch in read:
-        assert batch is not None
-        encode_slices(b"[]", (), batch, 2)
+    quads, events = quads_batch(_QUADS, default, graphs=True), events_batch(_EVENT, default, frame=False)
+    assert quads is not None
+    assert events is not None
+    encode_slices(b"[]", (), quads, 2)
     odd_terms(used_terms(pa.array(["<x:s>"]).dictionary_encode()).dictionary, "<")
     one, name = pa.array(np.zeros(1, np.int64)), pa.array(["q"]).dictionary_encode()
     page = pa.RecordBatch.from_arrays([name, one, one, one.view(INSTANT), one.view(INSTANT), pa.array([["<x:s>"]]), one], schema=STORED)

@@ -37,7 +37,7 @@ PARTITIONS = {"sequences": (1, 4), "changing": (2, 4), "rules": (4,), "completin
 def test_the_answers_are_those_of_the_in_process_runner(
     case: str, buckets: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With several partitions, each task reads its slices of the log."""
+    """Each of several tasks reads its slices of the log."""
     monkeypatch.setattr(codec, "SLICE_ROWS", 0)
     data = tmp_path / "data"
     cases.write(case, data, buckets)
