@@ -6,6 +6,7 @@ RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
+COMPILED := yes  # empty where the code is compiled already
 SLOW = $(shell grep -rlE 'mark\.slow' tests --include='test_*.py')
 
 # What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
@@ -53,21 +54,21 @@ lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy epsparql engine pipeline server connectors bench tests
 
-fast: $(TEST_STAMP) warm
+fast: $(TEST_STAMP) $(COMPILED:%=warm)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
 # Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the kernel with its bounds checked.
 # What compiles or computes runs beside what waits: a target's output is shown when it ends. The tests of MEMORY run with bounds checked alone.
 test: export PASSED_OVER = $(MEMORY:%=--ignore=%)
 test:
-	@$(MAKE) $(BESIDE) 3 lint warm checked slow fast bounds
+	@$(MAKE) $(BESIDE) 3 warm checked $(TEST_STAMP) brokers
+	@$(MAKE) $(BESIDE) 4 slow fast bounds lint COMPILED=
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
-slow: $(TEST_STAMP) warm
-	@$(MAKE) --no-print-directory chromium brokers
-	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 3 --dist loadfile --durations=20
+slow: $(TEST_STAMP) $(COMPILED:%=warm) brokers
+	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --durations=20
 
-bounds: $(TEST_STAMP) checked
+bounds: $(TEST_STAMP) $(COMPILED:%=checked)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"
 
 # The browser tests run in Debian's Chromium; it is installed only where there is none.
@@ -78,7 +79,7 @@ chromium:
 
 # The connectors are tested against Debian's brokers and database; they are installed only where there are none, and run on ports of their own.
 BROKERS := nats-server postgresql mosquitto mosquitto-clients kcat
-brokers:
+brokers: chromium
 	@PATH="$$PATH:/usr/sbin"; command -v nats-server >/dev/null && command -v mosquitto >/dev/null && command -v mosquitto_pub >/dev/null && command -v kcat >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
 	    [ "$$(id -u)" = 0 ] || { echo "make: the tests of connectors need $(BROKERS); as root: apt-get install $(BROKERS)" >&2; exit 1; }; \
 	    apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(BROKERS) >/dev/null; }
@@ -97,7 +98,7 @@ client: $(TEST_STAMP)
 pictures: $(TEST_STAMP) chromium
 	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures
 
-# Every figure of docs/benchmarks.md; BASELINE names another kernel's file that the engine is to be measured against.
+# Every figure of docs/benchmarks.md and docs/paper-experiments.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
@@ -112,10 +113,12 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench windows
 	$(BIN)/epsparql bench runs
 	$(BIN)/epsparql bench reasoning
+	$(BIN)/epsparql bench static-rules
 	$(BIN)/epsparql bench lookup
 	$(BIN)/epsparql bench latency --runner inprocess
 	$(BIN)/epsparql bench latency --runner spark
 	$(BIN)/epsparql bench start
+	$(BIN)/epsparql bench outside
 	$(BIN)/epsparql bench subscribers
 	$(BIN)/epsparql bench server
 	$(BIN)/epsparql bench bodies --n 50000
@@ -123,6 +126,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench spark
 	$(BIN)/epsparql bench solve
 	for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k || exit 1; done
+	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data)
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50
@@ -132,7 +136,7 @@ chaos: $(TEST_STAMP)
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
 soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: $(TEST_STAMP) warm checked chromium brokers
+soak: $(TEST_STAMP) warm checked brokers
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 

@@ -22,6 +22,10 @@ class TooFewEvents(Exception):
     """A bench had too few events to measure a rate, so it needs a larger --n."""
 
 
+class UnusableInput(Exception):
+    """Reports that what a bench was given, such as a file or a figure's name, cannot be used."""
+
+
 def line(bench: str, **figures: object) -> str:
     return json.dumps({"bench": bench} | figures)
 

@@ -19,6 +19,10 @@ class ServerBusy(SystemFault):
     """Reports that the server asks for the same request again later."""
 
 
+class SourceAhead(ServerBusy):
+    """Reports that the server takes no more of a source until slower ones have come further."""
+
+
 @dataclass(frozen=True, slots=True)
 class SolutionPage:
     """Holds solutions of one registration of a query, as the server wrote them, and the state of the query before they were read."""
@@ -78,9 +82,17 @@ def _faults() -> Iterator[None]:
         yield
     except ApiError as error:
         if error.status in _CONTENT:
-            raise RefusedMessage(str(error)) from None
+            raise RefusedMessage(_explain(error)) from None
         if error.status == BUSY:
-            raise ServerBusy(f"the server is busy: {error}") from None
-        raise (_NotFound if error.status == 404 else SystemFault)(f"the server refuses: {error}") from None
+            raise (SourceAhead if error.code == "source-silent" else ServerBusy)(f"the server is busy: {_explain(error)}") from None
+        raise (_NotFound if error.status == 404 else SystemFault)(f"the server refuses this: {_explain(error)}") from None
     except OSError as error:
         raise SystemFault(f"the server does not answer: {error}") from None
+
+
+def _explain(error: ApiError) -> str:
+    """Return the server's reason in its words: the place in the message, what is wrong, and what would be accepted."""
+    problem = error.problem
+    place = f"line {problem['line']}, column {problem.get('column')}: " if "line" in problem else ""
+    expected = f"; expected {problem['expected']}" if problem.get("expected") else ""
+    return f"{place}{problem.get('detail') or error}{expected}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from engine.background.changes import is_change
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import LogGap
@@ -91,8 +92,10 @@ class Behind:
     def _heeds(self, entry: Entry) -> bool:
         """Return whether a control entry that is read concerns the engine.
 
-        In the past no entry about queries does, because the rules there are those of today.
+        In the past no entry about queries does, because the rules there are those of today. Static rules are part of the background as it was then.
         """
+        if is_change(entry, self.engine.known):
+            return True
         match entry:
             case Register():
                 return self.later is None and (entry.offset in self.own - {self.lead} or self._writes_here(entry))

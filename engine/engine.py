@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.background.fact_store import FactIndex, numbers_of
+from engine.background.changes import RuleRejected, apply_change, is_change
+from engine.background.fact_store import FactIndex
 from engine.catch_up import EngineState, Past, copied, is_history, join, merge_caught_up, of_own, pause, register_query
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
@@ -196,6 +197,9 @@ class Engine(EngineState):
                 f"the log has a query that reads the past, or was paused, at offset {entry.offset}: run it with one partition (--partitions 1)"
             )
         self._layout = None
+        if is_change(entry, self.known):
+            self._change_background(entry, changes)
+            return
         match entry:
             case Register():
                 self.register(entry, changes)
@@ -212,18 +216,24 @@ class Engine(EngineState):
                 for behind in self.behind.values():
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
-            case Facts():
-                self._learn(self.known.with_change(entry.graph, numbers_of(entry.triples, self.terms), entry.change), entry.offset, changes)
-            case Entail():
-                self._learn(self.known.under(entry.regime), entry.offset, changes)
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
-    def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> None:
-        """Take up another background. Queries that then decide by what they have let go get it from the log."""
+    def _change_background(self, entry: Entry, changes: list[StateChange]) -> None:
+        """Take up the background after an entry. A static rule that cannot stand is a change of its state."""
+        reason = "with what it derives, a rule over streams would read its own negation without a strict step in time"
+        try:
+            accepted = self._learn(apply_change(self.known, entry), entry.offset, changes)
+        except RuleRejected as rejected:
+            accepted, reason = False, str(rejected)
+        if isinstance(entry, Register) and not accepted:
+            changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", reason))
+
+    def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
+        """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
         self.sets.learn(entry, known)
         if not self.accepts_background(known):
-            return
+            return False
         for member in list(self.members):
             for planned in member.network.background.find_needing_past(known, member.time):
                 if (reason := read_again(self, planned, entry)) is not None:
@@ -233,6 +243,7 @@ class Engine(EngineState):
             self._note_ends(member.network, changes)
         self.members = [member for member in self.members if member.network.planned]
         self.announce_background(known)
+        return True
 
     def _weigh(self, entry: int, changes: list[StateChange]) -> None:
         """Hold queries to their quotas of bytes, as of the entry that has just been applied."""

@@ -1,11 +1,12 @@
 """This module writes an engine's state as a snapshot has it: the engine and those beside it, each with its networks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from numpy.typing import NDArray
 
+from engine.background.changes import read_static_rule, with_standing_rules
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind, EngineState
 from engine.dictionary.term_dictionary import TermTable
@@ -67,6 +68,7 @@ def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineSt
             "without": sorted(member.network.planning.without),
             "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
             "regimes": [known.regime for known in earlier],
+            "static_rules": [_rules_of(known) for known in earlier],
         })  # fmt: skip
     if beside is None or beside.known is not engine.known:
         number = sum(name.startswith("known.") for name in arrays)
@@ -78,11 +80,22 @@ def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineSt
         "streams": {name: asdict(stream) for name, stream in engine.streams.items()},
         "known": number,
         "entailment": engine.known.regime,
+        "static_rules": _rules_of(engine.known),
         "registered": [asdict(entry) for entry in engine.registered.values()],
         "fallen": [asdict(entry) for entry in engine.fallen.values()],
         "members": members,
         "sets": engine.sets.to_json(),
     }
+
+
+def _rules_of(known: FactIndex) -> list[list[Any]]:
+    return [[rule.registered, rule.name, rule.text, rule.default_graph] for rule in known.rules]
+
+
+def _with_rules(known: FactIndex, kept: Iterable[Sequence[Any]]) -> FactIndex:
+    """Return a background with the static rules that a snapshot has."""
+    entries = (Register(registered, name, text, default_graph=default_graph) for registered, name, text, default_graph in kept)
+    return with_standing_rules(known, [rule for entry in entries if (rule := read_static_rule(entry)) is not None])
 
 
 def _kept_behind(engine: EngineState, behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -112,6 +125,7 @@ def _take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDAr
 def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
     part = None if meta.get("part") is None else Part(meta["part"])
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
+    earlier = [_with_rules(known, rules) for known, rules in zip(earlier, meta.get("static_rules", [()] * len(earlier)), strict=True)]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
     left_out, known = engine.without | frozenset(meta.get("without", ())), earlier[0] if earlier else engine.known
     network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
@@ -134,7 +148,7 @@ def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], term
     """Return the background of a snapshot; older snapshots have it as texts."""
     regime = meta.get("entailment", RDFS)
     if meta.get("known") is not None:
-        return FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime)
+        return _with_rules(FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime), meta.get("static_rules", ()))
     known = FactIndex(terms, regime)
     for text, graph in meta["facts"]:
         known = known.with_change(graph, numbers_of(text, terms), ADD)

@@ -4,6 +4,7 @@ A query keeps what decides on absence for its window alone. When a change of the
 decides. So the query reads the log once more from where it began, planned without expiry, and goes on from there in a network of its own.
 """
 
+from engine.background.changes import read_static_rule
 from engine.catch_up import EngineState, join
 from engine.errors import LogGap
 from engine.messages import CatchUp, Entry, Pause, Register, Resume, StateChange
@@ -62,6 +63,8 @@ def _concerns(entry: Entry, own: Register) -> bool:
     """Return whether a control entry matters to a query: none about queries but rules does. Raises NotRepeatable."""
     match entry:
         case Register():
+            if read_static_rule(entry) is not None:
+                return True
             if entry.offset == own.offset or not _is_rule(entry):
                 return False
             if entry.reads_from is not None or own.reads_from is not None:

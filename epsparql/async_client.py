@@ -32,7 +32,8 @@ from epsparql.connection.messages import (
 from epsparql.connection.transport import SUBPROTOCOL, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
-from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
+from epsparql.events.media_types import JSON, N_QUADS, NDJSON
+from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.solutions.solution import Solution, solution_of
 from epsparql.solutions.solution_list import Solutions
 
@@ -43,8 +44,6 @@ __all__ = [
     "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Closed", "Gap", "Progress", "Solution", "Solutions", "Source",
     "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
-_NDJSON = "application/x-ndjson"
-_JSON = "application/json"
 _STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources")
 _PAGE = 10_000
 _AGAIN_S = 0.1
@@ -104,7 +103,7 @@ class AsyncClient:
 
     async def events(self, stream: str, last: int = 20) -> list[dict[str, Any]]:
         """Return the last events of a stream, at most 1,000, the newest first: `id`, terms, `start`, `end`, `arrived`, `late` and `offset`."""
-        _, _, content = await self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=_NDJSON)
+        _, _, content = await self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=NDJSON)
         return [json.loads(line) for line in content.splitlines()]
 
     def tail(self, stream: str, last: int = 20, *, after: str | None = None) -> "AsyncTail":
@@ -117,7 +116,7 @@ class AsyncClient:
 
     @overload
     async def send(
-        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = NDJSON, *, key: str | None = None, source: Source | None = None,
         at: str | datetime | None = None, **query: str,
     ) -> Accepted: ...  # fmt: skip
     @overload
@@ -125,7 +124,7 @@ class AsyncClient:
         self, name: "rdflib.Graph", *, key: str | None = None, source: Source | None = None, at: str | datetime | None = None, **query: str
     ) -> Accepted: ...
     async def send(
-        self, name: Any, body: Any = None, media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        self, name: Any, body: Any = None, media_type: str = NDJSON, *, key: str | None = None, source: Source | None = None,
         at: str | datetime | None = None, **query: str,
     ) -> Accepted:  # fmt: skip
         """Send one body of events by POST; return when it is durable.
@@ -167,7 +166,7 @@ class AsyncClient:
         parts = []
         for first in range(0, len(lines) or 1, rows):
             chosen = lines[first : first + rows]
-            body, media_type = ("".join(chosen), _NDJSON) if mapping is None else (f"[{','.join(chosen)}]", _JSON)
+            body, media_type = ("".join(chosen), NDJSON) if mapping is None else (f"[{','.join(chosen)}]", JSON)
             parts.append(await self.send(name, body, media_type))
         return Accepted(parts[-1].offset, sum(part.accepted for part in parts), sum(part.late for part in parts), parts[0].warning)
 
@@ -213,7 +212,7 @@ class AsyncClient:
     async def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
         """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
-        _, _, content = await self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=_NDJSON)
+        _, _, content = await self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
 
     async def _all(self, name: str, after: str | None, limit: int) -> Solutions:
@@ -364,6 +363,7 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
     def __init__(self, client: AsyncClient, query: str, after: str | None, policy: str) -> None:
         _Socket.__init__(self, client)
         SubscriptionCursor.__init__(self, query, after, policy)
+        self._lines: deque[str] = deque()  # messages of the newest frame that were not taken yet
 
     async def next(self, timeout_s: float | None = None) -> Word | None:
         """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
@@ -371,7 +371,9 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
             try:
                 await self.open()
                 assert self._connection is not None
-                message = json.loads(await self._transport.receive(self._connection, timeout_s))
+                if not self._lines:
+                    self._lines.extend(str(await self._transport.receive(self._connection, timeout_s)).rstrip("\n").split("\n"))
+                message = json.loads(self._lines.popleft())
             except TimeoutError:
                 return None
             except ConnectionClosed as error:
@@ -388,6 +390,7 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
             await self._client.retry(self._connect)
 
     async def _connect(self) -> None:
+        self._lines.clear()  # they come again, since the address says which solution was the last
         await self._dial(self.path)
 
     async def __aiter__(self) -> AsyncIterator[Solution]:

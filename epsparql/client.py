@@ -32,7 +32,8 @@ from epsparql.connection.messages import (
 from epsparql.connection.transport import SUBPROTOCOL, Connection, OpenAnswer, Transport, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
-from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
+from epsparql.events.media_types import JSON, N_QUADS, NDJSON
+from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.solutions.solution import Solution, solution_of
 from epsparql.solutions.solution_list import Solutions
 
@@ -59,8 +60,6 @@ __all__ = [
     "segment",
     "solution_of",
 ]  # fmt: skip
-_NDJSON = "application/x-ndjson"
-_JSON = "application/json"
 _STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources")
 _PAGE = 10_000
 _AGAIN_S = 0.1
@@ -120,7 +119,7 @@ class Client:
 
     def events(self, stream: str, last: int = 20) -> list[dict[str, Any]]:
         """Return the last events of a stream, at most 1,000, the newest first: `id`, terms, `start`, `end`, `arrived`, `late` and `offset`."""
-        _, _, content = self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=_NDJSON)
+        _, _, content = self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=NDJSON)
         return [json.loads(line) for line in content.splitlines()]
 
     def tail(self, stream: str, last: int = 20, *, after: str | None = None) -> "Tail":
@@ -133,7 +132,7 @@ class Client:
 
     @overload
     def send(
-        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = NDJSON, *, key: str | None = None, source: Source | None = None,
         at: str | datetime | None = None, **query: str,
     ) -> Accepted: ...  # fmt: skip
     @overload
@@ -141,7 +140,7 @@ class Client:
         self, name: "rdflib.Graph", *, key: str | None = None, source: Source | None = None, at: str | datetime | None = None, **query: str
     ) -> Accepted: ...
     def send(
-        self, name: Any, body: Any = None, media_type: str = _NDJSON, *, key: str | None = None, source: Source | None = None,
+        self, name: Any, body: Any = None, media_type: str = NDJSON, *, key: str | None = None, source: Source | None = None,
         at: str | datetime | None = None, **query: str,
     ) -> Accepted:  # fmt: skip
         """Send one body of events by POST; return when it is durable.
@@ -183,7 +182,7 @@ class Client:
         parts = []
         for first in range(0, len(lines) or 1, rows):
             chosen = lines[first : first + rows]
-            body, media_type = ("".join(chosen), _NDJSON) if mapping is None else (f"[{','.join(chosen)}]", _JSON)
+            body, media_type = ("".join(chosen), NDJSON) if mapping is None else (f"[{','.join(chosen)}]", JSON)
             parts.append(self.send(name, body, media_type))
         return Accepted(parts[-1].offset, sum(part.accepted for part in parts), sum(part.late for part in parts), parts[0].warning)
 
@@ -229,7 +228,7 @@ class Client:
     def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
         """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
-        _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=_NDJSON)
+        _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
 
     def _all(self, name: str, after: str | None, limit: int) -> Solutions:
@@ -380,6 +379,7 @@ class Subscription(_Socket, SubscriptionCursor):
     def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
         _Socket.__init__(self, client)
         SubscriptionCursor.__init__(self, query, after, policy)
+        self._lines: deque[str] = deque()  # messages of the newest frame that were not taken yet
 
     def next(self, timeout_s: float | None = None) -> Word | None:
         """Return the next message; None after `timeout_s`. Raises: Closed when the server ends it; Unreachable."""
@@ -387,7 +387,9 @@ class Subscription(_Socket, SubscriptionCursor):
             try:
                 self.open()
                 assert self._connection is not None
-                message = json.loads(self._transport.receive(self._connection, timeout_s))
+                if not self._lines:
+                    self._lines.extend(str(self._transport.receive(self._connection, timeout_s)).rstrip("\n").split("\n"))
+                message = json.loads(self._lines.popleft())
             except TimeoutError:
                 return None
             except ConnectionClosed as error:
@@ -404,6 +406,7 @@ class Subscription(_Socket, SubscriptionCursor):
             self._client.retry(self._connect)
 
     def _connect(self) -> None:
+        self._lines.clear()  # they come again, since the address says which solution was the last
         self._dial(self.path)
 
     def __iter__(self) -> Iterator[Solution]:

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, is_frame, triples_of
-from epsparql.events.rdflib_events import N_QUADS, is_rdflib_graph, n_quads_of
+from epsparql.events.media_types import N_QUADS, NDJSON
+from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.extras import load_extra
 from epsparql.solutions.solution import solution_of
 from epsparql.solutions.solution_list import Solutions
@@ -19,7 +20,6 @@ from epsparql.solutions.solution_list import Solutions
 Queries: TypeAlias = str | Path | Mapping[str, str | Path] | Sequence[Path]
 Events: TypeAlias = Any
 ENTAILMENTS, DEFAULT_GRAPHS = ("rdfs", "owl-rl"), ("all", "unnamed")  # the engine has them too, but may not be installed
-_NDJSON = "application/x-ndjson"
 _MAPPED = {".csv": "text/csv", ".json": "application/json"}
 _USER = "epsparql.run()"
 
@@ -112,7 +112,7 @@ def _source_of(stream: str, events: Events, files: Any, mapping: Mapping[str, An
     triples = triples_of(events) if is_frame(events) else events
     if not isinstance(triples, Iterable):
         raise TypeError(f"events of type {type(events).__name__}; expected a file, triples, a frame, or an rdflib Graph")
-    return files.NamedBody(stream, Path("events"), write_events(triples).encode(), _NDJSON)
+    return files.NamedBody(stream, Path("events"), write_events(triples).encode(), NDJSON)
 
 
 def _clock() -> int:

@@ -4,13 +4,16 @@ from pathlib import Path
 
 from engine.messages import Micros
 
-_SHOWN = 100  # a message shows this many characters of a position
+_SHOWN = 100  # a message shows this many characters of a position or source
+_NAMED = 3  # a message names this many sources
 
 
 class PipelineError(Exception):
     """This class is the base of all errors that this package raises on purpose."""
 
     code: str = "pipeline"
+    retry_after_s: int = 1
+    """A refusal that may pass says after how many seconds to ask again."""
 
 
 class FormatError(PipelineError):
@@ -95,6 +98,26 @@ class TooManySources(PipelineError):
 
     def __str__(self) -> str:
         return f'stream {self.stream!r} stores the positions of {self.known} sources; let it forget old ones by "position": null, or use fewer'
+
+
+class SourceSilent(PipelineError):
+    """So many events wait for a declared source of their stream that no more are taken from others (429)."""
+
+    code, retry_after_s = "source-silent", 10
+
+    def __init__(self, stream: str, sources: tuple[str, ...], waiting: int, idle_timeout: bool) -> None:
+        super().__init__(stream, sources, waiting, idle_timeout)
+        self.stream, self.sources, self.waiting, self.idle_timeout = stream, sources, waiting, idle_timeout
+
+    def __str__(self) -> str:
+        named = ", ".join(repr(source[:_SHOWN]) for source in self.sources[:_NAMED])
+        more = f" and {len(self.sources) - _NAMED} more" if len(self.sources) > _NAMED else ""
+        source, its, it = ("source", "its", "it") if len(self.sources) == 1 else ("sources", "their", "them")
+        remedy = "shorten" if self.idle_timeout else "set"
+        return (
+            f"{self.waiting} events of stream {self.stream!r} wait for its {source} {named}{more}; "
+            f"send {its} events, remove {it} from `sources`, or {remedy} `idle_timeout`"
+        )
 
 
 class Overloaded(PipelineError):

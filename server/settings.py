@@ -224,6 +224,11 @@ class Settings:
         _count,
         "Events are refused with 429 while the runner is more than this many rows behind, counted since the server's start. 0 means no limit.",
     )
+    max_waiting: int = _setting(
+        5_000_000,
+        _count,
+        "While this many events of a stream wait for one of its declared sources, events of its other sources are refused with 429. 0 means no limit.",
+    )
     max_derivations: int = _setting(
         100_000, _count, "A rule may derive at most this many triples at one instant. Each KiB of their text counts as one more triple."
     )

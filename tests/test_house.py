@@ -17,6 +17,7 @@ MOST_FILES_OF_A_NAME = 4
 FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which|For)\b")
 
 LARGE_FOLDERS = {
+    "engine/aggregation/native": "as below",
     "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
     "server/routes": "one file for each group of URLs",
 }
@@ -26,6 +27,7 @@ LARGE_CLASSES = {
     "pipeline/mapping/mapping.py: Mapping": "its fields are the words of a mapping document",
     "connectors/status.py: Status": "a connector's status under the names that the HTTP interface has for it",
     "server/routes/connectors.py: ConnectorDocument": "a document of the HTTP interface",
+    "engine/aggregation/native/runs/tables.py: ElementColumns": "arrays that the sweep takes together, a row a moment",
     "engine/alpha/alpha_entailment.py: Postings": "arrays of one table for the kernel, which share their lifetime",
     "engine/background/fact_store.py: FactIndex": "one version of the background: what is asked of it is asked of the whole",
     "engine/dictionary/term_dictionary.py: TermTable": "one table of terms: every method needs its arrays as they stand",

@@ -25,6 +25,7 @@ OUTSIDE = {
         "websockets",
         "httpx",
         "h11",
+        "shtab",
         "prometheus_client",
         "pydantic",
         "msgspec",
@@ -48,7 +49,9 @@ COMPILED = (
 """What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
 
 ARROWS = {
+    "bench/background": "bench/measurement.py bench/workloads.py",
     "bench/engine": "bench/measurement.py bench/server bench/workloads.py",
+    "bench/papers": "bench/measurement.py bench/workloads.py",
     "bench/server": "bench/measurement.py bench/workloads.py",
     "bench/spark": "bench/measurement.py bench/workloads.py",
     "bench/workloads.py": "bench/measurement.py",
@@ -69,17 +72,18 @@ ARROWS = {
     "engine/aggregation/native/runs": "engine/aggregation/native engine/aggregation/native/__init__.py",
     "engine/aggregation/runs": "engine/aggregation engine/aggregation/native engine/aggregation/native/runs engine/dictionary engine/expressions engine/kernel/state engine/pattern_scope.py engine/state_size.py",
     "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state",
-    "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
+    "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
-    "engine/catch_up.py": "engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
+    "engine/background/static_rules": "engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/pattern_scope.py engine/rewrite engine/triples",
+    "engine/catch_up.py": "engine/background engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/deadlines.py": "engine/aggregation engine/engine.py engine/kernel/state engine/messages.py engine/runtime",
     "engine/dictionary": "engine/dictionary/native engine/expressions engine/messages.py",
     "engine/dictionary/native": "engine/dictionary/native/__init__.py",
     "engine/dictionary/native/__init__.py": "engine/jit.py",
     "engine/engine.py": "engine/background engine/catch_up.py engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/replay.py engine/runtime engine/snapshot engine/state_size.py",
     "engine/engine_state.py": "engine/background engine/catch_up.py engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
-    "engine/explain": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/background engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
+    "engine/explain": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/background engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
     "engine/expressions": "engine/dictionary/native",
     "engine/kernel": "engine/kernel/__init__.py engine/kernel/operators engine/kernel/state",
     "engine/kernel/__init__.py": "engine/jit.py",
@@ -91,14 +95,14 @@ ARROWS = {
     "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/rewrite",
-    "engine/planner/operators": "engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
-    "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
-    "engine/replay.py": "engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
+    "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
+    "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
+    "engine/replay.py": "engine/background engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
     "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
     "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/builder",
     "engine/triples": "engine/expressions engine/kernel/state",
-    "engine/validation": "engine/background engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/triples",
+    "engine/validation": "engine/background engine/background/static_rules engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/triples",
     "engine/warmup.py": "engine/engine.py engine/messages.py engine/partitioning",
     "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py",
@@ -143,7 +147,7 @@ ARROWS = {
     "server/admission.py": "server/http server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
     "server/background": "server/http server/settings.py server/subordinate_process.py",
-    "server/cli": "server/app.py server/background server/child_server.py server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
+    "server/cli": "server/app.py server/background server/child_server.py server/cli/subcommands server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/connectors": "server/service.py",
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
     "server/http": "server/settings.py",
@@ -297,11 +301,12 @@ def test_few_files_know_spark() -> None:
 
 
 def test_connectors_know_the_client_alone() -> None:
-    """They make requests as others do, documents of rows as clients do for frames, and terms as clients do of solutions."""
+    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions."""
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
     assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
         "epsparql/client.py",
         "epsparql/events/frame_rows.py",
+        "epsparql/events/media_types.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

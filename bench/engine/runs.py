@@ -47,8 +47,8 @@ class Turns:
         return self.events - 1 if kind == "session" else self.groups * self.runs * (self.length - 1) - 1
 
 
-SHAPES = ((1_000, 10), (1_000, 100), (100, 1_000), (5, 100_000), (10_000, 2), (100_000, 2), (1_000_000, 2))
-"""Groups, and elements of a run: first runs become longer, then groups more."""
+SHAPES = ((1_000, 10), (1_000, 100), (100, 1_000), (5, 100_000), (10_000, 10), (100_000, 10), (1_000_000, 10))
+"""Groups, and elements of a run: first runs become longer, then there are more groups of runs of 10."""
 
 
 def measure(n: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[str]:

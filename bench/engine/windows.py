@@ -1,4 +1,6 @@
-"""This bench runs aggregates over sliding, hopping and count windows of 100 to 50,000 events, as test 1 of the EP-SPARQL paper.
+"""This bench runs aggregates over sliding, hopping and count windows of 100 to 50,000 events, after test 1 of the EP-SPARQL paper.
+
+The test itself is in bench/papers.
 
 The cost of an event is not to depend on the size.
 """

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from bench.measurement import WrongCount, line, median, one_core, peak_rss_mb
 from bench.server.server import ingest, started
+from epsparql.events.media_types import CSV, JSON
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON, Interval
 from pipeline.log import LogWriter
-from pipeline.mapping.mapper import CSV, JSON, map_body
+from pipeline.mapping.mapper import map_body
 from pipeline.mapping.mapping import compile_mapping
 
 _ROUNDS = 3

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, percentile
-from bench.server.websocket_reader import Frames
+from bench.server.websocket_reader import open_socket
 from epsparql.client import Client
 from server.child_server import Child
 
@@ -28,6 +28,7 @@ SUBSCRIBERS, IDLE = 100, 2_000
 _FRAME_S = 0.01
 _SETTLE_S = 30.0
 _CONNECTIONS = 3
+_SPELL = 32  # frames sent before the others have their turn
 _EX = "http://example.org/"
 _MARKED = f"PREFIX : <{_EX}> SELECT ?n WHERE {{ ?s :marked ?n }}"
 
@@ -76,18 +77,12 @@ def cpu_s(child: Child) -> float:
 
 
 # ---------------------------------------------------------------- many subscribers
-def _event(number: int, base_us: int) -> str:
+def event(number: int, base_us: int, each: int = EACH) -> str:
+    """Return an event as a line. One in `each` is a solution of `marked`."""
     at = base_us + number * 100  # the distance of events at this rate
     moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at // 1_000_000))}.{at % 1_000_000:06d}Z"
-    predicate = "marked" if number % EACH == 0 else "other"
+    predicate = "marked" if number % each == 0 else "other"
     return f'{{"s":"<{_EX}s{number % 1000}>","p":"<{_EX}{predicate}>","o":"\\"{number}\\"","at":"{moment}"}}'
-
-
-async def _subscribe(child: Child, path: str, take: Callable[[bytes], None]) -> Frames:
-    parts = urlsplit(child.url)
-    _, protocol = await asyncio.get_running_loop().create_connection(lambda: Frames(path, take), str(parts.hostname), int(parts.port or 80))
-    await asyncio.wait_for(protocol.ready.wait(), 30)
-    return protocol
 
 
 def _load(child: Child, n: int, *, stalled: bool) -> str:
@@ -96,13 +91,16 @@ def _load(child: Child, n: int, *, stalled: bool) -> str:
     return asyncio.run(_loaded(child, n, name, stalled=stalled))
 
 
-class _Deliveries:
+class Deliveries:
     """Measures how long each event takes to its subscribers, until `expected` deliveries are complete."""
 
     def __init__(self, expected: int) -> None:
         self.sent_at: dict[int, float] = {}
         self.waits: list[float] = []
         self.complete, self._expected = asyncio.Event(), expected
+
+    def note_sent(self, number: int) -> None:
+        self.sent_at[number] = time.perf_counter()
 
     def note_into(self, mine: list[int]) -> Callable[[bytes], None]:
         """Return what takes a subscriber's frames, and appends the numbers of its events to `mine`."""
@@ -122,16 +120,16 @@ class _Deliveries:
 
 async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
     base_us = time.time_ns() // 1000 + (10_000_000_000 if stalled else 0)
-    frames = ["\n".join(_event(number, base_us) for number in range(first, first + EACH)) for first in range(0, n, EACH)]
-    deliveries = _Deliveries(n // EACH * SUBSCRIBERS)
+    frames = ["\n".join(event(number, base_us) for number in range(first, first + EACH)).encode() for first in range(0, n, EACH)]
+    deliveries = Deliveries(n // EACH * SUBSCRIBERS)
     seen: list[list[int]] = [[] for _ in range(SUBSCRIBERS)]
-    subscribers = [await _subscribe(child, f"/queries/{name}/feed", deliveries.note_into(mine)) for mine in seen]
+    subscribers = [await open_socket(child.url, f"/queries/{name}/feed", deliveries.note_into(mine)) for mine in seen]
     if stalled:
-        subscribers.append(await _subscribe(child, f"/queries/{name}/feed", lambda _frame: None))
+        subscribers.append(await open_socket(child.url, f"/queries/{name}/feed", lambda _frame: None))
         subscribers[-1].pause()
     before_mb, before_s = resident_mb(child), cpu_s(child)
     began = time.perf_counter()
-    lagged_s = await _send(child, frames, deliveries.sent_at)
+    lagged_s = await send_frames(child.url, "default", frames, _FRAME_S, lambda number: deliveries.note_sent(number * EACH))
     took_s = time.perf_counter() - began
     expected = list(range(0, n, EACH))
     with suppress(TimeoutError):
@@ -158,30 +156,35 @@ async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
     )
 
 
-async def _send(child: Child, frames: list[str], sent_at: dict[int, float]) -> float:
-    """Send a frame each hundredth of a second over one WebSocket. Return by how much the generator itself was late at most."""
-    from websockets.asyncio.client import connect
+async def send_frames(url: str, stream: str, frames: list[bytes], every_s: float, sent: Callable[[int], None]) -> float:
+    """Send a frame each `every_s` seconds over one WebSocket, and wait for all acks. `sent` is called with a frame's number before it is sent.
 
-    lagged_s = 0.0
-    async with connect(child.url.replace("http", "ws") + "/streams/default/feed", compression=None, proxy=None, ping_interval=None) as feed:
-        acks = asyncio.create_task(_acks(feed, len(frames)))
-        began = time.perf_counter()
-        for number, frame in enumerate(frames):
-            due = began + number * _FRAME_S
-            if (early_s := due - time.perf_counter()) > 0:
-                await asyncio.sleep(early_s)
-            lagged_s = max(lagged_s, time.perf_counter() - due)
-            sent_at[number * EACH] = time.perf_counter()
-            await feed.send(frame)
-        await asyncio.wait_for(acks, _SETTLE_S)
+    Return by how much the generator itself was late at most. Raises: WrongCount for a frame that is refused or late.
+    """
+    answered, lagged_s, acks, refused = asyncio.Event(), 0.0, 0, list[bytes]()
+
+    def take(answer: bytes) -> None:
+        nonlocal acks
+        acks += 1
+        if b'"error"' in answer or b'"late"' in answer:
+            refused.append(answer)
+        if acks == len(frames) or refused:
+            answered.set()
+
+    feed = await open_socket(url, f"/streams/{stream}/feed", take)
+    began = time.perf_counter()
+    for number, frame in enumerate(frames):
+        early_s = began + number * every_s - time.perf_counter()
+        if early_s > 0 or number % _SPELL == 0:
+            await asyncio.sleep(max(early_s, 0.0))
+        lagged_s = max(lagged_s, time.perf_counter() - began - number * every_s)
+        sent(number)
+        feed.send(frame)
+    await asyncio.wait_for(answered.wait(), _SETTLE_S)
+    await feed.end()
+    if refused:
+        raise WrongCount(f"a frame ({refused[0]!r})", 0, 1)
     return lagged_s
-
-
-async def _acks(feed: object, count: int) -> None:
-    for _ in range(count):
-        answer = json.loads(await feed.recv())  # type: ignore[attr-defined]
-        if "error" in answer or answer.get("late"):
-            raise WrongCount(f"a frame ({answer})", 0, EACH)
 
 
 # ---------------------------------------------------------------- ingest
@@ -194,7 +197,7 @@ def _bodies(media_type: str, rows: int, count: int, base_us: int) -> list[bytes]
 
 
 def _ndjson_body(first: int, rows: int, base_us: int) -> bytes:
-    return "\n".join(_event(number, base_us) for number in range(first, first + rows)).encode()
+    return "\n".join(event(number, base_us) for number in range(first, first + rows)).encode()
 
 
 def _arrow_body(first: int, rows: int, base_us: int) -> bytes:
@@ -260,9 +263,9 @@ def post(child: Child, stream: str, media_type: str, bodies: list[bytes]) -> Non
 async def _idle(child: Child, count: int) -> str:
     client = Client(child.url)
     client.register("idle", _MARKED)
-    client.send("default", _event(0, 0))
+    client.send("default", event(0, 0))
     before_mb = resident_mb(child)
-    subscribers = [await _subscribe(child, "/queries/idle/feed", lambda _frame: None) for _ in range(count)]
+    subscribers = [await open_socket(child.url, "/queries/idle/feed", lambda _frame: None) for _ in range(count)]
     await asyncio.sleep(3)
     after_mb, before_s = resident_mb(child), cpu_s(child)
     await asyncio.sleep(5)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from bench.measurement import WrongCount, line
 from bench.server.end_to_end import bodies
 from bench.server.server import cpu_s, post, started
-from bench.server.websocket_reader import Frames
+from bench.server.websocket_reader import open_socket
 from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn, engine_with
 from epsparql.client import Client
 from pipeline.formats.body_parser import N_QUADS
@@ -22,6 +22,8 @@ from server.child_server import Child
 
 _WAIT_S = 600.0
 _PAGE = 100_000
+_BATCHES = "epsparql.v1+ndjson"
+_SOLUTION = b'{"solution":{'
 Take = Callable[[int, int], None]
 """This callback is told of solutions that came, and of their bytes."""
 
@@ -57,18 +59,29 @@ class _Events(asyncio.Protocol):
         self._tail = seen[-6:]  # one byte less than what is counted
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Holds the bodies of a workload, and how many solutions must come of them."""
+
+    workload: str
+    events: int
+    media_type: str
+    bodies: list[bytes]
+    expected: int
+
+
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
     """Yield a line each: without a subscriber, with one that follows live, and with one that reads the solutions that are there already.
 
     Raises: WrongCount.
     """
-    sent, expected = bodies(drawn(n, k)), count_of(workload, n, k)
-    for way in ("none", "websocket", "sse"):
+    load = Load(workload, n, N_QUADS, bodies(drawn(n, k)), count_of(workload, n, k))
+    for way in ("none", "websocket", "batches", "sse"):
         with started() as child:
-            yield asyncio.run(_live(child, workload, n, sent, way, expected))
+            yield line("subscribers", part="live", workload=workload, n=n, way=way, **asyncio.run(live(child, load, way)))
             if way == "none":
-                for later in ("websocket", "sse", "pull"):
-                    yield asyncio.run(_backlog(child, workload, later, expected))
+                for later in ("websocket", "batches", "sse", "pull"):
+                    yield asyncio.run(_backlog(child, workload, later, load.expected))
 
 
 def count_of(workload: str, n: int, k: int) -> int:
@@ -79,26 +92,36 @@ def count_of(workload: str, n: int, k: int) -> int:
     return found
 
 
-async def _live(child: Child, workload: str, n: int, sent: list[bytes], way: str, expected: int) -> str:
-    """Measure a subscriber that is there before the first event, until it has the last solution."""
+async def live(child: Child, load: Load, way: str, name: str = "q") -> dict[str, int | float]:
+    """Measure a subscriber that is there before the first event, until it has the last solution. `name` is that of the query and the stream.
+
+    Raises: WrongCount.
+    """
     client = Client(child.url)
-    client.create_stream("default")
-    client.register("q", PREFIXES + WORKLOADS[workload])
-    count = _Count(expected, asyncio.Event())
-    transport = await _subscribe(child, way, count.take)
+    client.create_stream(name)
+    client.register(name, PREFIXES + WORKLOADS[load.workload].replace("WHERE", f"FROM STREAM <{name}> WHERE", 1))
+    count = _Count(load.expected, asyncio.Event())
+    transport = await _subscribe(child, way, count.take, name)
     before_s, began = cpu_s(child), time.perf_counter()
-    await asyncio.to_thread(post, child, "default", N_QUADS, sent)
+    await asyncio.to_thread(post, child, name, load.media_type, load.bodies)
     if way == "none":
-        await asyncio.to_thread(_finished, client, expected)
+        await asyncio.to_thread(_finished, client, load.expected)
     else:
         await asyncio.wait_for(count.all_there.wait(), _WAIT_S)
     took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
     if transport is not None:
         transport.abort()
-    if way != "none" and count.solutions != expected:
-        raise WrongCount(f"a subscriber by {way}", count.solutions, expected)
-    return line("subscribers", part="live", workload=workload, n=n, way=way, solutions=expected, bytes_in=sum(map(len, sent)), bytes_out=count.size,
-                events_per_s=round(n / took_s), solutions_per_s=round(expected / took_s), cpu_s=round(used_s, 2), events_per_cpu_s=round(n / max(used_s, 0.01)))  # fmt: skip
+    if way != "none" and count.solutions != load.expected:
+        raise WrongCount(f"a subscriber by {way}", count.solutions, load.expected)
+    return {
+        "solutions": load.expected,
+        "bytes_in": sum(map(len, load.bodies)),
+        "bytes_out": count.size,
+        "events_per_s": round(load.events / took_s),
+        "solutions_per_s": round(load.expected / took_s),
+        "cpu_s": round(used_s, 2),
+        "cpu_us_per_event": round(used_s / load.events * 1e6, 2),
+    }
 
 
 async def _backlog(child: Child, workload: str, way: str, expected: int) -> str:
@@ -119,22 +142,19 @@ async def _backlog(child: Child, workload: str, way: str, expected: int) -> str:
                 solutions_per_s=round(expected / took_s), cpu_s=round(used_s, 2), solutions_per_cpu_s=round(expected / max(used_s, 0.01)))  # fmt: skip
 
 
-async def _subscribe(child: Child, way: str, take: Take) -> asyncio.Transport | None:
-    parts, loop = urlsplit(child.url), asyncio.get_running_loop()
-    host, port = str(parts.hostname), int(parts.port or 80)
-    if way == "websocket":
-
-        def frame(text: bytes) -> None:
-            if text.startswith(b'{"solution"'):
-                take(1, len(text))
-
-        transport, frames = await loop.create_connection(lambda: Frames("/queries/q/feed", frame), host, port)
-        await asyncio.wait_for(frames.ready.wait(), 30)
-        return transport
-    if way == "sse":
-        transport, _ = await loop.create_connection(lambda: _Events("/queries/q/events", take), host, port)
-        return transport
-    return None
+async def _subscribe(child: Child, way: str, take: Take, query: str = "q") -> asyncio.Transport | None:
+    path = f"/queries/{query}/feed"
+    match way:
+        case "websocket":
+            return (await open_socket(child.url, path, lambda text: take(text.startswith(_SOLUTION), len(text)))).transport
+        case "batches":
+            return (await open_socket(child.url, path, lambda text: take(text.count(_SOLUTION), len(text)), _BATCHES)).transport
+        case "sse":
+            parts, loop = urlsplit(child.url), asyncio.get_running_loop()
+            transport, _ = await loop.create_connection(lambda: _Events(f"/queries/{query}/events", take), str(parts.hostname), int(parts.port or 80))
+            return transport
+        case _:
+            return None
 
 
 def _finished(client: Client, expected: int) -> None:

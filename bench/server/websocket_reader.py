@@ -1,28 +1,30 @@
-"""This module is a WebSocket subscriber that costs its process little: it upgrades a connection and hands on the payloads of the server's frames."""
+"""This module is a WebSocket client that costs its process little: it upgrades a connection and hands on the payloads of the server's frames."""
 
 import asyncio
 import base64
 import os
 from collections.abc import Callable
 from typing import cast
+from urllib.parse import urlsplit
 
-_TEXT = 1
+_TEXT, _WHOLE_TEXT, _MASKED = 1, 0x81, 0x80
 
 
 class Frames(asyncio.Protocol):
-    """Calls `take` with each text frame; `ready` is set once the server has accepted. Nothing is ever sent back, not even to pings."""
+    """Calls `take` with each text frame; `ready` is set once the server has accepted. Nothing is sent by itself, not even answers to pings."""
 
-    def __init__(self, path: str, take: Callable[[bytes], None]) -> None:
-        self._path, self._take = path, take
+    def __init__(self, path: str, take: Callable[[bytes], None], subprotocol: str = "") -> None:
+        self._path, self._take, self._subprotocol = path, take, subprotocol
         self.ready, self.closed = asyncio.Event(), asyncio.Event()
         self._buffer = bytearray()
         self._open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self.transport = cast(asyncio.Transport, transport)
         key = base64.b64encode(os.urandom(16)).decode()
         fields = ("Host: localhost", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13")
-        self._transport.write("\r\n".join((f"GET {self._path} HTTP/1.1", *fields, "", "")).encode())
+        offered = (f"Sec-WebSocket-Protocol: {self._subprotocol}",) if self._subprotocol else ()
+        self.transport.write("\r\n".join((f"GET {self._path} HTTP/1.1", *fields, *offered, "", "")).encode())
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -51,14 +53,28 @@ class Frames(asyncio.Protocol):
             at = begin + length
         del buffer[:at]
 
+    def send(self, text: bytes) -> None:
+        """Send a text frame, masked with zeros, which leave it as it is."""
+        size = len(text)
+        length = bytes((_MASKED | size,)) if size < 126 else bytes((_MASKED | 126,)) + size.to_bytes(2, "big")
+        self.transport.write(bytes((_WHOLE_TEXT,)) + length + bytes(4) + text)
+
     def pause(self) -> None:
         """Read nothing more."""
-        self._transport.pause_reading()
+        self.transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
 
     async def end(self) -> None:
         """End at once; return when the connection is gone."""
-        self._transport.abort()
+        self.transport.abort()
         await self.closed.wait()
+
+
+async def open_socket(url: str, path: str, take: Callable[[bytes], None], subprotocol: str = "") -> Frames:
+    """Open a WebSocket of the server at `url`."""
+    parts, loop = urlsplit(url), asyncio.get_running_loop()
+    _, frames = await loop.create_connection(lambda: Frames(path, take, subprotocol), str(parts.hostname), int(parts.port or 80))
+    await asyncio.wait_for(frames.ready.wait(), 30)
+    return frames

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from connectors.inbound.source import BY_LINE, CSV, JSON, Message, find_kind
+from connectors.inbound.source import BY_LINE, Message, find_kind
+from epsparql.events.media_types import CSV, JSON
 
 MOST_BYTES = 4 << 20
 """A body of several messages has at most this many bytes."""

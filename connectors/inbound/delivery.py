@@ -6,6 +6,7 @@
 After any fault this begins anew at 1, so it needs no memory: the log's position is the only one that counts.
 """
 
+import time
 from collections.abc import Sequence
 from threading import Event
 
@@ -14,11 +15,12 @@ from connectors.errors import RefusedMessage, SystemFault
 from connectors.inbound.bodies import join_messages
 from connectors.inbound.source import Message, Source
 from connectors.retries import Backoff
-from connectors.server_access import ServerAccess, ServerBusy
+from connectors.server_access import ServerAccess, ServerBusy, SourceAhead
 from connectors.status import FAILED, RUNNING, STOPPED, StatusBoard
 from epsparql import client
 
 _WAIT_S = 0.5
+_AHEAD_S = 5.0  # a part that is ahead of others is read again after this time
 _PART = ":"
 """It stands between the source's id and the name of a part, whose position is stored under both."""
 _LONGEST = 1_000  # characters of the positions in the status
@@ -51,15 +53,27 @@ class InboundDelivery:
         self._board.update(state=STOPPED)
 
     def _deliver(self) -> None:
+        """Deliver until a fault, or until parts that were ahead of others are to be read again."""
         self._positions = self._find_positions()
         self._source.seek_parts(self._positions)
         self._board.update(position=self._describe_positions(), lag=self._source.get_lag())
-        missed = 0
+        missed, ahead, until = 0, set[str](), 0.0
         while not self._stopping.is_set():
+            if ahead and time.monotonic() > until:
+                self._source.close()
+                return
             messages = self._source.read(self._batch, _WAIT_S)
             for group, body in join_messages(messages, self._format):
-                self._deliver_group(group, body)
-            if messages:
+                part = group[0].part
+                if part in ahead:
+                    continue
+                try:
+                    self._deliver_group(group, body)
+                except SourceAhead as fault:
+                    self._board.record_fault(RUNNING, str(fault))
+                    ahead.add(part)
+                    until = time.monotonic() + _AHEAD_S
+            if messages and not ahead:
                 self._source.confirm(messages[-1].position)
                 self._backoff.reset()
             gone = self._source.count_missed()
@@ -102,7 +116,7 @@ class InboundDelivery:
                 ) from None
 
     def _send(self, body: bytes, group: Sequence[Message]) -> None:
-        """Send a body, again while the server is busy."""
+        """Send a body, again while the server is busy. Raises: SourceAhead where other parts of the source may be what it waits for."""
         position, part, media_type = group[-1].position, group[0].part, group[0].media_type or self._format
         id_ = f"{self._id}{_PART}{part}" if part else self._id
         source = client.Source(id_, self._positions.get(part), position) if self._source.has_positions else None
@@ -111,7 +125,7 @@ class InboundDelivery:
                 accepted = self._server.send_body(self._stream, body, media_type, source)
                 break
             except ServerBusy as fault:
-                if self._stopping.is_set():
+                if self._stopping.is_set() or (self._source.has_parts and isinstance(fault, SourceAhead)):
                     raise
                 self._backoff.wait_after(fault)
         if self._source.has_positions:

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from connectors.errors import SystemFault
 from connectors.inbound.bodies import MOST_BYTES
-from connectors.inbound.source import BY_LINE, CSV, JSON, NDJSON, find_kind
+from connectors.inbound.source import BY_LINE, find_kind
 from epsparql.events.frame_rows import documents_of_rows
+from epsparql.events.media_types import CSV, JSON, NDJSON
 
 MOST_DOCUMENT_BYTES = 64 << 20
 """A file that is one document has at most this many bytes; the server's max_body may be less."""

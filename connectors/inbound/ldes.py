@@ -14,14 +14,14 @@ from connectors.configuration import Connector
 from connectors.errors import SystemFault
 from connectors.inbound.ldes_page import EventPage, parse_page
 from connectors.inbound.source import Message, Source
+from epsparql.events.media_types import LD_JSON, N_QUADS, N_TRIPLES, TRIG, TURTLE
 
 if TYPE_CHECKING:
     import httpx
 
 MOST_BYTES = 64 << 20
 """A page has at most this many bytes."""
-N_QUADS = "application/n-quads"
-_ACCEPT = f"application/trig, {N_QUADS};q=0.9, text/turtle;q=0.8, application/n-triples;q=0.7, application/ld+json;q=0.6"
+_ACCEPT = f"{TRIG}, {N_QUADS};q=0.9, {TURTLE};q=0.8, {N_TRIPLES};q=0.7, {LD_JSON};q=0.6"
 _MAX_AGE = re.compile(r"max-age=(\d{1,9})", re.IGNORECASE)
 _LONGEST_S = 3_600.0  # a page is asked for again after this time, whatever its max-age says
 _TIMEOUT_S, _MOST_REDIRECTS, _LOOK_S = 30.0, 5, 0.1

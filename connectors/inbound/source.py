@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-NDJSON, JSON, CSV = "application/x-ndjson", "application/json", "text/csv"
-BY_LINE = (NDJSON, "application/n-triples", "application/n-quads")
+from epsparql.events.media_types import N_QUADS, N_TRIPLES, NDJSON
+
+BY_LINE = (NDJSON, N_TRIPLES, N_QUADS)
 """In these formats each line stands for itself."""
 
 

@@ -53,6 +53,9 @@ export interface StreamDocument {
   late: number;
   /** Rows that did not map. */
   rejected: number;
+  /** Events that wait for declared sources, and those sources. */
+  waiting: number;
+  waits_for: string[];
   base: string;
   mapping: object | null;
   on_error: string;

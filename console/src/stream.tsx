@@ -21,6 +21,9 @@ const NONE: ReadonlyMap<string, string> = new Map();
 /** The time of an example for a stream without events: long ago, so that it makes no other event late. */
 export const LONG_AGO = "2000-01-01T00:00:00Z";
 
+/** The page names so many of the sources for which events wait. */
+const SOURCES_SHOWN = 3;
+
 /** An event of the stream's own time: one at its newest event or watermark moves neither, and is not late. */
 function example({ latest, watermark }: StreamDocument): string {
   const at = [latest, watermark].reduce((newest, each) => (each && millis(each) > millis(newest) ? each : newest), LONG_AGO);
@@ -120,6 +123,11 @@ function Figures({ stream }: { stream: StreamDocument }) {
     ["latest", time(stream.latest), "the end of the newest event, UTC"],
     ["watermark", stream.finished ? "finished" : time(stream.watermark), "no earlier event is accepted"],
   ];
+  if (stream.waits_for.length > 0) {
+    const shown = stream.waits_for.slice(0, SOURCES_SHOWN).join(", ");
+    const more = stream.waits_for.length - SOURCES_SHOWN;
+    told.unshift(["waiting", count(stream.waiting), `for ${shown}${more > 0 ? ` and ${count(more)} more` : ""}`]);
+  }
   return (
     <dl class="figures-list">
       <div>

@@ -25,7 +25,7 @@ class ReportCollector:
     """
 
     def __init__(
-        self, query: a.Query, cells: Sequence[tuple[Variable, Variable, Variable, Variable]], shown: tuple[Variable, ...],
+        self, query: a.StreamQuery, cells: Sequence[tuple[Variable, Variable, Variable, Variable]], shown: tuple[Variable, ...],
         rank: Variable, number: Variable, solve: Solve,
     ) -> None:  # fmt: skip
         """Make the collector; `shown` are the variables that are reported."""
@@ -110,7 +110,7 @@ class ReportCollector:
         self._before = Counter({tuple(row): n for row, n in before})
 
 
-def _without_windows(query: a.Query, shown: tuple[Variable, ...]) -> a.Select:
+def _without_windows(query: a.StreamQuery, shown: tuple[Variable, ...]) -> a.Select:
     """Return what is solved at each step: the query over its windows as over streams."""
     streams = tuple(window.name for window in query.sources.windows)
     if isinstance(query, a.Select):

@@ -4,6 +4,7 @@ What follows from them by RDFS is not kept: the triples of one predicate are put
 (docs/decisions/0017-knowledge-looked-up.md).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from engine.background.reasoning.owl_rl.rdfs_bridge import speaks_of_words
 from engine.background.reasoning.rdfs_entailment import Entailed, close_triples, is_odd, of_several
 from engine.background.reasoning.rdfs_schema import DOMAIN, OF_OWL, OWL_STATES, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
 from engine.background.reasoning.stream_entailment import Entailment
+from engine.background.static_rules.derivations import Derivations, Derived, RegisteredRule
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
 from engine.expressions.evaluator import parse_term
@@ -52,7 +54,13 @@ class FactIndex:
         """The base is what was given and, under OWL 2 RL, what follows by that; RDFS is applied to the base."""
         self.schema: Schema[Term] = Schema((), _is_property)
         self.overflow: EntailmentLimit | None = None
-        """The overflow says why OWL 2 RL is not applied, though it is the regime."""
+        """The overflow says why OWL 2 RL is not applied, though it is the regime; or why static rules are not, though there are some."""
+        self.rules: tuple[RegisteredRule, ...] = ()
+        self._below: FactIndex | None = None  # the same without static rules, where there are any
+        self._derivations: Derivations | None = None  # which go on from version to version
+        self._derived: Derived | None = None
+        self.is_derived = True
+        """Whether the base has what the static rules derive: beyond their limits they derive nothing."""
         self._owl: Closure | None = None  # which goes on from version to version
         self._found: Kept = {}  # rows, with what they were made of
         self._asked: set[object] = set()  # for those of them
@@ -72,7 +80,7 @@ class FactIndex:
 
     @classmethod
     def given_as(cls, quads: Ints, terms: TermTable, regime: str = RDFS) -> "FactIndex":
-        """Make an index of quads in the form of the property `numbers`."""
+        """Make an index of quads in the form of the property `numbers`, without static rules."""
         found = cls(terms)
         for graph in np.unique(quads[:, GRAPH]).tolist():
             name = name_of(found._read_graph(graph))
@@ -107,17 +115,62 @@ class FactIndex:
         """Return the same background under another regime of entailment."""
         return self._following(self.given, regime)
 
+    def with_rules(self, rules: Sequence[RegisteredRule], most_work: int = 0) -> "FactIndex":
+        """Return the same background with these static rules and no others. With `most_work`, changes from here on may take no more (`Joins`).
+
+        Raises: StaticRuleRefused, NegativeRecursion.
+        """
+        below = self if self._below is None else self._below
+        if not rules:
+            return below
+        return self._applying(below, tuple(rules), self._derivations or Derivations(self.terms, most_work))
+
+    def _applying(self, below: "FactIndex", rules: tuple[RegisteredRule, ...], derivations: Derivations) -> "FactIndex":
+        """Return the version over `below`, which has no static rules, with these rules."""
+        found = FactIndex(self.terms, below.regime)
+        found.given, found.base, found.overflow = below.given, below.base, below.overflow
+        found.rules, found._below, found._derivations = rules, below, derivations
+        try:
+            found._derived = derivations.move(below, rules)
+            found.base = found._derived.base
+        except EntailmentLimit as limit:
+            found.overflow, found.is_derived = limit, False
+        self._hand_on(found)
+        return found
+
+    def _hand_on(self, found: "FactIndex") -> None:
+        """Let the next version have what was found for this one."""
+        found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
+        kept = {address(rows) for _, rows in found._found.values()}
+        found._tables = {key: made for key, made in self._tables.items() if address(made[0]) in kept}
+        same = found.regime == self.regime and self._states(found._effective) == self._states(self._effective)
+        found.schema = self.schema if same else self._schema(found._effective, found.regime)
+
     def _following(self, given: Given, regime: str) -> "FactIndex":
+        if self._below is not None and self._derivations is not None:
+            return self._applying(self._below._following(given, regime), self.rules, self._derivations)
         found = FactIndex(self.terms, regime)
         found.given = found.base = given
         if regime != RDFS:
             found._owl = self._owl or Closure(self.terms)
             found._reason(self.base)
-        found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
-        kept = {address(rows) for _, rows in found._found.values()}
-        found._tables = {key: made for key, made in self._tables.items() if address(made[0]) in kept}
-        same = regime == self.regime and self._states(found._effective) == self._states(self._effective)
-        found.schema = self.schema if same else self._schema(found._effective, regime)
+        self._hand_on(found)
+        return found
+
+    def derived(self, graph: str) -> Ints:
+        """Return the triples (n x 3) that static rules derive in a graph."""
+        return NOTHING[:, :3] if self._derived is None else self._derived.list_triples(self.terms.intern(str(Iri(graph))))
+
+    def count_derived(self) -> dict[int, int]:
+        """Return how many triples static rules derive of the predicates of each rule, in its graph, by the rule's registration."""
+        counts = Counter[tuple[int, int]]()
+        for key, rows in self._derived.written.items() if self._derived is not None else ():
+            assert key.graphs is not None
+            counts[key.graphs[0], key.predicate] += len(rows)
+        found = {}
+        for rule in self.rules:
+            graph, predicates = self.terms.intern(str(Iri(rule.query.graph))), {str(triple.predicate) for triple in rule.query.template}
+            found[rule.registered] = sum(counts[graph, self.terms.intern(predicate)] for predicate in predicates)
         return found
 
     def _reason(self, before: Given) -> None:
@@ -193,8 +246,30 @@ class FactIndex:
 
     @property
     def premises(self) -> list[Quad]:
-        """Return the quads that RDFS is applied to."""
-        return self._quads_of(self.base)
+        """Return the quads that RDFS is applied to, without what static rules derive."""
+        return self._quads_of(self.base if self._below is None else self._below.base)
+
+    @property
+    def base_triples(self) -> Iterator[tuple[Term, Term, Term]]:
+        """Yield the triples that RDFS is applied to, with what static rules derive."""
+        return (quad[:3] for quad in self._quads_of(self.base))
+
+    def explain_derived(self, triple: tuple[Term, Term, Term]) -> list[tuple[str, list[tuple[Term, Term, Term]], tuple[Term, Term, Term]]] | None:
+        """Return the steps to a triple that static rules derive, premises first: the rule's name ("" for RDFS), the premises and the conclusion.
+
+        None if no static rule writes the triple. Raises TooFar.
+        """
+        if self._below is None or self._derivations is None or not self.is_derived:
+            return None
+        self._derivations.move(self._below, self.rules)  # where another version has been looked at meanwhile
+        s, p, o = (self.terms.intern(str(term)) for term in triple)
+        names = {rule.registered: rule.name for rule in self.rules}
+
+        def read(numbers: tuple[int, int, int]) -> tuple[Term, Term, Term]:
+            return self._read_term(numbers[0]), self._read_term(numbers[1]), self._read_term(numbers[2])
+
+        steps = self._derivations.explain((s, p, o))
+        return None if steps is None else [(names.get(step.source, ""), [*map(read, step.premises)], read(step.conclusion)) for step in steps]
 
     def _quads_of(self, given: Given) -> list[Quad]:
         return [self.quad(s, predicate, o, g) for predicate, rows in given.items() for s, o, g in rows.tolist()]

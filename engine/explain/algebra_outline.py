@@ -66,6 +66,8 @@ class Outliner:
                 return words("DISTINCT" if distinct else "", variables(projection), self.modified(modifiers), from_(sources))
             case a.Construct(template, _, _, into, sources):
                 return words(triples(template), f"INTO STREAM <{into}>", from_(sources))
+            case a.BackgroundRule(template, _, graph, _, sources):
+                return words(triples(template), f"INTO BACKGROUND <{graph}>", from_(sources))
             case a.Ask(_, _, sources):
                 return from_(sources)
             case a.Describe(targets, _, _, sources):

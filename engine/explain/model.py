@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.background.fact_store import FactIndex
+from engine.background.static_rules.description import describe_rules
 from engine.dictionary.term_dictionary import TermTable
 from engine.explain.algebra_outline import Item, Outliner, words, write_term
 from engine.explain.live_counts import StepRows
@@ -46,6 +47,8 @@ def explain(
 
     The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the background that there is.
     """
+    if isinstance(query, a.BackgroundRule):
+        return _explain_rule(query, default_graph)
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewrite_query(query, default_graph, policy, without)
@@ -67,11 +70,23 @@ def explain(
     )
 
 
+def _explain_rule(query: a.BackgroundRule, default_graph: str) -> Explanation:
+    """Explain a static rule by the rules of Datalog that it comes to. Raises StaticRuleRefused."""
+    rules = describe_rules(query, default_graph)
+    steps = [OperatorStep("INTO BACKGROUND", f"<{query.graph}>", inputs=tuple(range(1, len(rules) + 1)))]
+    steps += [OperatorStep("DERIVE", rule) for rule in rules]
+    reason = "every partition has the whole background"
+    return Explanation(render(query), Outliner.from_query(query).outline_query(query), tuple(steps), None, reason, ())
+
+
 def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED, regime: str = RDFS) -> tuple[Read, ...]:
     """Return what a query would read of a background. Raises Refusal."""
     terms = TermTable()
     facts = FactIndex.from_quads(quads, terms, regime)
-    return list_reads(plan_query(rewrite_query(query, "all", policy), Network(terms).planning.make_names(facts, policy=policy)))
+    taken = rewrite_query(query, "all", policy)
+    if isinstance(taken, a.BackgroundRule):
+        return ()  # what it reads is part of what it derives
+    return list_reads(plan_query(taken, Network(terms).planning.make_names(facts, policy=policy)))
 
 
 def shape_of(fragment: Fragment, rates: Rates) -> str:

@@ -69,6 +69,7 @@ class OperatorStep:
 
 
 FOR_EVER = "kept for ever"
+ON_HOST = "(instant by instant on the host: about 10,000 events/s)"
 COUNTED = frozenset(
     {c.JOIN, c.EXTEND, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR} | POLICIES
 )
@@ -208,7 +209,8 @@ class Reader:
                 return OperatorStep("GROUP", self.outliner.detail(group), keeps=(Kept("groups", window_time(group.window)),))
             case RunCollector():
                 group = self._group_of(collector)
-                return OperatorStep("RUN", self.outliner.detail(group), keeps=(Kept("open runs", window_time(group.window)),))
+                detail = words(self.outliner.detail(group), "" if collector.deferred else ON_HOST)
+                return OperatorStep("RUN", detail, keeps=(Kept("open runs", window_time(group.window)),))
             case ModifiersCollector():
                 return self._modifiers(collector)
             case ReportCollector():

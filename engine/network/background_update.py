@@ -8,7 +8,7 @@ which they may, but for those that the part is known to have kept back (`_hand_o
 that it rested on. Partial solutions of a unit (`Unit`) are found by giving it once more what came of the stream, in order of end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -346,9 +346,11 @@ def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units:
         return
     for store, goals in stands.items():
         if len(goals.timeless):
-            held = deciding[store - first].held if store - first in deciding else store - first
-            known = set(_key_rows(_read_timeless(shadow, held + c.SIDES * place), unseen))
-            gone = np.array([key not in known for key in _key_rows(goals.timeless, unseen)], np.int64)
+            lasting = fragment.lasting.get(divmod(store - first, c.SIDES))
+            at, ignored = (store - first, unseen) if lasting is None else (_store_of(lasting.decided), _find_others(planned, lasting.columns))
+            held = deciding[at].held if at in deciding else at
+            known = set(_key_rows(_read_timeless(shadow, held + c.SIDES * place), ignored))
+            gone = np.array([key not in known for key in _key_rows(goals.timeless, ignored)], np.int64)
             if gone.any():
                 free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
                 goals.timeless = goals.timeless[gone == 0]
@@ -358,6 +360,15 @@ def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units:
 
 def _number_stores(planned: Planned, places: Iterable[Target]) -> list[int]:
     return [c.SIDES * (planned.at.node + node) + side for node, side in places]
+
+
+def _store_of(place: Target) -> int:
+    return c.SIDES * place[0] + place[1]
+
+
+def _find_others(planned: Planned, columns: Collection[int]) -> Ints:
+    """Return the query's columns but for these."""
+    return np.array([column for column in planned.columns.values() if column not in columns], np.int64)
 
 
 def _find_unseen(planned: Planned) -> Ints:

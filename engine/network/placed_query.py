@@ -40,7 +40,7 @@ class RegisteredQuery:
 
     registered: int
     name: str
-    query: a.Query
+    query: a.StreamQuery
     reads_after: int  # the offset of the last entry that it does not read
     max_derivations: int = 0
     policy: str = UNRESTRICTED
@@ -130,7 +130,7 @@ class QueryPlanning:
         facts = self.knows[planned.registered] if known is None else known
         return plan_query(planned.source.query, self.make_names(facts, planned.source.name, planned.source.policy, planned.rates, planned.shape))
 
-    def estimate_rates(self, query: a.Query) -> Rates:
+    def estimate_rates(self, query: a.StreamQuery) -> Rates:
         """Return how often there have been triples of each predicate of a query here.
 
         If there have been none at all, only predicates of which the background has many are there.

@@ -58,6 +58,7 @@ def partition(query: a.Query, policy: str = UNRESTRICTED) -> Partition:
 
 def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN) -> list[Key]:
     """Return a key for each part that has one, the best first. Raises NoKey."""
+    assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     with deep_stack():
         _one_by_one(query)
         found: dict[Part, Key] = {}
@@ -74,7 +75,7 @@ def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHI
     raise why or NoKey("no triple pattern reads the streams")
 
 
-def _one_by_one(query: a.Query) -> None:
+def _one_by_one(query: a.StreamQuery) -> None:
     """Refuse a query that looks at all solutions together, whatever they have in common. Raises NoKey."""
     if isinstance(query, a.Ask):
         raise NoKey("ASK looks for a first solution of all")
@@ -93,7 +94,7 @@ def _one_by_one(query: a.Query) -> None:
             raise NoKey("there is one group of all")
 
 
-def _candidates(query: a.Query) -> Iterator[Key]:
+def _candidates(query: a.StreamQuery) -> Iterator[Key]:
     """Return the variables at each part of a triple pattern, by part and then by name."""
     found: dict[Part, set[Variable]] = {part: set() for part in Part}
     for node in nodes_of(query.pattern):
@@ -115,7 +116,7 @@ class _KeyCheck:
     known: FactIndex
     inside: bool = False  # GRAPH with the key for its name
 
-    def check_query(self, query: a.Query) -> None:
+    def check_query(self, query: a.StreamQuery) -> None:
         """Check a whole query. Raises NoKey."""
         shown: set[TermOrVariable] | None = None
         match query:

@@ -38,7 +38,7 @@ class Settled:
     """Represents a registered query; `keys` are those that it had under every background since."""
 
     entry: Register
-    query: a.Query
+    query: a.StreamQuery
     keys: dict[Part, Variable]
 
     def parts(self, read: Iterable[str]) -> set[Part]:
@@ -90,7 +90,7 @@ class Sets:
         found = self._of.get(registered)
         return None if found is None else found.route
 
-    def add(self, entry: Register, query: a.Query, known: FactIndex) -> None:
+    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex) -> None:
         """Place a new query. Raises Moved."""
         if entry.offset < self.until:
             return
@@ -158,14 +158,14 @@ class Sets:
         return sets
 
 
-def _keys(entry: Register, query: a.Query, known: FactIndex) -> dict[Part, Variable]:
+def _keys(entry: Register, query: a.StreamQuery, known: FactIndex) -> dict[Part, Variable]:
     try:
         return {key.part: key.variable for key in keys_of(query, entry.policy, known)}
     except NoKey:
         return {}
 
 
-def _connected(together: Together, query: a.Query) -> bool:
+def _connected(together: Together, query: a.StreamQuery) -> bool:
     """Return whether one writes what the other reads."""
     return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.streams)
 
@@ -186,4 +186,6 @@ def _group_to_json(together: Together) -> dict[str, Any]:
 def _members(plain: Iterable[Mapping[str, Any]]) -> Iterator[Settled]:
     for member in plain:
         entry = Register(**member["entry"])
-        yield Settled(entry, parse(entry.text).query, {Part(part): Variable(name) for part, name in member["keys"].items()})
+        query = parse(entry.text).query
+        assert not isinstance(query, a.BackgroundRule), "no events are dealt out to it"
+        yield Settled(entry, query, {Part(part): Variable(name) for part, name in member["keys"].items()})

@@ -225,6 +225,17 @@ class TemplateTriple(NamedTuple):
     stream: int
 
 
+@dataclass(frozen=True, slots=True)
+class LastingSide:
+    """Says how long a side keeps timeless solutions of an optional join: as long as the solution that was decided on stands.
+
+    `decided` is the side at which that came, and `columns` are its columns.
+    """
+
+    decided: tuple[int, int]
+    columns: frozenset[int]
+
+
 @dataclass(slots=True)
 class Fragment:
     """Holds the nodes of one query, numbered from 0: `place` moves them behind those that a program has.
@@ -248,6 +259,7 @@ class Fragment:
     lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
     paths: list[PathJoin] = field(default_factory=list)
     deciding: dict[tuple[int, int], bool] = field(default_factory=dict)  # sides at which solutions are decided on, and whether timeless ones are
+    lasting: dict[tuple[int, int], LastingSide] = field(default_factory=dict)  # sides at which what was decided stays
     sets: dict[int, tuple[int, int]] = field(default_factory=dict)  # nodes behind all others that hand on each timeless solution once, and where to
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)

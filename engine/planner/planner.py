@@ -32,6 +32,7 @@ from epsparql.recursion import deep_stack
 
 def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
     """Return the fragment of a query, which has been rewritten. Raises Refusal."""
+    assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     if names.options.policy not in POLICIES:
         raise Refusal(f"the policy {names.options.policy!r}")
     builder = PlanBuilder(query, names, plan_pattern)

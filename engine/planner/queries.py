@@ -120,7 +120,7 @@ def _plan_report(builder: PlanBuilder, target: Target) -> None:
     builder.fragment.collectors[node] = ReportCollector(builder.query, cells, shown, RANK, number, builder.names.once)
 
 
-def _shown(query: a.Query) -> tuple[Variable, ...]:
+def _shown(query: a.StreamQuery) -> tuple[Variable, ...]:
     """Return the variables that a report of windows must have."""
     match query:
         case a.Select(projection=projection):

@@ -6,6 +6,7 @@ Under OWL 2 RL what the background entails was given, and streams follow three r
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from engine.background.fact_store import FactIndex
 from engine.background.reasoning.rdfs_schema import (
     DOMAIN,
     INVERSE,
@@ -20,6 +21,8 @@ from engine.background.reasoning.rdfs_schema import (
     VOCABULARY,
     Triple,
 )
+from engine.background.static_rules.explanation import TooFar
+from engine.messages import RDFS as RDFS_ONLY
 from epsparql.terms import Iri, Literal, Term
 
 _KIND, _PROPERTY, _DOMAIN, _RANGE, _SUBCLASS, _SUBPROPERTY = (VOCABULARY[k] for k in (TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY))
@@ -28,7 +31,7 @@ _INVERSE, _VALUE, _ON = (VOCABULARY[k] for k in (INVERSE, VALUE, ON))
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """Holds a rule of RDFS (`reflexive` for a reflexive fact) or of OWL 2 RL with what it was applied to."""
+    """Holds a rule of RDFS (`reflexive` for a reflexive fact) or of OWL 2 RL, or `static rule` and its name, with what it was applied to."""
 
     rule: str
     premises: tuple[Triple, ...]
@@ -129,6 +132,33 @@ class Given:
             below |= new
             pending += new
         return [(triple[0], predicate, triple[2]) for each in sorted(below, key=str) for triple in self._of(each, place, term)]
+
+
+class DerivedTriples:
+    """Explains triples of the background that rest on static rules. `given` are those that rest on none."""
+
+    def __init__(self, known: FactIndex, given: Given) -> None:
+        self._known, self._given, self._all = known, given, Given(known.base_triples, owl=known.regime != RDFS_ONLY)
+
+    def explained(self, triple: Triple) -> Steps | None:
+        """Return the steps to a triple, premises first. One that rests on too much is told by the last step alone."""
+        found: dict[Inference, None] = {}
+        steps = self._all.explained(triple) or ()
+        concluded = {step.conclusion for step in steps}
+        for leaf in dict.fromkeys([premise for step in steps for premise in step.premises if premise not in concluded] or [triple]):
+            if self._given.explained(leaf) is None:
+                found |= dict.fromkeys(self._by_rules(leaf))
+        return (*found, *(step for step in steps if step not in found))
+
+    def _by_rules(self, triple: Triple) -> Iterable[Inference]:
+        try:
+            steps = self._known.explain_derived(triple)
+        except TooFar:
+            steps = None
+        for rule, premises, conclusion in steps or ():
+            for premise in premises:
+                yield from self._given.explained(premise) or ()
+            yield Inference(f"static rule {rule}" if rule else "rdfs", tuple(premises), conclusion)
 
 
 def _is_schema(triple: Triple) -> bool:

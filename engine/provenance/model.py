@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from engine.background.fact_store import FactIndex, lies_in
 from engine.background.reasoning.rdfs_schema import Triple, entailed
 from engine.messages import RDFS, Micros
-from engine.provenance.inference import Given, Steps
+from engine.provenance.inference import DerivedTriples, Given, Steps
 from engine.rewrite.resolve_datasets import BACKGROUND
 from engine.triples.quads import GraphName, Quad
 from epsparql import algebra as a
@@ -127,6 +128,7 @@ class World:
         budget: StepBudget,
     ) -> None:
         self.windows, self.budget, self.given = windows, budget, Given((quad[:3] for quad in facts), owl=known.regime != RDFS)
+        self._known = known
         self.first: Micros | None = None  # end
         self._by_predicate: dict[Term, list[Edge]] = {}
         self._by_subject: dict[tuple[Term, Term], list[Edge]] = {}
@@ -183,4 +185,11 @@ class World:
     def used(self, pattern: str, edge: Edge) -> Used:
         """Return the edge as a step, with what it follows from."""
         occurrence = edge.given.triple if isinstance(edge.given, Occurrence) else None
-        return Used(pattern, edge.triple, edge.given, self.given.explained(edge.triple, occurrence) or ())
+        steps = self.given.explained(edge.triple, occurrence)
+        if steps is None and occurrence is None and self._known.rules:
+            steps = self._derived.explained(edge.triple)
+        return Used(pattern, edge.triple, edge.given, steps or ())
+
+    @cached_property
+    def _derived(self) -> DerivedTriples:
+        return DerivedTriples(self._known, self.given)

@@ -77,12 +77,14 @@ class Registry:
         """Return whether a query concerns this bucket. Raises Moved."""
         if self.share.whole:
             return True
+        assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         self.sets.add(entry, query, self.known)
         route = self.sets.route(entry.offset)
         return route is not None and (route.part is not None or route.home == self.share.bucket)
 
     def place_query(self, entry: Register, query: a.Query) -> Network:
         """Put a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""
+        assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         members = list(self.members)
         try:
             member = self._choose_member(query, self._find_part(entry))
@@ -103,6 +105,7 @@ class Registry:
         self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
     ) -> None:  # fmt: skip
         written = rewrite_query(name_own_stream(query, entry.offset), entry.default_graph, entry.policy, self.without)
+        assert not isinstance(written, a.BackgroundRule), "that is part of the background"
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
         network.host.add_query(RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy), known, rates, shape)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))

@@ -12,11 +12,11 @@ from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions, span_of
 from engine.physical_plan.operator_names import RELATIONS
+from engine.planner.builder.correlation import alternatives, essential
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
 from engine.planner.groups_and_modifiers import longest_gap
 from engine.planner.operators import policies
-from engine.planner.operators.exists import alternatives, essential
 from engine.planner.operators.joins import relation_of
 from engine.planner.operators.minus import visible
 from engine.planner.operators.optional import reach_of

@@ -7,7 +7,10 @@ from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from engine.background.changes import read_static_rule
 from engine.background.fact_store import FactIndex, numbers_of
+from engine.background.static_rules.derivations import NegativeRecursion, RegisteredRule
+from engine.background.static_rules.translate import StaticRuleRefused
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.errors import Refusal
@@ -47,6 +50,10 @@ def check(
     refuse_functions(parsed)
     engine, policy = Engine(), policies.get(name, UNRESTRICTED)
     known = FactIndex.from_quads(facts, engine.terms)
+    if isinstance(parsed.query, a.BackgroundRule):
+        _check_static_rule(parsed, parsed.query, known, others, name)
+        return ()
+    others = {other: query for other, query in others.items() if not isinstance(query, a.BackgroundRule)}
     engine.known = known
     try:
         for k, (other, query) in enumerate(others.items()):
@@ -65,9 +72,38 @@ def check(
     return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
 
 
+def _check_static_rule(parsed: ParsedQuery, rule: a.BackgroundRule, known: FactIndex, others: Mapping[str, a.Query], name: str) -> None:
+    """Check a static rule, and that it closes no cycle with other static rules. Raises Unsupported, CyclicNegation."""
+    standing = [
+        RegisteredRule(k, other, "", "all", query) for k, (other, query) in enumerate(others.items(), 1) if isinstance(query, a.BackgroundRule)
+    ]
+    try:
+        known.with_rules([*standing, RegisteredRule(len(others) + 1, name, parsed.text, "all", rule)])
+    except StaticRuleRefused as refused:
+        raise Unsupported(
+            f"{refused} is not evaluated by this version", place_of([refused.culprit, rule], parsed), parsed.text, refused.expected
+        ) from None
+    except NegativeRecursion as cycle:
+        message = f"this rule would depend on its own negation: {cycle}"
+        raise CyclicNegation(
+            message, place_of([rule], parsed), parsed.text, "a predicate of its own for what is derived without the negation"
+        ) from None
+
+
+MOST_WORK = 1_000_000_000
+"""A change of the background is refused if its static rules need joins of more rows."""
+
+
 def background_of(nquads: str, entailment: str) -> FactIndex:
     """Return a background by itself, for `check_background`."""
     return FactIndex.from_quads(quads_of(nquads), TermTable(), entailment)
+
+
+def background_with(known: FactIndex, rules: Iterable[tuple[int, str, str, str]]) -> FactIndex:
+    """Return the background with static rules by number, name, text and default graph. Raises NegativeRecursion, StaticRuleRefused."""
+    entries = [Register(number, name, text, default_graph=default_graph) for number, name, text, default_graph in rules]
+    found = [rule for entry in entries if (rule := read_static_rule(entry)) is not None]
+    return known if [rule.registered for rule in found] == [rule.registered for rule in known.rules] else known.with_rules(found, MOST_WORK)
 
 
 def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -> FactIndex:

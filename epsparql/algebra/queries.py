@@ -97,4 +97,20 @@ class Describe:
     sources: Sources = WHOLE
 
 
-Query = Select | Construct | Ask | Describe
+@dataclass(frozen=True, slots=True)
+class BackgroundRule:
+    """Represents a rule over the background alone: `template`'s triples always hold in its graph `graph` while `pattern` matches.
+
+    It reads no stream.
+    """
+
+    template: tuple[TriplePattern, ...]
+    pattern: Pattern
+    graph: str
+    streams: tuple[str, ...] = ()
+    sources: Sources = WHOLE
+
+
+StreamQuery = Select | Construct | Ask | Describe
+"""A stream query has solutions with intervals."""
+Query = StreamQuery | BackgroundRule

@@ -20,6 +20,8 @@ from websockets.typing import Subprotocol
 from epsparql.connection.messages import ApiError, Closed
 
 SUBPROTOCOL = Subprotocol("epsparql.v1+json")
+BATCHES = Subprotocol("epsparql.v1+ndjson")
+"""With this subprotocol, which servers before 0.2 do not know, a frame holds many messages to a subscriber."""
 RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
 """After these close codes a connection is worth another try."""
 
@@ -121,7 +123,7 @@ class Transport:
 
     def socket_options(self) -> dict[str, Any]:
         common = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
-        return common | {"subprotocols": [SUBPROTOCOL], "additional_headers": self._headers}
+        return common | {"subprotocols": [BATCHES, SUBPROTOCOL], "additional_headers": self._headers}
 
 
 def raise_if_final(error: ConnectionClosed) -> None:

@@ -10,7 +10,6 @@ from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal,
 if TYPE_CHECKING:
     import rdflib
 
-N_QUADS = "application/n-quads"
 _NO_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 _LABEL = re.compile(r"\w(?:[\w.\-·]*[\w\-·])?")
 

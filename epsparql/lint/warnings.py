@@ -9,6 +9,7 @@ from collections.abc import Set
 from epsparql.errors import Span, Warning_
 from epsparql.iris import Names
 from epsparql.lint.diagnostics import find_quoted_numbers, why_error, why_never_true
+from epsparql.lint.impossible_patterns import find_impossible
 from epsparql.lint.scopes import Scopes, needed, parts
 from epsparql.lint.type_inference import Kind, Kinds
 from epsparql.parser import ast as s
@@ -55,6 +56,9 @@ class _Reader:
     def _body(self, body: s.Body, items: tuple[s.SelectItem, ...], inherited: Set[str], owner: str) -> None:
         """Read a pattern and what follows it; `owner` is what ends where LIMIT ends it."""
         self._read_group(body.where, inherited)
+        if not self._windowed:
+            for doubt in find_impossible(body.where):
+                self._warn("never-matches", doubt.message, doubt.span)
         kinds = Kinds(self._names, {})
         scope = set(self._scopes.group(body.where) | inherited)
         for key in body.modifier.keys:

@@ -40,6 +40,14 @@ class StreamName:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphName:
+    """Represents `BACKGROUND name`, the graph that a static rule writes."""
+
+    iri: IriName
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class FromStream:
     """Represents `FROM STREAM name`."""
 
@@ -88,7 +96,7 @@ class ConstructQuery:
     """
 
     template: tuple[TriplesSameSubject, ...]
-    into: StreamName | None
+    into: StreamName | GraphName | None
     sources: tuple[Source, ...]
     body: Body
     span: Span

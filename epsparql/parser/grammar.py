@@ -60,7 +60,7 @@ _NOT_IN_IRIS = re.compile(r'[<>"{}|^`\\\x00-\x20]')
 _UNESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 
 _KEYWORDS = (
-    "BASE", "PREFIX", "VERSION", "SELECT", "DISTINCT", "REDUCED", "AS", "CONSTRUCT", "FROM", "STREAM", "INTO", "WHERE", "FILTER", "BIND", "OPTIONAL", "MINUS",
+    "BASE", "PREFIX", "VERSION", "SELECT", "DISTINCT", "REDUCED", "AS", "CONSTRUCT", "FROM", "STREAM", "INTO", "BACKGROUND", "WHERE", "FILTER", "BIND", "OPTIONAL", "MINUS",
     "UNION", "AND", "SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR", "WITHIN",
     "WITHOUT", "FOR", "EXISTS", "NOT", "IN", "ASK", "DESCRIBE", "NAMED", "GRAPH", "SERVICE", "SILENT", "VALUES", "UNDEF", "WINDOW", "RANGE", "STEP",
     "ROWS", "SESSION", "RUN", "WHILE", "GAP", "UNTIL", "EACH", "CLOSED", "REGISTER", "RSTREAM", "ISTREAM", "DSTREAM", "ON", "GROUP", "BY", "HAVING", "ORDER", "ASC", "DESC", "LIMIT", "OFFSET", "SEPARATOR",
@@ -851,6 +851,10 @@ def _stream(source: QueryText, found: list[Any]) -> ast_queries.StreamName:
     return ast_queries.StreamName(None if isinstance(name, Sign) else name, name.span)
 
 
+def _into_background(source: QueryText, found: list[Any]) -> ast_queries.GraphName:
+    return ast_queries.GraphName(found[-1], extent(found))
+
+
 class Clause:
     """Holds a clause by its keyword, with its parts; it only serves to build nodes."""
 
@@ -959,7 +963,7 @@ def _construct(source: QueryText, found: list[Any]) -> ast_queries.ConstructQuer
     body: ast.Body = found[-1]
     template = next((part for part in found if isinstance(part, ast.GroupGraphPattern)), body.where)
     triples = tuple(part for part in template.elements if isinstance(part, ast.TriplesSameSubject))
-    into = next((part for part in found if isinstance(part, ast_queries.StreamName)), None)
+    into = next((part for part in found if isinstance(part, ast_queries.StreamName | ast_queries.GraphName)), None)
     return ast_queries.ConstructQuery(triples, into, _sources(found), body, found[0].span)
 
 
@@ -1002,7 +1006,10 @@ from_ = one_of(  # [13]
     Production(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
     Production(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
 )
-into_stream = Production(all_of(word("INTO"), in_stream), lambda source, found: found[1])
+into = one_of(
+    Production(all_of(word("INTO"), in_stream), lambda source, found: found[1]),
+    Production(all_of(word("INTO", expected=None), word("BACKGROUND"), Labelled(iri, "the IRI of a graph")), _into_background),
+)
 item = Production(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
 items = Labelled(one_of(sign("*"), all_of(item, ZeroOrMore(Labelled(item, "another variable")))), "variables, '*' or (expression AS ?variable)")
 where = one_of(  # [17]
@@ -1074,8 +1081,8 @@ construct = Production(  # [10]
     all_of(
         word("CONSTRUCT"),
         one_of(
-            all_of(template, Opt(into_stream), ZeroOrMore(from_), body),
-            all_of(Opt(into_stream), ZeroOrMore(from_), Production(all_of(word("WHERE"), template, trailing), _body)),
+            all_of(template, Opt(into), ZeroOrMore(from_), body),
+            all_of(Opt(into), ZeroOrMore(from_), Production(all_of(word("WHERE"), template, trailing), _body)),
         ),
     ),
     _construct,
@@ -1116,7 +1123,7 @@ _APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")
 _MISPLACED = {
     "SELECT": ("a triple pattern", "a SELECT inside a group stands alone in braces of its own: { SELECT ... }"),
     "FROM": ("the end of the query", "FROM comes too late: what a query reads is said before WHERE"),
-    "INTO": ("the end of the query", "INTO STREAM is allowed only in a CONSTRUCT, after its template"),
+    "INTO": ("the end of the query", "INTO STREAM and INTO BACKGROUND are allowed only in a CONSTRUCT, after its template"),
 }
 """These keywords are known by what was expected in their place."""
 

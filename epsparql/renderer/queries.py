@@ -77,6 +77,9 @@ class _Writer:
             case a.Construct(template, pattern, _, into):
                 target = "" if into == a.DEFAULT_STREAM or query.sources.windows else f" INTO STREAM {write_stream(into)}"
                 text = f"CONSTRUCT {{{self._terms.triples(template)}}}{target}{sources}{self._solutions(pattern)}"
+            case a.BackgroundRule(template, pattern, graph):
+                target = f" INTO BACKGROUND {self._terms.iri(graph)}"
+                text = f"CONSTRUCT {{{self._terms.triples(template)}}}{target}{sources}{self._solutions(pattern)}"
             case a.Ask(pattern):
                 text = f"ASK{sources}{self._solutions(pattern, ordered=False)}"
             case a.Describe(targets, pattern):
@@ -91,7 +94,7 @@ class _Writer:
         dataset = sources.dataset or a.Dataset()
         parts = [f"FROM {self._terms.iri(name)}" for name in dataset.default]
         parts += [f"FROM NAMED {self._terms.iri(name)}" for name in dataset.named]
-        if not sources.windows and query.streams != (a.DEFAULT_STREAM,):
+        if not sources.windows and query.streams not in ((), (a.DEFAULT_STREAM,)):
             parts += [f"FROM STREAM {write_stream(name)}" for name in query.streams]
         for window in sources.windows:
             range_ = f"[RANGE {self._duration(window.length)} STEP {self._duration(window.step)}]"

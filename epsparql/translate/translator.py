@@ -5,6 +5,7 @@ It raises every error of a query.
 
 import re
 from dataclasses import dataclass, field, is_dataclass
+from functools import lru_cache
 from typing import assert_never
 
 from epsparql import algebra as a
@@ -26,6 +27,8 @@ from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import SourceMap
 from epsparql.trees import tree_depth
 
+_RECENT = 8  # texts: a registration asks for the meaning of one text four times, each in another thread
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
@@ -37,6 +40,7 @@ class ParsedQuery:
     places: SourceMap = field(default_factory=SourceMap, compare=False, repr=False)
 
 
+@lru_cache(maxsize=_RECENT)
 def parse(text: str) -> ParsedQuery:
     """Return the meaning of a query's text. Raises `QueryError`."""
     _check_text(text)
@@ -97,6 +101,8 @@ class _Translation:
                 pattern, projection, modifiers = self._selects.select(select)
                 self._warn_of_output(output)
                 return a.Select(pattern, projection, select.distinct, streams, modifiers, sources)
+            case f.ConstructQuery(into=f.GraphName() as graph):
+                return self._static_rule(query, graph, sources, output)
             case f.ConstructQuery():
                 into = self._into(query.into, output)
                 pattern = self._selects.translate_body(query.body)
@@ -112,11 +118,29 @@ class _Translation:
                 return a.Describe(self._targets(targets, pattern), pattern, streams, sources)
         assert_never(query)
 
-    def _into(self, into: f.StreamName | None, output: f.StreamName | None) -> str:
+    def _static_rule(self, query: f.ConstructQuery, graph: f.GraphName, sources: a.Sources, output: f.StreamName | None) -> a.BackgroundRule:
+        """Return a rule over the background. It has no stream to read or to write."""
+        for source in query.sources:
+            if not isinstance(source, f.FromGraph):
+                self._context.fail(
+                    SyntaxFault, "a rule into the background reads no stream", source.span, "FROM or FROM NAMED with the IRI of a graph"
+                )
+        if output is not None:
+            self._context.fail(
+                SyntaxFault, "REGISTER names a stream, and the rule writes into the background", output.span, "the rule without REGISTER"
+            )
+        pattern = self._selects.translate_body(query.body)
+        template = self._groups.triples.template(query.template, visible_variables(pattern))
+        rule = a.BackgroundRule(template, pattern, self._context.names.iri(graph.iri), (), sources)
+        self._context.places.note(rule, query.span)
+        return rule
+
+    def _into(self, into: f.StreamName | f.GraphName | None, output: f.StreamName | None) -> str:
         """Return the stream that a CONSTRUCT writes: INTO STREAM and REGISTER name it in two languages."""
         if into is not None and output is not None:
             self._context.fail(SyntaxFault, "REGISTER already names the stream that is written", into.span, "one of REGISTER ... AS and INTO STREAM")
         name = into if output is None else output
+        assert not isinstance(name, f.GraphName), "that is a static rule"
         return a.DEFAULT_STREAM if name is None else stream_name(self._context, name)
 
     def _warn_of_output(self, output: f.StreamName | None) -> None:

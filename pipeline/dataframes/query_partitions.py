@@ -20,6 +20,7 @@ def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, backg
 
     With background one share has all queries, for solutions of the background alone would come from each bucket.
     """
+    background = background or any(isinstance(query, a.BackgroundRule) for query in queries.values())
     derived = {query.into for query in queries.values() if isinstance(query, a.Construct)} - {None}
     by_column: dict[str | None, list[str]] = {}
     for name, query in queries.items():

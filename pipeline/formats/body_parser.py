@@ -6,6 +6,19 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from engine.messages import Micros
+from epsparql.events.media_types import (
+    ARROW,
+    ETALIS_STREAM,
+    LD_JSON,
+    N_QUADS,
+    N_TRIPLES,
+    NDJSON,
+    NDJSON_LD,
+    RDF_XML,
+    SUFFIXES,
+    TRIG,
+    TURTLE,
+)  # fmt: skip
 from pipeline.errors import FormatError
 from pipeline.formats.arrow import parse_arrow
 from pipeline.formats.batches.batch_builder import Interval
@@ -21,17 +34,6 @@ from pipeline.formats.rdf.rdf_version import VERSIONS
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
 from pipeline.formats.short_terms import ShortTerms
 
-NDJSON = "application/x-ndjson"
-N_TRIPLES = "application/n-triples"
-TURTLE = "text/turtle"
-TRIG = "application/trig"
-N_QUADS = "application/n-quads"
-LD_JSON = "application/ld+json"
-NDJSON_LD = "application/x-ld+ndjson"
-RDF_XML = "application/rdf+xml"
-ARROW = "application/vnd.apache.arrow.stream"
-ETALIS_STREAM = "text/x-etalis-stream"
-
 _RDF = {
     N_TRIPLES: ox.RdfFormat.N_TRIPLES,
     TURTLE: ox.RdfFormat.TURTLE,
@@ -39,19 +41,6 @@ _RDF = {
     N_QUADS: ox.RdfFormat.N_QUADS,
     LD_JSON: ox.RdfFormat.JSON_LD,
     RDF_XML: ox.RdfFormat.RDF_XML,
-}
-_SUFFIXES = {
-    ".ndjson": NDJSON,
-    ".jsonl": NDJSON,
-    ".nt": N_TRIPLES,
-    ".ttl": TURTLE,
-    ".trig": TRIG,
-    ".nq": N_QUADS,
-    ".jsonld": LD_JSON,
-    ".ndjsonld": NDJSON_LD,
-    ".rdf": RDF_XML,
-    ".arrows": ARROW,
-    ".stream": ETALIS_STREAM,
 }
 UNTIMED: Micros = -(1 << 61)
 """This stands for the arrival time of a file, which has none."""
@@ -61,9 +50,9 @@ MEDIA_TYPES = (NDJSON, *_RDF, NDJSON_LD, ARROW, ETALIS_STREAM)
 def media_type_of(path: Path | str) -> str:
     """Return the media type that the file's suffix names. Raises: FormatError."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise FormatError("media-type", f"{Path(path).name}: no format is known by the suffix {suffix!r}", expected=", ".join(_SUFFIXES))
-    return _SUFFIXES[suffix]
+    if suffix not in SUFFIXES:
+        raise FormatError("media-type", f"{Path(path).name}: no format is known by the suffix {suffix!r}", expected=", ".join(SUFFIXES))
+    return SUFFIXES[suffix]
 
 
 def interval_of(at: str | None, start: str | None, end: str | None) -> Interval | None:

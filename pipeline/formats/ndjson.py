@@ -5,7 +5,9 @@ all others, and also finds the place of a fault.
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pyoxigraph as ox
 from msgspec import UNSET, Raw, UnsetType
 
-from engine.messages import Micros
+from engine.messages import Micros, int64s
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
@@ -99,6 +101,22 @@ def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None 
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
     return EventFrame(batch, key, source)
+
+
+def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBatch] | None:
+    """Read frames that hold events with times and nothing else, as one body: return each one's OCCURRENCES.
+
+    Return None where a frame has to be read by itself. Names of blank nodes and warnings depend on the frame, and faults have places in it.
+    """
+    found = events_batch(b"\n".join(bodies), Interval(arrived, arrived), frame=False)
+    if found is None:
+        return None
+    batch, counts = found[0], [sum(1 for line in body.split(b"\n") if line and not line.isspace()) for body in bodies]
+    named = any(b"_:" in terms.buffers()[2].to_pybytes() for terms in (batch.column(name).dictionary for name in "sog") if len(terms))
+    if named or sum(counts) != batch.num_rows or (int64s(batch.column("end")) == arrived).any():
+        return None
+    begins = accumulate(counts, initial=0)
+    return [batch.slice(begin, count) for begin, count in zip(begins, counts, strict=False)]
 
 
 def _is_event(line: EventLine) -> bool:

@@ -1,6 +1,6 @@
 """This module folds the log's entries into a catalogue: streams with their watermarks, and queries with their states."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -25,6 +25,7 @@ from engine.messages import (
     Tick,
 )
 from pipeline.log.codec import Record
+from pipeline.log.lag import Waiting, add_waiting, release_waiting
 from pipeline.source_positions import SourceState
 
 CLOCK_SILENCE: Micros = 1_000_000
@@ -58,6 +59,7 @@ class Stream:
     mapping: str = ""  # JSON text; "" for none
     on_error: str = "reject"
     rejected: int = 0  # rows of bodies that did not map
+    waiting: Waiting = ()  # accepted events that the watermark has not reached, where sources are declared
 
     @property
     def silence(self) -> Micros | None:
@@ -168,6 +170,11 @@ class Catalogue:
             return stream.advance(now, deadline)
         return None if stream.finished else stream.pass_deadline(stream.after(least_end(ends)), deadline)
 
+    def find_awaited(self, name: str, now: Micros, opened: Micros) -> list[str]:
+        """Return the declared sources for which events of a stream wait."""
+        stream = self.stream(name)
+        return find_slowest(source_ends(stream, self.sources.get(name, {}), now, opened)) if stream.waiting and not stream.finished else []
+
     def apply(self, record: Record, at: Micros) -> None:
         """Take in the next entry, written at clock `at`."""
         entry = record.entry
@@ -176,9 +183,11 @@ class Catalogue:
                 self._note_events(entry, record, at)
             case Tick():
                 if entry.stream is not None:
-                    self.streams[entry.stream] = replace(self.stream(entry.stream), watermark=entry.watermark)
+                    stream = self.stream(entry.stream)
+                    left = release_waiting(stream.waiting, entry.watermark)
+                    self.streams[entry.stream] = replace(stream, watermark=entry.watermark, waiting=left)
             case Finish():
-                self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME)
+                self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME, waiting=())
             case SetStream():
                 self._set(entry, at)
             case DropStream():
@@ -207,8 +216,15 @@ class Catalogue:
 
     def _note_events(self, entry: Events, record: Record, at: Micros) -> None:
         known = self.stream(entry.stream)
+        waiting: Waiting = ()
+        if known.sources:
+            declared = entry.source is not None and entry.source[0] in known.sources
+            end = record.source_latest if declared else record.latest
+            added = known.waiting if end is None else add_waiting(known.waiting, end, entry.rows - record.late)
+            waiting = release_waiting(added, entry.watermark)
         self.streams[entry.stream] = replace(
             known,
+            waiting=waiting,
             latest=record.latest,
             watermark=entry.watermark,
             accepted=known.accepted + entry.rows,
@@ -282,6 +298,7 @@ class Catalogue:
             max_ahead=entry.max_ahead,
             description=entry.description,
             sources=entry.sources,
+            waiting=known.waiting if entry.sources else (),
             declared=known.declared if entry.sources == known.sources else at,
             base=entry.base,
             mapping=entry.mapping,
@@ -305,17 +322,26 @@ class Catalogue:
         }
 
 
-def source_ends(stream: Stream, sources: Mapping[str, SourceState], now: Micros, opened: Micros) -> list[Micros | None]:
+Ends = Mapping[str, Micros | None]
+
+
+def source_ends(stream: Stream, sources: Mapping[str, SourceState], now: Micros, opened: Micros) -> Ends:
     """Return the latest end of each declared source that is not silent; None for one that has brought no events."""
-    found: list[Micros | None] = []
+    found: dict[str, Micros | None] = {}
     for name in stream.sources:
         state = sources.get(name)
         heard = max(opened, (stream.declared or 0) if state is None else state.arrived)
         if stream.silence is None or now - heard < stream.silence:
-            found.append(None if state is None else state.latest)
+            found[name] = None if state is None else state.latest
     return found
 
 
-def least_end(ends: Sequence[Micros | None]) -> Micros | None:
+def least_end(ends: Ends) -> Micros | None:
     """Return the least of the sources' latest ends; None while one of them has none."""
-    return min((end for end in ends if end is not None), default=None) if None not in ends else None
+    return min((end for end in ends.values() if end is not None), default=None) if None not in ends.values() else None
+
+
+def find_slowest(ends: Ends) -> list[str]:
+    """Return the sources that hold the watermark."""
+    least = least_end(ends)
+    return [name for name, end in ends.items() if end == least]

@@ -139,12 +139,12 @@ class LogReader:
         """Count the rows of the frames that begin in [position, until), late ones too; no payload is read."""
         return sum(frame.rows for frame in takewhile(lambda frame: frame.first < until, self._frames.frames(position)))
 
-    def late(self, stream: str, after: int, limit: int) -> list[LateRow]:
-        """Return late rows of `stream` in entries at or after position `after` (0: the oldest kept).
+    def late(self, stream: str, after: int, limit: int, created: int = 0) -> list[LateRow]:
+        """Return late rows of `stream` in entries at or after position `after` (0: the oldest kept), and at or after `created`.
 
         Entries are whole, and are taken until there are at least `limit` rows. Raises: Gone.
         """
-        after = after or oldest(self._frames.directory)
+        after = max(after or oldest(self._frames.directory), created)
         found: list[LateRow] = []
         for frame in self._frames.frames(after):
             if frame.flags & HAS_LATE:
@@ -154,9 +154,9 @@ class LogReader:
                         return found
         return found
 
-    def rejected(self, stream: str, after: int, limit: int) -> list[RejectedRow]:
+    def rejected(self, stream: str, after: int, limit: int, created: int = 0) -> list[RejectedRow]:
         """Return rejected rows of `stream`, paged as `late` pages late ones. Raises: Gone."""
-        after = after or oldest(self._frames.directory)
+        after = max(after or oldest(self._frames.directory), created)
         found: list[RejectedRow] = []
         for frame in self._frames.frames(after):
             if frame.flags & HAS_REJECTED:

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from engine.messages import INSTANT, NO_ROWS, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
-from pipeline.errors import Corrupt, LogFailed, Overloaded, StoreFailed, StreamFinished, TooFarAhead
-from pipeline.log.catalog import Catalogue, least_end, source_ends
+from pipeline.errors import Corrupt, LogFailed, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
+from pipeline.log.catalog import Catalogue, find_slowest, least_end, source_ends
 from pipeline.log.codec import Content, Record, decode_records, encode
 from pipeline.log.idempotency_keys import Ack
-from pipeline.log.lag import Backlog
+from pipeline.log.lag import Backlog, count_waiting, release_waiting
 from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
@@ -55,8 +55,9 @@ class LogWriter:
     """Writes the log of a data directory, as its only writer. Thread-safe.
 
     `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys. `keep` (segment, bytes of it) returns
-    once the log is kept elsewhere up to there too: before anything is acknowledged. Rows of large frames are stored in slices, one for each of the
-    `partitions`. Raises: Locked at once if another writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
+    once the log is kept elsewhere up to there too: before anything is acknowledged. `max_waiting` bounds the events of a stream that wait for its
+    declared sources; 0 means no limit. Rows of large frames are stored in slices, one for each of the `partitions`. Raises: Locked at once if another
+    writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
     """
 
     def __init__(
@@ -66,10 +67,12 @@ class LogWriter:
         *,
         segment_bytes: int = SEGMENT_BYTES,
         keep: Callable[[int, int], None] | None = None,
+        max_waiting: int = 0,
         partitions: int = 1,
     ) -> None:
         self._partitions = partitions
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
+        self._max_waiting = max_waiting
         self._opened = clock()
         self._queue: deque[_Request] = deque()
         self._queued_rows = self._queued_bytes = 0
@@ -96,7 +99,7 @@ class LogWriter:
         rejected: tuple[Rejected, ...] = (),
         timeout: float | None = 0.0,
     ) -> "Future[Ack]":
-        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, Overloaded or LogFailed.
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, Overloaded or LogFailed.
 
         `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
         as it takes), then raises Overloaded. A queued body cannot be cancelled: it keeps its place.
@@ -138,6 +141,10 @@ class LogWriter:
             if self._published.wait(needed - 1, _TRY_S) >= needed:
                 return found
         raise LogFailed(f"the source positions of stream {stream!r} are not durable yet; ask again later")
+
+    def find_awaited(self, stream: str) -> list[str]:
+        """Return the declared sources for which events of a stream wait."""
+        return self.catalogue.find_awaited(stream, self._clock(), self._opened)
 
     def heartbeat(self) -> int:
         """Append a Tick of no stream."""
@@ -295,7 +302,10 @@ class LogWriter:
             self._save()
 
     def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
-        """Return the request's entry, with its late rows marked. Raises: StreamFinished, TooFarAhead, SourceConflict, TooManySources, FormatError."""
+        """Return the request's entry, with its late rows marked.
+
+        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, FormatError.
+        """
         offset = self.catalogue.position
         if request.build is not None:
             entry = request.build(offset)
@@ -312,9 +322,21 @@ class LogWriter:
             if not judge_source(request.stream, request.source, stored, len(sources), request.rows.num_rows):
                 return Ack(offset if stored is None else stored.offset, duplicate=True), None, NO_ROWS
         record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
+        if self._max_waiting and self.catalogue.stream(request.stream).sources:
+            self._check_waiting(request, record, at)
         if request.rejected:
             record = replace(record, rejected=request.rejected)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
+
+    def _check_waiting(self, request: _Request, record: Record, at: Micros) -> None:
+        """Refuse a body if its stream has too many events that wait for other sources. Raises: SourceSilent."""
+        assert isinstance(record.entry, Events)
+        stream, rows = self.catalogue.stream(request.stream), record.entry.rows - record.late
+        waiting = count_waiting(release_waiting(stream.waiting, record.entry.watermark))
+        slowest = find_slowest(source_ends(stream, self.catalogue.sources.get(stream.name, {}), at, self._opened))
+        own = None if request.source is None else request.source.id
+        if rows and waiting and waiting + rows > self._max_waiting and slowest and own not in slowest:
+            raise SourceSilent(stream.name, tuple(slowest), waiting, stream.silence is not None)
 
     def _tick(self, offset: int, name: str, deadline: Micros) -> Tick:
         stream = self.catalogue.stream(name)

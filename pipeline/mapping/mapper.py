@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from epsparql.events.media_types import CSV
 from epsparql.terms import RDF
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
@@ -30,7 +31,6 @@ from pipeline.mapping.templates import SAFE_VALUE, Placeholder, Template, encode
 from pipeline.mapping.time_formats import read_times
 from pipeline.rejected_rows import Rejected
 
-CSV, JSON = "text/csv", "application/json"
 MOST_REJECTED, LONGEST_TEXT = 1_000, 1_000
 """A body may have this many rejected rows; of each row, this many characters are shown."""
 _CSV_NULL = ("",)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from epsparql.events.media_types import CSV
 from pipeline.errors import FormatError
 from pipeline.mapping.json_reader import ROOT, split_documents
 from pipeline.mapping.literals import FORMS
-from pipeline.mapping.mapper import CSV
 from pipeline.mapping.mapping import MAX_DEPTH, MAX_PROPERTIES
 from pipeline.mapping.time_formats import find_reader
 

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
+from epsparql.events.media_types import CSV, JSON
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
@@ -15,7 +16,7 @@ from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.short_terms import ShortTerms
 from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS, read_cloud_events
 from pipeline.mapping.json_reader import read_documents
-from pipeline.mapping.mapper import CSV, JSON, MappedBody, map_body, map_table, refuse_rejected
+from pipeline.mapping.mapper import MappedBody, map_body, map_table, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.mapping.templates import Namespaces
 from pipeline.rejected_rows import DEAD_LETTER, REJECT

@@ -102,7 +102,8 @@ class _Reader:
         try:
             quads = list(ox.parse(head + body, ox.RdfFormat.TRIG))
         except SyntaxError as error:
-            raise self.fault(line.number, f"{text!r} is no triple: {error.msg}", "a triple as Turtle writes it, without the dot") from None
+            reason = error.msg.partition(": ")[2]  # before it stands a column of a text with the prefixes
+            raise self.fault(line.number, f"{text!r} is no triple: {reason}", "a triple as Turtle writes it, without the dot") from None
         if len(quads) != 1:
             raise self.fault(line.number, f"{text!r} is {len(quads)} triples", "one triple in each line")
         found: ox.Quad = quads[0]

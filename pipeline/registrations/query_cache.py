@@ -13,6 +13,7 @@ from engine.runtime.introspection import OperatorState
 from epsparql.algebra import (
     Alarm,
     Ask,
+    BackgroundRule,
     Construct,
     Describe,
     Group,
@@ -36,7 +37,7 @@ from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Describes a query: the form of its solutions, the streams that it reads, and the stream that a CONSTRUCT writes.
+    """Describes a query: the form of its solutions, the streams that it reads, and the stream or the background graph that a CONSTRUCT writes.
 
     `waits` is the place of the first part whose solutions time alone may bring.
     """
@@ -45,6 +46,12 @@ class Shape:
     streams: tuple[str, ...]
     into: str | None
     waits: Span | None = None
+    graph: str | None = None
+
+    @property
+    def is_rule(self) -> bool:
+        """Return whether other queries may rest on what it writes."""
+        return self.into is not None or self.graph is not None
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -80,8 +87,8 @@ def check_registration(
 
     parsed = epsparql.parse(text)
     _check_policy(text, policies.get(name, UNRESTRICTED))
-    is_rule = isinstance(parsed.query, Construct)
-    rules = {known: other for known, other in others.items() if get_shape(other).into is not None} if is_rule else {}  # only rules can close a cycle
+    is_rule = isinstance(parsed.query, Construct | BackgroundRule)
+    rules = {known: other for known, other in others.items() if get_shape(other).is_rule} if is_rule else {}  # only rules can close a cycle
     return (
         *parsed.warnings,
         *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies),
@@ -152,14 +159,15 @@ def drop_shape(text: str) -> None:
 def compute_shape(parsed: ParsedQuery) -> Shape:
     query = parsed.query
     into = query.into if isinstance(query, Construct) else None
-    return Shape(_form_of(query), query.streams, into, _waits_at(parsed))
+    graph = query.graph if isinstance(query, BackgroundRule) else None
+    return Shape(_form_of(query), query.streams, into, _waits_at(parsed), graph)
 
 
 def _form_of(query: Query) -> Form:
     match query:
         case Select():
             return Bindings(tuple(variable.name for variable in query.projection), events=bool(query.rules))
-        case Construct() | Describe():
+        case Construct() | Describe() | BackgroundRule():
             return Triples()
         case Ask():
             return Verdict()

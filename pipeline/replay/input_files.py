@@ -11,17 +11,16 @@ import pyarrow as pa
 import epsparql
 from engine.messages import UNRESTRICTED
 from epsparql.etalis.translator import query_text
+from epsparql.events.media_types import MAPPED_SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import checked_name, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
-from pipeline.mapping.mapper import CSV, JSON, map_body, refuse_rejected
+from pipeline.mapping.mapper import map_body, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.mapping.proposal import Proposal, propose_mapping
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
-_MAPPED = {".csv": CSV, ".tsv": CSV, ".json": JSON, ".ndjson": JSON, ".jsonl": JSON}
-"""Files of these suffixes can be read by a mapping."""
 _LOOKED_AT = 4 << 20
 """A mapping is proposed from this many bytes of CSV or ndjson."""
 BLOCK_ROWS = 10_000
@@ -152,13 +151,13 @@ def _compile(text: str, path: Path) -> Mapping:
 def propose_for_file(path: Path, base: str) -> Proposal:
     """Return a mapping for the first rows of a file of CSV or JSON. Raises: SourceFault."""
     suffix = path.suffix.lower()
-    if suffix not in _MAPPED:
-        raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(_MAPPED))
+    if suffix not in MAPPED_SUFFIXES:
+        raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(MAPPED_SUFFIXES))
     body = read_file(path)
     if len(body) > _LOOKED_AT and suffix != ".json":
         body = body[: body.rfind(b"\n", 0, _LOOKED_AT) + 1]
     try:
-        return propose_mapping(body, _MAPPED[suffix], base)
+        return propose_mapping(body, MAPPED_SUFFIXES[suffix], base)
     except FormatError as error:
         raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
 
@@ -179,8 +178,8 @@ def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None
     body, at = (source.body, source.at) if isinstance(source, NamedBody) else (read_file(path), None)
     if isinstance(source, NamedBody) and source.mapping:
         mapping = _compile(source.mapping, path)
-    mapped_type = source.media_type if isinstance(source, NamedBody) else _MAPPED.get(path.suffix.lower(), "")
-    if mapping is not None and mapped_type in _MAPPED.values():
+    mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
+    if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
         return map_rows(body, mapped_type, mapping, path)
     if path.suffix.lower() in (".csv", ".tsv", ".json"):
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")

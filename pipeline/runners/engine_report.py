@@ -39,8 +39,8 @@ class Standing:
 class EngineReport:
     """Reports the running queries by their registrations, and what serves all of them, as of a log position.
 
-    `limited` says why OWL 2 RL is not applied, though it is the regime ("": it is applied). `deadlines` are the instants for which queries wait, by
-    stream.
+    `limited` says why OWL 2 RL is not applied, though it is the regime, or why static rules are not ("": both are applied). `deadlines` are the
+    instants for which queries wait, by stream. `derived` counts what static rules derive, by their registrations.
     """
 
     position: int
@@ -48,6 +48,7 @@ class EngineReport:
     queries: dict[int, Standing]
     limited: str = ""
     deadlines: dict[str, Micros] = field(default_factory=dict)
+    derived: dict[int, int] = field(default_factory=dict)
 
 
 class Reporter:
@@ -66,7 +67,7 @@ class Reporter:
             return
         report = report_of(engine)
         if report.limited not in ("", self._limited):
-            _log.warning("RDFS alone is applied to the background: %s", report.limited)
+            _log.warning("not all that follows from the background is applied: %s", report.limited)
         self._limited = report.limited
         with suppress(OSError):
             write_note(self._path, msgspec.json.encode(report))
@@ -80,7 +81,7 @@ def report_of(engine: Engine) -> EngineReport:
         registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
     }
     limited = "" if engine.known.overflow is None else str(engine.known.overflow)
-    return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine))
+    return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.known.count_derived())
 
 
 def read_report(data_dir: Path | str) -> EngineReport | None:
@@ -104,7 +105,9 @@ def _together(reports: Sequence[EngineReport]) -> EngineReport:
     registered = sorted({number for report in reports for number in report.queries})
     queries = {number: _standing([report.queries[number] for report in reports if number in report.queries]) for number in registered}
     limited = max(report.limited for report in reports)
-    return EngineReport(min(report.position for report in reports), own, queries, limited, _earliest([report.deadlines for report in reports]))
+    return EngineReport(
+        min(report.position for report in reports), own, queries, limited, _earliest([report.deadlines for report in reports]), reports[0].derived
+    )
 
 
 def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:

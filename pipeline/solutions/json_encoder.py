@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from typing import Any, assert_never
 
@@ -13,14 +14,29 @@ from numpy.typing import NDArray
 from pipeline.formats.native import json_writer as native
 from pipeline.solutions.event_lines import write_event
 from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
+from pipeline.solutions.solution_ids import solution_id
+from pipeline.solutions.websocket_frames import encode_text_frame
 
 Ints = NDArray[np.int64]
 _FEWEST_BYTES = 1 << 12
 
 
+class Envelope(IntEnum):
+    """Says what each solution's JSON object is written as."""
+
+    LINE = native.LINES
+    """This is a line of ndjson."""
+    MESSAGE = native.MESSAGES
+    """This is a line that says what it is: `{"solution":…}`."""
+    FRAME = native.FRAMES
+    """This is such a message as a WebSocket text frame."""
+    EVENT = native.EVENTS
+    """This is a Server-Sent Event with the solution's id."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """Holds `text`, and where each solution ends in it, its newline included."""
+    """Holds `text`, and where each solution ends in it, its envelope included."""
 
     text: bytes
     ends: Ints
@@ -31,19 +47,34 @@ class Lines:
         return [self.text[begin : end - 1].decode() for begin, end in pairwise(begins)]
 
 
-def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> Lines:
-    """Write a line for each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
+def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form], envelope: Envelope = Envelope.LINE) -> Lines:
+    """Write each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
     named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
     if named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
-        return _written(native.LINES, _parts(solutions, forms))
-    lines = [_line_of(solutions.slice(row, 1), forms, named) for row in range(solutions.num_rows)]
+        return _written(envelope, _parts(solutions, forms))
+    lines = [_write_row(solutions.slice(row, 1), forms, named, envelope) for row in range(solutions.num_rows)]
     return Lines(b"".join(lines), np.cumsum([len(line) for line in lines], dtype=np.int64))
 
 
-def _line_of(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[str, bool]) -> bytes:
-    """Return the line of one solution, where some queries' solutions are events."""
+def _write_row(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[str, bool], envelope: Envelope) -> bytes:
+    """Write one solution, where some queries' solutions are events."""
     query = row.column("query")[0].as_py()
-    return write_event(row, listed=named[query]) if query in named else _written(native.LINES, _parts(row, forms)).text
+    return _enveloped(row, write_event(row, listed=named[query]), envelope) if query in named else _written(envelope, _parts(row, forms)).text
+
+
+def _enveloped(row: pa.RecordBatch, line: bytes, envelope: Envelope) -> bytes:
+    match envelope:
+        case Envelope.LINE:
+            return line
+        case Envelope.MESSAGE:
+            return b'{"solution":%b}\n' % line[:-1]
+        case Envelope.FRAME:
+            return encode_text_frame(b'{"solution":%b}' % line[:-1])
+        case Envelope.EVENT:
+            identifier = solution_id(row.column("end").view(pa.int64())[0].as_py(), row.column("ordinal")[0].as_py())
+            return b"id: %b\ndata: %b\n" % (identifier.encode(), line)
+        case _:
+            assert_never(envelope)
 
 
 def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
@@ -70,7 +101,7 @@ def _written(kind: int, parts: _Parts) -> Lines:
     """Write until all rows are there, with more room each time."""
     out, ends, at, row = np.empty(parts.room, np.uint8), np.empty(parts.rows, np.int64), 0, 0
     while row < parts.rows:
-        row, at = native.put_solutions(kind, out, at, row, ends, parts.page)
+        row, at = native.put_solutions(int(kind), out, at, row, ends, parts.page)
         if row < parts.rows:
             out = np.concatenate([out[:at], np.empty(2 * len(out), np.uint8)])
     return Lines(out[:at].tobytes(), ends)

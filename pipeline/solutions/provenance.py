@@ -4,16 +4,17 @@ It derives the solution again from the log on request, so nothing is kept for it
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from engine.background.fact_store import FactIndex, numbers_of
+from engine.background.changes import RuleRejected, apply_change, is_change
+from engine.background.fact_store import FactIndex
 from engine.expressions.literals import parse_term
-from engine.messages import Entail, Events, Facts, Micros
+from engine.messages import Events, Micros
 from engine.provenance import Members, Occurrence, Proof, Step, StepBudget, Target, TooMuch, Used, World, justified
 from engine.provenance.justify import looks_back, windows_of
 from engine.rewrite import SIMPLIFICATIONS, rewrite_query
@@ -148,10 +149,9 @@ class Justifier:
                 payload = frames.payload(frame)
                 _, records, _ = decode_records(frame.first, payload)
                 for record in records:
-                    if isinstance(record.entry, Facts) and record.entry.offset <= entry:
-                        known = known.with_change(record.entry.graph, numbers_of(record.entry.triples, known.terms), record.entry.change)
-                    elif isinstance(record.entry, Entail) and record.entry.offset <= entry:
-                        known = known.under(record.entry.regime)
+                    if record.entry.offset <= entry and is_change(record.entry, known):
+                        with suppress(RuleRejected):
+                            known = apply_change(known, record.entry)
                 may_count = lo is None or any(record.latest is not None and record.latest >= lo for record in records)
                 if frame.after > first and frame.rows and may_count:
                     rows += frame.rows

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from engine.background.changes import is_change
 from engine.catch_up import EngineState, fork
 from engine.engine import Engine
 from engine.errors import LogGap
-from engine.messages import Block, DropStream, Entail, Events, Facts, Micros, Register, StateChange, int64s
+from engine.messages import Block, DropStream, Events, Micros, Register, StateChange, int64s
 from engine.runtime.watermarks import NO_MARK, NO_TIME
 from pipeline.errors import Gone, PipelineError
 from pipeline.formats.batches.timestamps import iso
@@ -69,7 +70,7 @@ class _Side:
     def __init__(self, data: Path, plan: EnginePlan, engine: EngineState) -> None:
         self._plan, self._data, self.engine = plan, data, engine
         self._watched = {watched.registered: watched for watched in plan.watched}
-        engine.heeds = lambda entry: isinstance(entry, Facts | Entail | DropStream)
+        engine.heeds = lambda entry: isinstance(entry, DropStream) or is_change(entry, engine.known)
         engine.past = self._past
         self.ended: list[Ended] = []
 

@@ -11,6 +11,7 @@ from engine.messages import ADD, DROP, Entail, Facts
 from pipeline.log import LogWriter
 from pipeline.log.background_graphs import Lines, graph_lines, lines_of, nquads, quads_of
 from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration
+from pipeline.registrations.query_cache import get_shape
 from server.http.problem_details import Fault, Problem
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ class BackgroundManager:
 
     def __init__(self, log: LogWriter) -> None:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
+        self._turn = Lock()  # for what was checked
         self._counts: dict[BackgroundGraph, int] = {}
-        self._checked: tuple[object, FactIndex] | None = None  # the background's key (`_state`), and the background
+        self._checked: tuple[object, FactIndex] | None = None  # the key of its graphs (`_state`), and the background
+        self._numbers: dict[tuple[str, str, str], int] = {}  # of static rules, by name, text and default graph
         self._mentioned: tuple[object, dict[str, bool]] = None, {}  # the background's key, and which IRIs it mentions
 
     @property
@@ -45,8 +48,12 @@ class BackgroundManager:
     def change_graph(self, change: Change, rules: Sequence[Registration]) -> None:
         """Write the change, unless it changes nothing.
 
-        Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail.
+        Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail or static rules may derive.
         """
+        with self._turn:
+            self._change_graph(change, rules)
+
+    def _change_graph(self, change: Change, rules: Sequence[Registration]) -> None:
         known = self.catalogue.graphs.get(change.graph)
         before = {} if known is None else self.read_lines(known)
         after = _apply_change(before, change)
@@ -57,9 +64,26 @@ class BackgroundManager:
         self._log.append(lambda offset: replace(entry, offset=offset))
         self._checked = None if checked is None else (self._state, checked)
 
+    def check_rule(self, name: str, text: str, default_graph: str, rules: Sequence[Registration]) -> None:
+        """Check that a static rule can stand beside these rules over the background. Raises: Fault 409 or 422, like `change_graph`."""
+        with self._turn:
+            checked = self._check_background(None, {}, self.catalogue.entailment, [*rules, Registration(0, name, text, default_graph=default_graph)])
+            self._checked = None if checked is None else (self._state, checked)
+
+    def read_derived(self, graph: str, rules: Sequence[Registration]) -> Lines:
+        """Return the triples of a graph as loaded, and those that static rules derive in it."""
+        with self._turn:
+            known = self._background_after(None, {}, self.catalogue.entailment, _static_rules(rules))
+            self._checked = self._state, known
+        there = self.catalogue.graphs.get(graph)
+        derived = {" ".join(map(known.terms.text, triple)) + " .": None for triple in known.derived(graph).tolist()}
+        return ({} if there is None else self.read_lines(there)) | derived
+
     def set_entailment(self, regime: str, rules: Sequence[Registration]) -> None:
         """Write the regime, unless it holds already. Raises: Fault 409 or 422, like `change`."""
-        if regime != self.catalogue.entailment:
+        if regime == self.catalogue.entailment:
+            return
+        with self._turn:
             checked = self._check_background(None, {}, regime, rules)
             self._log.append(lambda offset: Entail(offset, regime))
             self._checked = None if checked is None else (self._state, checked)
@@ -110,13 +134,20 @@ class BackgroundManager:
         """
         if not rules and regime == messages.RDFS:
             return None
+        from engine.background.static_rules.derivations import NegativeRecursion
         from engine.errors import EntailmentLimit
         from engine.network.stratification import Cycle
         from engine.validation.validate import check_background  # loads the kernel, so only where a query is planned
 
-        known = self._background_after(entry, lines, regime)
+        static = _static_rules(rules)
+        others = [rule for rule in rules if rule not in static]
         try:
-            check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in rules])
+            known = self._background_after(entry, lines, regime, static)
+            check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in others])
+        except NegativeRecursion as recursion:
+            detail = f"static rules would depend on their own negation: {recursion}"
+            expected = "a predicate of its own for what is derived without the negation, or a schema without what closes the cycle"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
         except Cycle as cycle:
             detail = f"with this background, a rule would read its own negation without a strict step in time: {cycle.way}"
             expected = "a background without what closes the cycle, or a SEQ, OPTIONALSEQ or WITHOUT ... FOR on the cycle"
@@ -124,20 +155,35 @@ class BackgroundManager:
         except EntailmentLimit as limit:
             if entry is not None and not lines:
                 return known  # taking a graph away is the remedy
+            if not known.is_derived:
+                expected = "fewer facts, or rules that derive less (see Static rules in docs/background.md for the limits)"
+                raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
             expected = "a background without a long chain of a transitive property (a path, :p+, needs none) or a large set of equal things, or --entailment rdfs"
             raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
         return known
 
-    def _background_after(self, entry: Facts | None, lines: Lines, regime: str) -> "FactIndex":
-        """Return the background after the entry, built on the one checked last if nothing has changed it since."""
-        from engine.validation.validate import background_after, background_of  # as above
+    def _background_after(self, entry: Facts | None, lines: Lines, regime: str, static: Sequence[Registration]) -> "FactIndex":
+        """Return the background after the entry with these static rules, built on the one checked last if no graph has changed since.
 
-        if entry is not None and self._checked is not None and self._checked[0] == self._state:
-            return background_after(self._checked[1], entry.graph, entry.triples, entry.change)
+        Raises: NegativeRecursion.
+        """
+        from engine.validation.validate import background_after, background_of, background_with  # as above
+
+        rules = [
+            (self._numbers.setdefault((rule.name, rule.text, rule.default_graph), len(self._numbers) + 1), rule.name, rule.text, rule.default_graph)
+            for rule in static
+        ]
+        if self._checked is not None and self._checked[0] == self._state and regime == self.catalogue.entailment:
+            known = background_with(self._checked[1], rules)
+            return known if entry is None else background_after(known, entry.graph, entry.triples, entry.change)
         others = [known for known in self.catalogue.graphs.values() if entry is None or known.name != entry.graph]
         with self._lock:
             text = nquads(self._reader, others)
-        return background_of(text if entry is None else text + quads_of(lines, entry.graph), regime)
+        return background_with(background_of(text if entry is None else text + quads_of(lines, entry.graph), regime), rules)
+
+
+def _static_rules(rules: Sequence[Registration]) -> list[Registration]:
+    return [rule for rule in rules if get_shape(rule.text).graph is not None]
 
 
 def _apply_change(before: Lines, change: Change) -> Lines:

@@ -11,6 +11,8 @@ from http import HTTPStatus
 from pathlib import Path
 
 from pipeline.log import LogWriter
+from pipeline.log.catalog import Catalogue, Registration
+from pipeline.registrations.query_cache import get_shape
 from server.background.query_process import DONE, FAULT, NO_MEMORY, Question, Setting
 from server.http.problem_details import Fault, Problem
 from server.settings import Settings
@@ -59,6 +61,10 @@ class _Gone(Fault):
         )
 
 
+def _list_static_rules(catalogue: Catalogue) -> list[Registration]:
+    return [query for query in list(catalogue.queries.values()) if get_shape(query.text).graph is not None]
+
+
 class QueryPool:
     """Answers queries on the service's event loop. The first query after a change of the background starts a new process."""
 
@@ -104,7 +110,7 @@ class QueryPool:
         """Return the process that holds the present background. Raises: Fault 500 if it does not start."""
         async with self._starting:
             catalogue = self._log.catalogue
-            key = catalogue.entailment, tuple(catalogue.graphs.values())
+            key = catalogue.entailment, tuple(catalogue.graphs.values()), tuple(rule.registered for rule in _list_static_rules(catalogue))
             if self._host is None or self._host.key != key or self._host.process.returncode is not None:
                 if self._host is not None:
                     self._host.end()
@@ -125,6 +131,7 @@ class QueryPool:
             data=str(settings.data),
             graphs=[(graph.name, list(graph.entries)) for graph in catalogue.graphs.values()],
             entailment=catalogue.entailment,
+            rules=[(rule.registered, rule.name, rule.text, rule.default_graph) for rule in _list_static_rules(catalogue)],
             socket=host.path,
             seconds=settings.sparql_timeout_s,
             memory=settings.max_sparql_memory,

@@ -19,12 +19,13 @@ from typing import Any, TypedDict
 import pyarrow as pa
 import pyoxigraph as ox
 
+from engine.background.changes import read_static_rule, with_standing_rules
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import parse_term
 from engine.expressions.values import ExpressionError
-from engine.messages import ADD
+from engine.messages import ADD, Register
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 from pipeline.formats.rdf.rdf_version import RDF_1_1, RDF_1_2, RDF_1_2_BASIC, WITHOUT_TRIPLE_TERMS, version_of_terms
 from pipeline.log import LogReader
@@ -51,11 +52,15 @@ DONE, TOO_LARGE, NO_MEMORY, FAULT = "done", "too-large", "memory", "fault"
 
 
 class Setting(TypedDict):
-    """Configures the process: the log, its graphs (name, entries), their entailment, the socket's path, and the limits of a query."""
+    """Configures the process: the log, its graphs (name, entries), their entailment, the socket's path, and the limits of a query.
+
+    `rules` are the static rules: registration, name, text and default graph.
+    """
 
     data: str
     graphs: list[tuple[str, list[int]]]
     entailment: str
+    rules: list[tuple[int, str, str, str]]
     socket: str
     seconds: float
     memory: int
@@ -97,7 +102,9 @@ def _store(setting: Setting) -> tuple[ox.Store, bool]:
         lines = graph_lines(reader, BackgroundGraph(name, tuple(entries)))
         index = index.with_change(name, numbers_of("\n".join(lines), terms), ADD)
     reader.close()
-    holding = index.under(setting["entailment"]).everything().tolist()
+    registrations = (Register(registered, name, text, default_graph=default_graph) for registered, name, text, default_graph in setting["rules"])
+    rules = [rule for entry in registrations if (rule := read_static_rule(entry)) is not None]
+    holding = with_standing_rules(index.under(setting["entailment"]), rules).everything().tolist()
     store = ox.Store()
     store.bulk_extend(ox.parse("".join(f"{' '.join(map(terms.text, quad))} .\n" for quad in holding).encode(), ox.RdfFormat.N_QUADS))
     objects = pa.array([terms.text(quad[2]) for quad in holding], pa.utf8())

@@ -46,4 +46,4 @@ def graphs_of(files: Sequence[NamedFile]) -> dict[str, str]:
 def _rules(settings: Settings, log: LogWriter) -> list[Registration]:
     with closing(SolutionReader(settings.data)) as solutions:
         queries = log.catalogue.with_changes(solutions.changes).values()
-    return [query for query in queries if query.stands and get_shape(query.text).into is not None]
+    return [query for query in queries if query.stands and get_shape(query.text).is_rule]

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain
 from typing import Any
@@ -12,9 +12,9 @@ Measure = Callable[[Any, argparse.Namespace], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Describes a bench. `lines` is called with the bench's module and the arguments; `n` is the default size."""
+    """Describes a bench. `lines` is called with the bench's module and the arguments; `n` is the default size, None where a bench has sizes of its own."""
 
-    n: int
+    n: int | None
     lines: Measure
 
 
@@ -48,8 +48,19 @@ def _latency(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return lines
 
 
+def _outside(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(bench.QUICK if given.quick else replace(bench.FULL, whole=given.n))
+    return lines
+
+
 def _fuzz(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return [bench.measure(given.n)]
+
+
+def _papers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    figures = import_module("bench.papers.figures")
+    lines: Iterable[str] = bench.measure(figures.Size(given.quick, given.data, given.network), given.figure, given.page)
+    return lines
 
 
 BENCHES = {
@@ -64,10 +75,12 @@ BENCHES = {
     "windows": Bench(200_000, _plain),
     "runs": Bench(1_000_000, _plain),
     "reasoning": Bench(100_000, _plain),
+    "static-rules": Bench(50, _plain),
     "lookup": Bench(100_000, _plain),
     "latency": Bench(200, _latency),
     "start": Bench(5, _plain),
     "server": Bench(600_000, _plain),
+    "outside": Bench(1_000_000, _outside),
     "subscribers": Bench(200_000, _workload),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
@@ -75,6 +88,7 @@ BENCHES = {
     "fuzz": Bench(100_000, _fuzz),
     "bodies": Bench(50_000, _plain),
     "mapping": Bench(400_000, _plain),
+    "papers": Bench(None, _papers),
 }
 
 
@@ -86,8 +100,10 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 
 _FOLDERS = {
-    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "server", "start", "subscribers", "websocket_reader"),
+    "background": ("lookup", "reasoning", "static_rules"),
+    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "server", "start", "subscribers", "websocket_reader"),
     "spark": ("scale", "solve", "spark"),
+    "papers": ("papers",),
 }
 """These benches are not in `bench/engine/`."""
 

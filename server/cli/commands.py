@@ -4,23 +4,26 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from epsparql.extras import MissingExtra, check_extra
+from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
+from server.cli.subcommands.client_commands import CLIENT_COMMANDS
+from server.cli.subcommands.definition import BROKEN, OK, POLICIES, Commands, add_command, fail
 
 if TYPE_CHECKING:
     from pipeline.replay.input_files import QueryFile
     from pipeline.replay.replay import ReplayStep, ReplaySummary
 
-OK, BROKEN, USER_FAULT = 0, 1, 2
 _RUNNERS = ("spark", "inprocess")
-_POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
 _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
+_SHELLS = ("bash", "zsh", "tcsh")
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
 _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server"}
@@ -32,19 +35,22 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _run_command(argv)
     except MissingExtra as fault:
-        return _fail(fault)
+        return fail(fault)
 
 
 def _run_command(argv: list[str] | None) -> int:
     first, *_ = [*(sys.argv[1:] if argv is None else argv), ""]
     if first == "--version":
         _top_parser().parse_args([first])  # prints it, also where nothing but the base is installed
-    check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
-    arguments = parser().parse_args(argv)
+    if first in CLIENT_COMMANDS:
+        arguments = _parser_of(CLIENT_COMMANDS.values()).parse_args(argv)
+    else:
+        check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
+        arguments = parser().parse_args(argv)
+        fault = _fault_of_functions()
+        if fault is not None:
+            return fail(fault)
     command: Callable[[argparse.Namespace], int] = arguments.command
-    fault = _fault_of_functions()
-    if fault is not None:
-        return _fail(fault)
     try:
         return command(arguments)
     except KeyboardInterrupt:
@@ -73,9 +79,27 @@ def _top_parser() -> argparse.ArgumentParser:
 
 
 def parser() -> argparse.ArgumentParser:
+    ours = (
+        _add_serve,
+        _add_connect,
+        _add_replay,
+        _add_map,
+        _add_explain,
+        _add_check,
+        _add_test,
+        _add_trial,
+        _add_warm,
+        _add_demo,
+        _add_bench,
+        _add_completion,
+    )
+    return _parser_of((*ours, *CLIENT_COMMANDS.values()))
+
+
+def _parser_of(adders: Iterable[Callable[[Commands], None]]) -> argparse.ArgumentParser:
     parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_serve, _add_connect, _add_replay, _add_map, _add_explain, _add_check, _add_test, _add_trial, _add_warm, _add_demo, _add_bench):
+    for add in adders:
         add(commands)
     return parser
 
@@ -90,26 +114,12 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-
-def _command(commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    parser.set_defaults(command=run)
-    return parser
-
-
-def _fail(message: object) -> int:
-    print(f"epsparql: {message}", file=sys.stderr)
-    return USER_FAULT
-
-
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
     from server.settings import CONFIG, REMOVED, RENAMED, Settings, flag_of
 
     about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file. docs/configuration.md has their defaults."
-    parser = _command(commands, "serve", _serve, about)
+    parser = add_command(commands, "serve", _serve, about)
     parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="This TOML file holds settings. Flags and variables override it.")
     for setting in fields(Settings):
         flag, about, form = flag_of(setting.name), setting.metadata["about"].replace("%", "%%"), setting.metadata["form"]
@@ -130,7 +140,11 @@ def _add_entailment(parser: argparse.ArgumentParser) -> None:
 
 
 def _warn(message: object) -> None:
-    print(f"epsparql: {message}", file=sys.stderr)
+    print(f"epsparql: {message}", file=sys.stderr, flush=True)
+
+
+def _tell_compiling() -> None:
+    _warn("compiling the code, which takes two to three minutes, once per machine")
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -145,7 +159,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     try:
         code = serve(settings_from(vars(arguments), os.environ, _warn))
     except (SettingsError, SourceFault, PipelineError) as error:
-        code = _fail(error)
+        code = fail(error)
     except KeyboardInterrupt:
         code = 130
     return code
@@ -154,7 +168,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 # ---------------------------------------------------------------- connect
 def _add_connect(commands: Commands) -> None:
     text = "Run connectors, which move events from other systems to a server's streams, and solutions from its queries to other systems."
-    parser = _command(commands, "connect", _connect, text)
+    parser = add_command(commands, "connect", _connect, text)
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="This TOML file names the server and the connectors. docs/connectors.md describes it."
     )
@@ -167,7 +181,7 @@ def _connect(arguments: argparse.Namespace) -> int:
     try:
         return connect(arguments.file)
     except ConnectorError as fault:
-        return _fail(fault)
+        return fail(fault)
 
 
 # ---------------------------------------------------------------- replay
@@ -196,7 +210,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds an ETALIS program, which is named like a query. Repeated, the files are one program.",
+        help="This file holds an ETALIS program, which is named like a query. If the flag is repeated, its files form one program.",
     )
     parser.add_argument(
         "--static",
@@ -209,7 +223,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_replay(commands: Commands) -> None:
-    parser = _command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
+    parser = add_command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     _add_asked(parser)
     parser.add_argument(
         "--stream",
@@ -217,7 +231,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by end. The flag may be repeated.",
+        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by the ends of their events. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
@@ -251,6 +265,7 @@ def _add_replay(commands: Commands) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    from engine.compiling import telling_of_compiling
     from pipeline.replay.input_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
@@ -276,12 +291,12 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.entailment or _ENTAILMENTS[0],
             [named_file(each) for each in arguments.mapping],
         )
-        with _progress() as tell:
+        with _progress() as tell, telling_of_compiling(_tell_compiling):
             summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
     except PolicyFault as fault:
-        return _fail(f"--policy: {fault}")
+        return fail(f"--policy: {fault}")
     except SourceFault as fault:
-        return _fail(fault)
+        return fail(fault)
     except RunnerFailed as failure:
         print(f"epsparql: the {arguments.runner} runner {failure}", file=sys.stderr)
         return BROKEN
@@ -330,7 +345,7 @@ def _summarise(summary: "ReplaySummary", seconds: float) -> None:
 # ---------------------------------------------------------------- map
 def _add_map(commands: Commands) -> None:
     about = "Propose a mapping for a file of CSV or JSON from its first rows. The mapping goes to stdout, and comments go to stderr."
-    parser = _command(commands, "map", _map, about)
+    parser = add_command(commands, "map", _map, about)
     parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .json or .ndjson.")
     parser.add_argument("--base", default="http://example.org/", metavar="IRI", help="Names are relative to this IRI.")
 
@@ -345,9 +360,9 @@ def _map(arguments: argparse.Namespace) -> int:
     try:
         proposal = propose_for_file(arguments.file, check_base(arguments.base))
     except InvalidMapping as fault:
-        return _fail(f"--base: {fault.message}; expected {fault.expected}")
+        return fail(f"--base: {fault.message}; expected {fault.expected}")
     except SourceFault as fault:
-        return _fail(fault)
+        return fail(fault)
     for comment in proposal.comments:
         _warn(comment)
     print(json.dumps(proposal.document, ensure_ascii=False, indent=2))
@@ -356,7 +371,7 @@ def _map(arguments: argparse.Namespace) -> int:
 
 # ---------------------------------------------------------------- explain, check, warm
 def _add_explain(commands: Commands) -> None:
-    parser = _command(commands, "explain", _explain, "Show a query's algebra and plan.")
+    parser = add_command(commands, "explain", _explain, "Show a query's algebra and plan.")
     parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
     parser.add_argument(
         "--format",
@@ -365,7 +380,7 @@ def _add_explain(commands: Commands) -> None:
         help="This is the output's format. openapi.yaml describes json as PlanDocument.",
     )
     parser.add_argument(
-        "--policy", choices=_POLICIES, help="The query is planned for this consumption policy. The default is unrestricted, or the program's."
+        "--policy", choices=POLICIES, help="The query is planned for this consumption policy. The default is unrestricted, or the program's."
     )
     parser.add_argument(
         "--rates",
@@ -406,14 +421,14 @@ def _explain(arguments: argparse.Namespace) -> int:
         reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
         print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, observed=Observed(reads)))
     except SourceFault as fault:
-        return _fail(fault)
+        return fail(fault)
     except epsparql.QueryError as error:
-        return _fail(query.fault(error))
+        return fail(query.fault(error))
     return OK
 
 
 def _add_check(commands: Commands) -> None:
-    parser = _command(commands, "check", _check, "Print faults and warnings of queries.")
+    parser = add_command(commands, "check", _check, "Print faults and warnings of queries.")
     parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query.")
 
 
@@ -431,9 +446,9 @@ def _check_one(path: Path) -> int:
         warnings = check_registration(query.text, name=query.name, policies={query.name: policy})
         text = epsparql.parse(query.text).text
     except SourceFault as fault:
-        return _fail(fault)
+        return fail(fault)
     except epsparql.QueryError as error:
-        return _fail(query.fault(error))
+        return fail(query.fault(error))
     for warning in warnings:
         line, column = warning.span.place(text) if warning.span else (1, 1)
         print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
@@ -441,7 +456,7 @@ def _check_one(path: Path) -> int:
 
 
 def _add_test(commands: Commands) -> None:
-    parser = _command(commands, "test", _test, "Run tests of queries: events go in, and the solutions are compared with those that are expected.")
+    parser = add_command(commands, "test", _test, "Run tests of queries: events go in, and the solutions are compared with those that are expected.")
     parser.add_argument(
         "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
     )
@@ -450,6 +465,7 @@ def _add_test(commands: Commands) -> None:
 
 
 def _test(arguments: argparse.Namespace) -> int:
+    from engine.compiling import telling_of_compiling
     from pipeline.query_tests.cases import find_cases
     from pipeline.query_tests.execution import run_case, write_junit
     from pipeline.replay.input_files import SourceFault
@@ -458,60 +474,57 @@ def _test(arguments: argparse.Namespace) -> int:
     try:
         cases = find_cases(arguments.path)
     except SourceFault as fault:
-        return _fail(fault)
+        return fail(fault)
     if not cases:
-        return _fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
-    for case in cases:
-        results.append(run_case(case, update=arguments.update))
-        print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
+        return fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
+    with telling_of_compiling(_tell_compiling):
+        for case in cases:
+            results.append(run_case(case, update=arguments.update))
+            print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
     failed = sum(not result.passed for result in results)
     print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
     if arguments.junit is not None:
         try:
             write_junit(arguments.junit, results)
         except OSError as fault:
-            return _fail(f"{arguments.junit}: {fault.strerror}")
+            return fail(f"{arguments.junit}: {fault.strerror}")
     return BROKEN if failed else OK
 
 
 def _add_trial(commands: Commands) -> None:
-    text = "Ask a server what a query would have found in its log's past. Solutions that only one side has go to stdout."
-    parser = _command(commands, "trial", _trial, text)
+    text = "Show what a query would have found in the past of a server's log. Solutions that only the new or only the old query finds go to stdout."
+    parser = add_command(commands, "trial", _trial, text)
     parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
     parser.add_argument("--against", metavar="NAME", help="The query is compared with the registered query of this name.")
     parser.add_argument(
         "--from", dest="start", default="beginning", metavar="PLACE", help="The trial begins at this offset of the log, date or time."
     )
     parser.add_argument("--to", dest="end", default="now", metavar="PLACE", help="The trial ends before this offset of the log, date or time.")
-    parser.add_argument("--policy", choices=_POLICIES, help="This is the consumption policy. The default is that of NAME, or unrestricted.")
-    parser.add_argument("--server", default="http://127.0.0.1:8080", metavar="URL", help="This is the server. The default is http://127.0.0.1:8080.")
-    parser.add_argument(
-        "--token-env", default="EPSPARQL_TOKEN", metavar="NAME", help="This variable holds the token. The default is EPSPARQL_TOKEN, if it is set."
-    )
+    parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is that of NAME, or unrestricted.")
+    add_server_options(parser)
 
 
 def _trial(arguments: argparse.Namespace) -> int:
-    from epsparql.client import ApiError, Client, Unreachable
+    from epsparql.client import ApiError, Unreachable
     from pipeline.replay.input_files import SourceFault, read_query
     from pipeline.replay.replay import ReplayStep
-    from server.cli.trial import describe_trial, try_query
+    from server.cli.subcommands.trial import describe_trial, try_query
 
     try:
         wish = {"query": read_query(arguments.query).text, "from": arguments.start, "to": arguments.end}
         wish |= {"compare_with": arguments.against} if arguments.against else {}
         wish |= {"policy": arguments.policy} if arguments.policy else {}
         with _progress() as tell:
-            client = Client(arguments.server, os.environ.get(arguments.token_env))
-            document = try_query(client, wish, lambda done, of: tell(ReplayStep(done, of)))
-    except (SourceFault, ApiError, Unreachable) as fault:
-        return _fail(fault)
+            document = try_query(connect_client(arguments), wish, lambda done, of: tell(ReplayStep(done, of)))
+    except (SourceFault, ApiError, Unreachable, WrongServer) as fault:
+        return fail(fault)
     for line in describe_trial(document):
         print(line, file=sys.stderr)
-    return OK if document["state"] == "completed" else _fail(f"the trial failed: {document['reason']}")
+    return OK if document["state"] == "completed" else fail(f"the trial failed: {document['reason']}")
 
 
 def _add_warm(commands: Commands) -> None:
-    _command(commands, "warm", _warm, "Compile the kernel and store Spark's classes, once per machine. A second run is quick.")
+    add_command(commands, "warm", _warm, "Compile the kernel and store Spark's classes, once per machine. A second run is quick.")
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
@@ -530,18 +543,32 @@ def _warm(_arguments: argparse.Namespace) -> int:
     )
     try:
         check_extra("server", "Spark")
-        from pipeline.spark import job
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # the server uses none
+            from pipeline.spark import job
 
-        job.cache_jvm_classes()
+            job.cache_jvm_classes()
     except (JavaMissing, SparkFailed, MissingExtra) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)
     print(f"done after {time.monotonic() - began:.1f} s", file=sys.stderr)
     return OK
 
 
-# ---------------------------------------------------------------- demo, bench
+# ---------------------------------------------------------------- demo, bench, completion
+def _add_completion(commands: Commands) -> None:
+    parser = add_command(commands, "completion", _complete, "Print a script that completes commands and options in a shell.")
+    parser.add_argument("shell", choices=_SHELLS, help="This is the shell.")
+
+
+def _complete(arguments: argparse.Namespace) -> int:
+    from shtab import complete
+
+    print(complete(parser(), shell=arguments.shell))
+    return OK
+
+
 def _add_demo(commands: Commands) -> None:
-    parser = _command(commands, "demo", _demo, "Send the weather of 2013 through a server, and show the solutions of three queries.")
+    parser = add_command(commands, "demo", _demo, "Send the weather of 2013 through a server, and show the solutions of three queries.")
     parser.add_argument("--runner", choices=_RUNNERS, default="spark", help="The runner evaluates the queries. The default is spark.")
     parser.add_argument("--export-svg", type=Path, metavar="FILE", help="The demo's last screen is written to this SVG file.")
 
@@ -555,23 +582,30 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _add_bench(commands: Commands) -> None:
     from server.cli.bench import BENCHES
 
-    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items())
-    parser = _command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
+    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items() if bench.n is not None)
+    parser = add_command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
     parser.epilog = f"The default of --n is: {shown}."
     parser.add_argument("bench", choices=tuple(BENCHES), help="This is the benchmark to run.")
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
     parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
     parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
     parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many.")
-    parser.add_argument("--policy", choices=_POLICIES, default=_POLICIES[0], help="The benchmark engine uses this consumption policy.")
+    parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
+    parser.add_argument("--quick", action="store_true", help="The benchmark outside has a small size, of some seconds.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
+    parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")
+    parser.add_argument("--quick", action="store_true", help="The benchmark papers runs in small sizes, whose figures mean nothing.")
+    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from here.")
+    parser.add_argument("--network", type=Path, metavar="FILE", help="The benchmark papers lets agents travel over this GTFS feed.")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark papers writes its tables and charts into this page.")
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bench.measurement import TooFewEvents, WrongCount
+    from bench.measurement import TooFewEvents, UnusableInput, WrongCount
     from server.cli.bench import measured
+    from server.cli.demo_data import NoData
 
     try:
         for line in measured(arguments):
@@ -582,4 +616,6 @@ def _bench(arguments: argparse.Namespace) -> int:
     except (TooFewEvents, WrongCount) as fault:
         print(fault, file=sys.stderr)
         return BROKEN
+    except (NoData, UnusableInput) as fault:
+        return fail(fault)
     return OK

@@ -1,20 +1,24 @@
 """Runs the app under uvicorn until a signal."""
 
 import asyncio
+import logging
 import resource
 import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from errno import ENOSPC
 
 import uvicorn
 from fastapi import FastAPI
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
+from engine.compiling import telling_of_compiling
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
@@ -32,6 +36,7 @@ from server.query_output.websocket_protocol import WebSocketWriter
 from server.service import Service, running
 from server.settings import Settings, SettingsError
 
+_log = logging.getLogger("epsparql.server")
 _GRACE_S = 20
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -94,7 +99,8 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(_TURN_S)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
-    with listen(settings) as listener:
+    warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)  # as FastAPI does for a moment, which another thread may undo
+    with listen(settings) as listener, telling_of_compiling(_tell_compiling):
         gate, graphs = gate_of(settings), read_background(settings)
         read_connectors(settings)  # faults are told before the store is taken
         with (
@@ -107,6 +113,10 @@ def serve(settings: Settings) -> int:
             server = Server(settings, log, listener, gate, export, keeper, set_aside)
             server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def _tell_compiling() -> None:
+    _log.info("the code is being compiled, which takes two to three minutes, once per machine; solutions come after that")
 
 
 def gate_of(settings: Settings) -> Gate:
@@ -165,8 +175,13 @@ def _explain(error: OSError) -> str:
 
 def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
     try:
-        partitions = settings.partitions or recorded(settings.data) or 1
-        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.write_log, partitions=partitions)
+        log = LogWriter(
+            settings.data,
+            clock,
+            keep=None if keeper is None else keeper.write_log,
+            max_waiting=settings.max_waiting,
+            partitions=settings.partitions or recorded(settings.data) or 1,
+        )
         try:
             check_solutions(settings.data)
         except BaseException:

@@ -34,6 +34,7 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.SourceConflict: HTTPStatus.CONFLICT,
     pipeline_errors.TooManySources: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.TooFarAhead: HTTPStatus.UNPROCESSABLE_ENTITY,
+    pipeline_errors.SourceSilent: HTTPStatus.TOO_MANY_REQUESTS,
     pipeline_errors.Overloaded: HTTPStatus.TOO_MANY_REQUESTS,
     pipeline_errors.LogFailed: HTTPStatus.SERVICE_UNAVAILABLE,
     pipeline_errors.TooMuchWork: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -184,7 +185,7 @@ def describe_exception(error: Exception, *, query: str | None = None) -> Problem
         case pipeline_errors.PipelineError():
             status = _STATUS_OF_PIPELINE.get(type(error), HTTPStatus.SERVICE_UNAVAILABLE)
             source = {"id": error.source, "position": error.stored} if isinstance(error, pipeline_errors.SourceConflict) else None
-            headers = {"Retry-After": "1"} if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) else {}
+            headers = {"Retry-After": str(error.retry_after_s)} if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) else {}
             return Problem(status, error.code, str(error), query=query, source=source, headers=headers)
         case _:
             _log.error("unexpected exception", exc_info=error)

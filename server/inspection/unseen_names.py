@@ -34,11 +34,17 @@ async def warn_of_unseen(
 ) -> list[Warning_]:
     """Return a warning for each constant predicate and class that the query's streams have not carried and the background does not mention.
 
-    There is none where a stream is without events, where a rule writes it, or where a query reads more than `MOST_STREAMS`.
+    There is none where a query reads no stream, where a stream is without events, where a rule writes it, or where a query reads more than `MOST_STREAMS`.
     """
     shape = compute_shape(parsed)
     read = [streams[name] for name in shape.streams if name in streams and streams[name].accepted]
-    if len(read) != len(shape.streams) or len(read) > MOST_STREAMS or shape.into in shape.streams or not written.keys().isdisjoint(shape.streams):
+    if (
+        not shape.streams
+        or len(read) != len(shape.streams)
+        or len(read) > MOST_STREAMS
+        or shape.into in shape.streams
+        or not written.keys().isdisjoint(shape.streams)
+    ):
         return []
     unseen: list[Used] = []
     for oldest_s in (STALE_S, FRESH_S):  # a name that an older profile has need not be looked for in a new one

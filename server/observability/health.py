@@ -5,6 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from pipeline.log.lag import count_waiting
 from server.http.problem_details import Fault, Problem, describe_responses
 from server.service import Service
 
@@ -16,7 +17,10 @@ class Live(BaseModel):
 
 
 class Ready(BaseModel):
-    """Shows how far the runner is; `lag` counts the log's entries that it has not committed yet."""
+    """Shows how far the runner is; `lag` counts the log's entries that it has not committed yet.
+
+    `held` counts the streams of which more than half of `max_waiting` events wait for a declared source.
+    """
 
     status: str
     runner: str
@@ -24,6 +28,7 @@ class Ready(BaseModel):
     head: int
     position: int
     lag: int
+    held: int
 
 
 @router.get("/livez", summary="Tell whether the process answers")
@@ -46,4 +51,6 @@ async def readyz(request: Request) -> Ready:
         )
         raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", why, headers={"Retry-After": "1"}))
     head, position = service.log.head(), service.solutions.position
-    return Ready(status="ready", runner=kind, state=lifecycle.runner.state, head=head, position=position, lag=max(head - position, 0))
+    most = service.settings.max_waiting
+    held = sum(0 < most < 2 * count_waiting(stream.waiting) for stream in list(service.log.catalogue.streams.values()))
+    return Ready(status="ready", runner=kind, state=lifecycle.runner.state, head=head, position=position, lag=max(head - position, 0), held=held)

@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from connectors.status import RUNNING, STATES
+from pipeline.log.lag import count_waiting
 from server.connectors.registry import ConnectorRegistry
 from server.dependencies import METRICS, Connected, Sent, Shared
 from server.service import Service
@@ -101,6 +102,7 @@ class ServerCollector(Collector):
         accepted = CounterMetricFamily("epsparql_stream_occurrences", "Occurrences accepted, with late ones", labels=("stream",))
         late = CounterMetricFamily("epsparql_stream_late_occurrences", "Occurrences that arrived late", labels=("stream",))
         rejected = CounterMetricFamily("epsparql_stream_rejected_rows", "Rows that did not map, in the dead-letter feed", labels=("stream",))
+        waiting = GaugeMetricFamily("epsparql_stream_waiting_occurrences", "Occurrences that wait for declared sources", labels=("stream",))
         latest = GaugeMetricFamily("epsparql_stream_latest_seconds", "Latest end of an occurrence, in seconds since 1970", labels=("stream",))
         watermark = GaugeMetricFamily(
             "epsparql_stream_watermark_seconds", "Watermark of an unfinished stream, in seconds since 1970", labels=("stream",)
@@ -109,11 +111,13 @@ class ServerCollector(Collector):
             accepted.add_metric((stream.name,), stream.accepted)
             late.add_metric((stream.name,), stream.late)
             rejected.add_metric((stream.name,), stream.rejected)
+            if stream.sources:
+                waiting.add_metric((stream.name,), count_waiting(stream.waiting))
             if stream.latest is not None:
                 latest.add_metric((stream.name,), stream.latest / 1e6)
             if stream.watermark is not None and not stream.finished:
                 watermark.add_metric((stream.name,), stream.watermark / 1e6)
-        yield from (accepted, late, rejected, latest, watermark)
+        yield from (accepted, late, rejected, waiting, latest, watermark)
 
     def _collect_queries(self) -> Iterator[Metric]:
         service, report = self._service, self._service.read_report()

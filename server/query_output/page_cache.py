@@ -1,12 +1,19 @@
 """Caches pages of solutions, which are read and encoded once for all subscribers of a query."""
 
 import asyncio
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-PAGE = 500
-_KEPT = 8
+from numpy import int64
+from numpy.typing import NDArray
+
+from pipeline.solutions.json_encoder import Lines
+from pipeline.solutions.solution_ids import solution_id
+
+PAGE = 2_000
+_KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +22,35 @@ class SolutionLine:
 
     id: str
     text: str
-    frame: bytes
-    """The line as a WebSocket frame, made once for all subscribers."""
 
 
-Page = tuple[SolutionLine, ...]
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """Holds consecutive solutions of a registration: the parts of their ids (`times` in µs, and `ordinals`), and their text."""
+
+    times: NDArray[int64]
+    ordinals: NDArray[int64]
+    written: Lines
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def id_at(self, place: int) -> str:
+        return solution_id(int(self.times[place]), int(self.ordinals[place]))
+
+    @property
+    def last(self) -> str:
+        """Return the last solution's id."""
+        return self.id_at(-1)
+
+    def find_after(self, last: str) -> int:
+        """Return the place of the first solution beyond the id `last`."""
+        return bisect_right(range(len(self)), last, key=self.id_at)
+
+    def list_lines(self) -> Iterator[SolutionLine]:
+        """Yield the solutions of a page that was written as lines."""
+        for place, text in enumerate(self.written.each()):
+            yield SolutionLine(self.id_at(place), text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +75,12 @@ class PageCache:
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
     async def read_after(self, last: str | None, generation: int) -> Page:
-        """Return up to PAGE lines after the id `last`.
+        """Return up to PAGE solutions after the id `last`.
 
-        The page is empty only if there were no lines when something was last new, in `generation`. Raises: ValueError for what is no id.
+        The page is empty only if there were none when something was last new, in `generation`. Raises: ValueError for what is no id.
         """
         kept = self._readings.get(last)
-        if kept is None or not (_has_lines(kept.page) or kept.generation >= generation):
+        if kept is None or not (_has_solutions(kept.page) or kept.generation >= generation):
             kept = self._readings[last] = _Reading(generation, self._start_reading(last))
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
@@ -65,5 +96,5 @@ class PageCache:
         return page
 
 
-def _has_lines(page: asyncio.Future[Page]) -> bool:
-    return page.done() and not page.cancelled() and page.exception() is None and bool(page.result())
+def _has_solutions(page: asyncio.Future[Page]) -> bool:
+    return page.done() and not page.cancelled() and page.exception() is None and len(page.result()) > 0

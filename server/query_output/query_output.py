@@ -4,12 +4,12 @@ import pyarrow as pa
 
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape, get_shape
-from pipeline.solutions.formats import Form, ndjson
-from pipeline.solutions.solution_log import SolutionReader, solution_id
+from pipeline.solutions.json_encoder import Envelope, ndjson
+from pipeline.solutions.result_kinds import Form
+from pipeline.solutions.solution_log import SolutionReader
 from server.query_output.notifier import Notifier
-from server.query_output.page_cache import Page, PageCache, SolutionLine
+from server.query_output.page_cache import Page, PageCache
 from server.query_output.watermark_progress import QueryProgress
-from server.query_output.websocket_protocol import encode_text_frame
 from server.registrations.catalog_view import CatalogView
 
 
@@ -18,26 +18,29 @@ class QueryOutput:
 
     def __init__(self, catalog: CatalogView, notifier: Notifier, solutions: SolutionReader) -> None:
         self._catalog, self._notifier, self._solutions = catalog, notifier, solutions
-        self._pages: dict[int, PageCache] = {}
+        self._pages: dict[tuple[int, Envelope], PageCache] = {}
         self._progress: dict[int, QueryProgress | None] = {}
         self._generation = 0
         """The generation of the notifier in which `_progress` was computed."""
 
-    def get_pages(self, registration: Registration) -> PageCache:
-        """Return the cache of the query's pages."""
+    def get_pages(self, registration: Registration, envelope: Envelope) -> PageCache:
+        """Return the cache of the query's pages, as they are written for followers of one kind."""
         number = registration.registered
-        if number not in self._pages:
+        if (number, envelope) not in self._pages:
             form, read, read_at_hand = get_shape(registration.text).form, self._solutions.read, self._solutions.read_at_hand
 
+            def write_page(found: pa.RecordBatch) -> Page:
+                return _write_page(found, {registration.name: form}, envelope)
+
             def read_page(after: str | None, limit: int) -> Page:
-                return _encode_page(registration, form, read(number, after, limit))
+                return write_page(read(number, after, limit))
 
             def read_page_at_hand(after: str, limit: int) -> Page | None:
                 found = read_at_hand(number, after, limit)
-                return None if found is None else _encode_page(registration, form, found)
+                return None if found is None else write_page(found)
 
-            self._pages[number] = PageCache(read_page, read_page_at_hand)
-        return self._pages[number]
+            self._pages[number, envelope] = PageCache(read_page, read_page_at_hand)
+        return self._pages[number, envelope]
 
     def get_progress(self, registration: Registration) -> QueryProgress | None:
         """Return the query's progress."""
@@ -52,10 +55,9 @@ class QueryOutput:
     def drop_query(self, registration: Registration) -> None:
         """Drop what is cached of a query that was dropped."""
         drop_shape(registration.text)
-        self._pages.pop(registration.registered, None)
+        for envelope in Envelope:
+            self._pages.pop((registration.registered, envelope), None)
 
 
-def _encode_page(registration: Registration, form: Form, found: pa.RecordBatch) -> Page:
-    ids = map(solution_id, found.column("end").cast(pa.int64()).to_pylist(), found.column("ordinal").to_pylist())
-    texts = ndjson(found, {registration.name: form}).each()
-    return tuple(SolutionLine(id_, text, encode_text_frame(f'{{"solution":{text}}}')) for id_, text in zip(ids, texts, strict=True))
+def _write_page(found: pa.RecordBatch, forms: dict[str, Form], envelope: Envelope) -> Page:
+    return Page(found.column("end").view(pa.int64()).to_numpy(), found.column("ordinal").to_numpy(), ndjson(found, forms, envelope))

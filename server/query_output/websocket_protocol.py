@@ -9,18 +9,6 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 _EXTENSION = "epsparql.writer"
-_TEXT = 0x81  # one whole text message
-
-
-def encode_text_frame(text: str) -> bytes:
-    """Return a message as a server sends it: unmasked, so the same bytes serve every client. Source: RFC 6455 section 5.2."""
-    payload = text.encode()
-    size = len(payload)
-    if size < 126:
-        return bytes((_TEXT, size)) + payload
-    if size < 1 << 16:
-        return bytes((_TEXT, 126)) + size.to_bytes(2, "big") + payload
-    return bytes((_TEXT, 127)) + size.to_bytes(8, "big") + payload
 
 
 class WebSocketWriter(WebSocketsSansIOProtocol):
@@ -49,6 +37,16 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
         else:
             super().send_receive_event_to_app()
 
+    def take_received(self, most: int) -> list[Any]:
+        """Return up to `most` ASGI messages that came already, for one who has just received the one before them."""
+        found = list[Any]()
+        while len(found) < most and not self.queue.empty():
+            found.append(self.queue.get_nowait())
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            self.transport.resume_reading()
+        return found
+
     def ignore_messages(self) -> None:
         """Ignore the client's messages from now on, but still notice when the client leaves."""
         self._ignores_messages = True
@@ -60,7 +58,7 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
     def open(self) -> bool:
         return self.handshake_complete and not (self.disconnected or self.close_sent or self.transport.is_closing())
 
-    def write_frames(self, frames: bytes) -> bool:
+    def write_frames(self, frames: bytes | memoryview) -> bool:
         """Send whole frames on an open connection. Returns False where the client is behind: await `wait_for_room` before the next frame."""
         self.transport.write(frames)
         return self.writable.is_set()

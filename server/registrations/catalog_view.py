@@ -11,20 +11,20 @@ from server.http.problem_details import unknown_fault
 
 
 class LateFeed:
-    """Reads what came late, and what was rejected. Requests take turns, because a LogReader serves one thread at a time."""
+    """Reads what came late, and what was rejected, since a stream was created. Requests take turns, because a LogReader serves one thread at a time."""
 
     def __init__(self, reader: LogReader) -> None:
         self._reader, self._turn = reader, asyncio.Lock()
 
-    async def read_rows(self, stream: str, after: int, limit: int) -> list[LateRow]:
+    async def read_rows(self, stream: Stream, after: int, limit: int) -> list[LateRow]:
         """Return the late rows of a stream, as `LogReader.late`. Raises: Gone."""
         async with self._turn:
-            return await asyncio.to_thread(self._reader.late, stream, after, limit)
+            return await asyncio.to_thread(self._reader.late, stream.name, after, limit, stream.created)
 
-    async def read_rejected(self, stream: str, after: int, limit: int) -> list[RejectedRow]:
+    async def read_rejected(self, stream: Stream, after: int, limit: int) -> list[RejectedRow]:
         """Return the rejected rows of a stream, as `LogReader.rejected`. Raises: Gone."""
         async with self._turn:
-            return await asyncio.to_thread(self._reader.rejected, stream, after, limit)
+            return await asyncio.to_thread(self._reader.rejected, stream.name, after, limit, stream.created)
 
     def close(self) -> None:
         self._reader.close()
@@ -70,8 +70,8 @@ class CatalogView:
         return list(self.log.catalogue.with_changes(self._solutions.changes).values())
 
     def list_rules(self) -> list[Registration]:
-        """Return the CONSTRUCT queries that have not failed."""
-        return [query for query in self.list_queries() if query.stands and get_shape(query.text).into is not None]
+        """Return the CONSTRUCT queries that have not failed, static rules included."""
+        return [query for query in self.list_queries() if query.stands and get_shape(query.text).is_rule]
 
     def with_state(self, registration: Registration) -> Registration:
         for change in self._solutions.changes:

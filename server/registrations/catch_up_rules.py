@@ -17,6 +17,7 @@ from server.registrations.catalog_view import CatalogView
 def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
     """Return the entry that pauses a query or lets it read on; runs in the log's committer. Raises: Fault 409."""
     known = catalog.log.catalogue.queries[name]
+    refuse_static_rule(known)
     if state == "running":
         return Resume(offset, known.registered, name)
     _check_one_partition(data, name)
@@ -120,6 +121,16 @@ def _check_held(catalog: CatalogView, own: Shape, standing: Sequence[Registratio
 def _name_query(catalog: CatalogView, lead: int) -> str:
     names = [query.name for query in catalog.list_queries() if query.registered == lead]
     return repr(names[0]) if names else "a query that was dropped"
+
+
+def refuse_static_rule(registration: Registration) -> None:
+    """Refuse what only a query with solutions has. Raises: Fault 409."""
+    graph = get_shape(registration.text).graph
+    if graph is not None:
+        detail = (
+            f"{registration.name!r} is a rule over the background: it reads no stream and has no solutions; its triples are in the graph <{graph}>"
+        )
+        raise conflict_fault("static-rule", detail, registration.name)
 
 
 def conflict_fault(code: str, detail: str, name: str) -> Fault:

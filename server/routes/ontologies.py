@@ -2,10 +2,10 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import pyoxigraph as ox
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import ADD, DROP, REPLACE
@@ -13,6 +13,7 @@ from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, che
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
 from pipeline.formats.rdf.rdf_version import version_of_statements
 from pipeline.log.catalog import BackgroundGraph
+from pipeline.registrations.query_cache import get_shape
 from server.background.manager import Change
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import read_body
@@ -125,7 +126,7 @@ async def list_ontologies(service: Shared) -> OntologyList:
 @router.get(
     "/ontologies/{name}",
     dependencies=[ADMIN],
-    summary="Read a graph's triples as they were loaded, without what they entail",
+    summary="Read a graph's triples as they were loaded, without what they entail; with `derived`, also what static rules derive in it",
     responses=describe_responses(
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
@@ -133,9 +134,20 @@ async def list_ontologies(service: Shared) -> OntologyList:
     ),
     response_class=Response,
 )
-async def get_ontology(name: Name, request: Request, service: Shared) -> Response:
-    graph = _find_graph(service, name)
-    text = await asyncio.to_thread(service.background.read_ntriples, graph)
+async def get_ontology(
+    name: Name,
+    request: Request,
+    service: Shared,
+    derived: Annotated[bool, Query(description="The triples that static rules derive in the graph are added.")] = False,
+) -> Response:
+    rules = service.catalog.list_rules() if derived else []
+    if any(get_shape(rule.text).graph == _graph(name) for rule in rules):
+        graph = service.log.catalogue.graphs.get(_graph(name)) or BackgroundGraph(_graph(name))
+        lines = await asyncio.to_thread(service.background.read_derived, graph.name, rules)
+        text = "".join(f"{line}\n" for line in lines)
+    else:
+        graph = _find_graph(service, name)
+        text = await asyncio.to_thread(service.background.read_ntriples, graph)
     version = await asyncio.to_thread(version_of_statements, text.splitlines())
     media_type = choose_media_type(request.headers.get("accept"), tuple(_WRITTEN), version)
     return Response(await asyncio.to_thread(_write_graph, graph, text, media_type), media_type=versioned(media_type, version))

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -108,6 +109,9 @@ class QuerySummary(BaseModel):
     rule writes them.
 
     `memory` is null for a query that does not run, and until the runner has reported it.
+
+    `graph` is the background graph that a static rule writes. `derived` counts the triples there that follow from static rules and have a predicate of
+    its template; it is null until the runner has reported it. Both are null for all other queries.
     """
 
     name: str
@@ -125,6 +129,8 @@ class QuerySummary(BaseModel):
     last: str | None
     lag: int
     memory: Memory | None
+    graph: str | None
+    derived: int | None
     links: QueryLinks
 
 
@@ -334,6 +340,10 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         if known is not None and not same and not replace:
             detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=true to start a new solution log"
             raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
+        if not same and get_shape(wish.text).graph is not None:
+            _check_options(name, wish)
+            others = [rule for rule in service.catalog.list_rules() if rule.name != name]
+            await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
         if not same:
             await asyncio.to_thread(_append_registration, service, name, wish, known)
             if known is not None:
@@ -343,6 +353,14 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
     return await build_document(service, registration, (*warnings, *await warn_of_names(service, name, wish.text)))
+
+
+def _check_options(name: str, wish: Wish) -> None:
+    """Refuse what a static rule has no use for, since it reads no stream. Raises: Fault 409."""
+    for option, value, usual in (("from", wish.start, NOW), ("policy", wish.policy, UNRESTRICTED)):
+        if value != usual:
+            detail = f"{name!r} is a rule over the background, which reads no stream: it has no {option!r}"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, expected=f"the registration without {option!r}", query=name))
 
 
 async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
@@ -465,6 +483,8 @@ def _build_summary(service: Service, registration: Registration, context: _Conte
         last=tally.last,
         lag=compute_lag(registration, service.log.head(), service.solutions.position),
         memory=_measure_memory(context.report, registration),
+        graph=get_shape(registration.text).graph,
+        derived=None if context.report is None else context.report.derived.get(registration.registered),
         links=QueryLinks(**{link: f"{path}/{link}" for link in QueryLinks.model_fields}),
         **{"from": registration.reads_from},
     )
@@ -508,20 +528,30 @@ def _warning_document(warning: Warning_, text: str) -> WarningDocument:
 
 
 # ---------------------------------------------------------------- what is registered
-@router.get("/queries", summary="List the queries that the token may read")
-async def list_queries(service: Shared, caller: Reader) -> QueryList:
-    return await asyncio.to_thread(_build_list, service, caller)
+@router.get(
+    "/queries",
+    response_model=QueryList,
+    summary="List the queries that the token may read; with a limit, the Link header leads to the next page",
+)
+async def list_queries(
+    service: Shared,
+    caller: Reader,
+    after: Annotated[int, Query(ge=-1, description="Queries that were registered after this offset are listed, in that order.")] = -1,
+    limit: Annotated[int | None, Query(ge=1, le=100_000, description="A page has this many queries. Without it, all are listed.")] = None,
+) -> Response:
+    content, last = await asyncio.to_thread(_write_list, service, caller, after, limit)
+    link = {} if last is None else {"Link": f'</queries?{urlencode({"after": last, "limit": limit})}>; rel="next"'}
+    return Response(content, media_type="application/json", headers=link)
 
 
-def _build_list(service: Service, caller: auth.Caller) -> QueryList:
+def _write_list(service: Service, caller: auth.Caller, after: int, limit: int | None) -> tuple[str, int | None]:
+    """Return a page as JSON, and the registration after which the next page begins; None for the last page."""
     report = service.read_report()
     own, context = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _read_context(service, report)
-    shown = [
-        _build_summary(service, registration, context)
-        for registration in service.catalog.list_queries()
-        if caller.may(auth.read_scope(registration.name))
-    ]
-    return QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
+    readable = [each for each in service.catalog.list_queries() if each.registered > after and caller.may(auth.read_scope(each.name))]
+    shown = [_build_summary(service, registration, context) for registration in readable[:limit]]
+    found = QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
+    return found.model_dump_json(by_alias=True), shown[-1].registered if len(shown) < len(readable) else None
 
 
 @router.get("/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches by operator", responses=_NO_QUERY)

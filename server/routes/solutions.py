@@ -17,6 +17,7 @@ from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStreamAddresses, write_event_page, write_root
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, version_of_page, write_page
+from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
 from server.dependencies import READ, Shared
@@ -26,6 +27,7 @@ from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.query_output.watermark_progress import QueryProgress
+from server.registrations.catch_up_rules import refuse_static_rule
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
 
@@ -104,6 +106,7 @@ async def get_solutions(
     wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
 ) -> Response:
     registration = service.catalog.get_query(name)
+    refuse_static_rule(registration)
     form = get_shape(registration.text).form
     accept = request.headers.get("accept")
     choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
@@ -161,6 +164,7 @@ async def get_events(
     last_event_id: Annotated[str | None, Header(description="This is the id of the last event that was already read.")] = None,
 ) -> Response:
     registration = service.catalog.get_query(name)
+    refuse_static_rule(registration)
     last = last_event_id or after
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
@@ -170,10 +174,10 @@ async def get_events(
     return StreamingResponse(_stream_events(service, registration, last), media_type=EVENT_STREAM, headers=HEADERS)
 
 
-async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str]:
+async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str | bytes]:
     yield RETRY
     with service.admission.connections.count_follower(connection_limits.EVENT_STREAM, registration.registered):
-        async for item in follow_query(service, registration, after, service.settings.comment_s):
+        async for item in follow_query(service, registration, after, Envelope.EVENT):
             match item:
                 case Idle():
                     yield IDLE
@@ -184,7 +188,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
                     return
                 case page:
                     service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page)
-                    yield "".join(f"id: {line.id}\ndata: {line.text}\n\n" for line in page)
+                    yield page.written.text
 
 
 @router.get(
@@ -216,6 +220,7 @@ async def get_event_stream(
     if_none_match: Annotated[str | None, Header(description="This is the ETag of the page that the client has.")] = None,
 ) -> Response:
     registration = service.catalog.get_query(name)
+    refuse_static_rule(registration)
     _check_page(registration, registered, page)
     accept = request.headers.get("accept")
     media_type = choose_media_type(accept, tuple(MEDIA_TYPES))

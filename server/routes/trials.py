@@ -12,14 +12,14 @@ from pydantic import BaseModel, Field
 from engine.messages import POLICIES, UNRESTRICTED, Micros, Register
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import drop_shape
+from pipeline.registrations.query_cache import drop_shape, get_shape
 from pipeline.trials.comparison import BOTH, KINDS
 from pipeline.trials.execution import TrialStatus, describe_earliest
 from pipeline.trials.plan import NEW, OLD, TrialPlan, TrialRange, find_earliest, plan_engines, streams_of
 from server.dependencies import ADMIN, Reader, Shared, Tried, admit
 from server.http import auth
 from server.http.body_parsing import format_duration, parse_json_object, read_body, read_choice_member, read_text_member
-from server.http.problem_details import bad_request, describe_responses
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.registrations.catch_up_rules import conflict_fault
 from server.routes.queries import DEFAULT_GRAPHS, Wish, check_wish, list_bounds
 from server.service import Service
@@ -180,6 +180,9 @@ async def post_trial(request: Request, response: Response, service: Shared, trie
     wish = _read_wish(found, old)
     name = _choose_name(service, old)
     await check_wish(service, name, wish)
+    if get_shape(wish.text).graph is not None:
+        detail = "a trial compares solutions, and a rule over the background has none"
+        raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, query=name))
     tried.check_room()
     start, end = _read_place(found, "from", _BEGINNING), _read_place(found, "to", _NOW)
     plan = await asyncio.to_thread(_plan_trial, service, name, wish, old, start, end)

@@ -19,6 +19,7 @@ from server.http.body_parsing import parse_json_object, read_body, read_text_mem
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, bad_request, describe_responses, unknown_fault
 from server.query_output.page_cache import SolutionLine
+from server.registrations.catch_up_rules import refuse_static_rule
 from server.service import Service
 from server.webhook_delivery.delivery import Deliveries, ReceiverAnswer, too_many_webhooks
 from server.webhook_delivery.registrations import Webhook
@@ -186,6 +187,7 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         raise refusal_fault(refused) from None
     async with service.catalog.changing:
         registration = service.catalog.get_query(name)
+        refuse_static_rule(registration)
         await _check_solution_id(service, registration, after)
         known = deliveries.find_webhook(name, id)
         template = parse_template(found, _list_variables(registration), known.template if known else None)
@@ -284,4 +286,4 @@ def _make_test_line(registration: Registration, now: str) -> SolutionLine:
             solution["boolean"] = True
         case _:
             assert_never(form)
-    return SolutionLine(id_, json.dumps(solution, ensure_ascii=False), b"")
+    return SolutionLine(id_, json.dumps(solution, ensure_ascii=False))

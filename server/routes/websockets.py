@@ -1,10 +1,11 @@
 """Serves the two WebSockets: feeding a stream, and following a query (interfaces.md, WebSocket)."""
 
 import asyncio
-import json
-from collections.abc import Awaitable
+from collections import deque
+from collections.abc import Awaitable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
@@ -14,39 +15,47 @@ from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 from engine.messages import Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats.body_parser import ARROW, NDJSON
+from pipeline.formats.ndjson import parse_event_frames
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
+from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import BodySettings, StreamBody, read_frame
+from pipeline.solutions.json_encoder import Envelope
 from server.dependencies import admit
 from server.http import auth
+from server.http.body_parsing import BodyBudget
 from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
 from server.query_output.websocket_protocol import find_writer
-from server.routes.streams.ingest import get_stream_settings, undeclared_source_warning, unread_time_warning
+from server.routes.streams.ingest import SMALL, get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
-from server.subscriptions.broadcast import BroadcastMember
+from server.subscriptions.broadcast import BroadcastMember, encode_message
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
 
-SUBPROTOCOL = "epsparql.v1+json"
+SUBPROTOCOL, BATCHES = "epsparql.v1+json", "epsparql.v1+ndjson"
+"""With the second one, a frame to a subscriber holds one message or many, each on a line of its own."""
 NO_TOKEN, NOT_ALLOWED, FULL = 4001, 4003, 1013
 _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_SMALL = 16 << 10  # a frame of so many bytes is parsed in less time than a thread takes to get its turn
+_TOGETHER, _SHORT = 128, 1 << 10
+"""So many frames that came at once are parsed at once, if none of them has more characters."""
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
 
 
 # ---------------------------------------------------------------- opening and closing
-async def _accept_connection(websocket: WebSocket) -> None:
-    """Accept the connection. Only after that can a close code give the reason."""
-    await websocket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in websocket.scope["subprotocols"] else None)
+async def _accept_connection(websocket: WebSocket, *spoken: str) -> str | None:
+    """Accept the connection, with the first of the spoken subprotocols that is offered. Only after that can a close code give the reason."""
+    chosen = next((each for each in spoken if each in websocket.scope["subprotocols"]), None)
+    await websocket.accept(subprotocol=chosen)
+    return chosen
 
 
 async def _close_connection(websocket: WebSocket, code: int, reason: str) -> None:
@@ -88,70 +97,134 @@ async def no_socket(request: Request) -> None:
 # ---------------------------------------------------------------- feeding a stream
 @dataclass(frozen=True, slots=True)
 class PendingAck:
-    """Holds a frame that is in the log's queue, and the warning for its sender."""
+    """Holds a frame that is in the log's queue, and the warning for its sender. `held` of its bytes count among those of bodies until the answer."""
 
-    ack: asyncio.Future[Ack]
+    ack: Future[Ack]
     warning: str | None
+    held: int
 
 
 Answer = dict[str, Any] | PendingAck
+
+
+@dataclass(slots=True, eq=False)
+class _Answers:
+    """Queues the answers of a connection in the order of its frames. `room` has a place for each of _PENDING answers."""
+
+    bodies: BodyBudget
+    room: asyncio.Semaphore
+    _unsent: deque[Answer] = field(default_factory=deque)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, answer: Answer) -> None:
+        self._unsent.append(answer)
+        self._news.set()
+
+    async def take_done(self) -> list[bytes]:
+        """Wait for the first answer, and take it with those after it that are done too, as frames."""
+        while not self._unsent:
+            self._news.clear()
+            await self._news.wait()
+        first, done = self._unsent[0], list[bytes]()
+        if isinstance(first, PendingAck) and not first.ack.done():
+            await asyncio.wait((_watch_ack(first.ack),))
+        while self._unsent and (isinstance(answer := self._unsent[0], dict) or answer.ack.done()):
+            done.append(encode_message(answer if isinstance(answer, dict) else _describe_ack(answer)))
+            self.bodies.release_bytes(0 if isinstance(answer, dict) else answer.held)
+            self._unsent.popleft()
+            self.room.release()
+        return done
+
+    def abandon(self) -> None:
+        """Release what the frames hold once they are written, although their sender has gone."""
+        for answer in self._unsent:
+            if isinstance(answer, PendingAck):
+                _watch_ack(answer.ack).add_done_callback(partial(_release_frame, self.bodies, answer.held))
 
 
 @router.websocket("/streams/{name}/feed")
 async def feed(websocket: WebSocket, name: str) -> None:
     """Take text frames of ndjson, CSV or JSON and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
     service: Service = websocket.app.state.service
-    await _accept_connection(websocket)
+    await _accept_connection(websocket, SUBPROTOCOL)
     try:
         stream = decode_name(name)
         admit(websocket, service, auth.ingest_scope(stream))
         check_parameters(websocket)
         with service.admission.connections.count_feeder():
-            answers: asyncio.Queue[Answer] = asyncio.Queue(_PENDING)
-            await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
+            answers = _Answers(service.admission.bodies, asyncio.Semaphore(_PENDING))
+            try:
+                await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
+            finally:
+                answers.abandon()
     except Fault as fault:
         await _refuse_connection(websocket, fault)
 
 
-async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: asyncio.Queue[Answer]) -> None:
+async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: _Answers) -> None:
+    writer = find_writer(websocket.scope)
     while True:
-        message = await websocket.receive()
-        if message["type"] == "websocket.disconnect":
+        messages = [await websocket.receive(), *writer.take_received(_TOGETHER - 1)]
+        frames = [(message.get("text"), message.get("bytes")) for message in messages if message["type"] == "websocket.receive"]
+        together = _parse_together(frames, get_stream_settings(service, stream), service.clock())
+        if together is not None:
+            await _wait_for_runner(service)
+        for number, (text, data) in enumerate(frames):
+            body = data or b"" if text is None else text.encode()
+            parsed = None if together is None else together[number]
+            await answers.room.acquire()
+            answers.add(await accept_frame(service, stream, body, binary=text is None, parsed=parsed))
+        if len(frames) < len(messages):  # the last one says that the client has left
             return
-        text, data = message.get("text"), message.get("bytes")
-        await answers.put(await accept_frame(service, stream, data or b"" if text is None else text.encode(), binary=text is None))
 
 
-async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> Answer:
-    """Return the frame's place in the log's queue, or the problem with it. Its bytes count among those of bodies until it is durable."""
+async def _wait_for_runner(service: Service) -> None:
+    while service.admission.backlog:
+        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
+
+
+async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None" = None) -> Answer:
+    """Return the frame's place in the log's queue, or the problem with it.
+
+    Its bytes count among those of bodies until it is durable; those of a small one, until it is answered.
+    """
     size = len(body)
     if size > service.settings.max_frame:
         return {"error": too_large("frame", service.settings.max_frame).document()}
     await service.admission.bodies.reserve_frame(size)
     try:
-        pending = await _submit_frame(service, stream, body, binary=binary)
+        pending = await _submit_frame(service, stream, body, binary=binary, parsed=parsed)
     except BaseException as error:
         service.admission.bodies.release_bytes(size)
         if isinstance(error, Fault | PipelineError):
             return {"error": describe_exception(error).document()}
         raise
-    pending.ack.add_done_callback(lambda _: service.admission.bodies.release_bytes(size))
+    if size > SMALL:  # whoever does not read the answers would hold as much as hundreds of frames
+        _watch_ack(pending.ack).add_done_callback(partial(_release_frame, service.admission.bodies, size))
+        return replace(pending, held=0)
     return pending
 
 
-async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> PendingAck:
-    """Parse the frame and put it into the log's queue. Raises: Fault, PipelineError."""
-    while service.admission.backlog:
-        await service.notifier.wait_for_news(service.notifier.generation, 1.0)
-    parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
-    parsed = parse() if len(body) <= _SMALL else await asyncio.to_thread(parse)
+def _watch_ack(ack: Future[Ack]) -> asyncio.Future[Ack]:
+    """Return the ack for the event loop. Nobody need take its exception."""
+    watched = asyncio.wrap_future(ack)
+    watched.add_done_callback(asyncio.Future.exception)
+    return watched
+
+
+async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None") -> PendingAck:
+    """Parse the frame, unless it is parsed, and put it into the log's queue. Raises: Fault, PipelineError."""
+    if parsed is None:
+        await _wait_for_runner(service)
+        parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
+        parsed = parse() if len(body) <= SMALL else await asyncio.to_thread(parse)
     while True:
         try:
             found = parsed.found
             submitted = service.log.submit(
                 stream, found.mapped.batch, found.key, source=found.source, arrived=parsed.arrived, rejected=found.mapped.rejected
             )
-            return PendingAck(asyncio.wrap_future(submitted), undeclared_source_warning(service, stream, found.source) or parsed.warning)
+            return PendingAck(submitted, undeclared_source_warning(service, stream, found.source) or parsed.warning, len(body))
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
 
@@ -171,16 +244,37 @@ def _parse_frame(body: bytes, settings: BodySettings, arrived: Micros, *, binary
     return ParsedFrame(found, arrived, warning)
 
 
-async def _send_answers(websocket: WebSocket, answers: asyncio.Queue[Answer]) -> None:
+def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings: BodySettings, arrived: Micros) -> list[ParsedFrame] | None:
+    """Parse small text frames that came at once as one body, which takes hardly longer than one of them.
+
+    Return None where each frame is to be parsed by itself, for what one of them holds beside events with times.
+    """
+    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= _SHORT]
+    if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping:
+        return None
+    batches = parse_event_frames(bodies, arrived)
+    if batches is None:
+        return None
+    return [ParsedFrame(StreamBody(MappedBody(batch, (), batch.num_rows)), arrived, None) for batch in batches]
+
+
+async def _send_answers(websocket: WebSocket, answers: _Answers) -> None:
+    """Send the answers in the order of the frames, those that are there at once in one write."""
+    writer = find_writer(websocket.scope)
     while True:
-        answer = await answers.get()
-        await websocket.send_text(json.dumps(answer if isinstance(answer, dict) else await _await_ack(answer)))
+        done = await answers.take_done()
+        await writer.wait_for_room()
+        writer.write_frames(b"".join(done))
 
 
-async def _await_ack(pending: PendingAck) -> dict[str, Any]:
-    """Return the answer to a frame, once it is durable."""
+def _release_frame(bodies: BodyBudget, held: int, _: asyncio.Future[Ack]) -> None:
+    bodies.release_bytes(held)
+
+
+def _describe_ack(pending: PendingAck) -> dict[str, Any]:
+    """Return the answer to a frame that is durable, or was refused."""
     try:
-        ack = await asyncio.shield(pending.ack)  # it is written although its sender has gone
+        ack = pending.ack.result()
     except PipelineError as error:
         return {"error": describe_exception(error).document()}
     members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
@@ -194,7 +288,7 @@ async def subscribe(
 ) -> None:
     """Send the solutions after an id, then new ones as they come, and progress when idle."""
     service: Service = websocket.app.state.service
-    await _accept_connection(websocket)
+    chosen = await _accept_connection(websocket, BATCHES, SUBPROTOCOL)
     try:
         query = decode_name(name)
         admit(websocket, service, auth.read_scope(query))
@@ -202,23 +296,25 @@ async def subscribe(
         registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
-        await _run_subscriber(websocket, registration, after or "", drops=policy == "drop-oldest")
+        envelope = Envelope.MESSAGE if chosen == BATCHES else Envelope.FRAME
+        await _run_subscriber(websocket, registration, after or "", envelope, drops=policy == "drop-oldest")
     except Fault as fault:
         await _refuse_connection(websocket, fault)
 
 
-async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, *, drops: bool) -> None:
+async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, envelope: Envelope, *, drops: bool) -> None:
     state, writer = websocket.app.state, find_writer(websocket.scope)
     service: Service = state.service
     writer.ignore_messages()  # the protocol has no messages from subscribers
     delivery = DeliveryProgress(registration.registered, writer.abort, after)
+    member = BroadcastMember(writer, delivery, envelope)
     with (
         service.admission.connections.count_follower(SOCKET, registration.registered),
         service.notifier.follow_query(registration),
         state.monitor.watch_delivery(delivery),
     ):
         try:
-            code, reason = await Subscriber(service, registration, state.broadcasts, BroadcastMember(writer, delivery), drops).run()
+            code, reason = await Subscriber(service, registration, state.broadcasts, member, drops).run()
         except (ValueError, Gone) as error:
             code, reason = BAD_REQUEST, f"after: {error}"
         except WebSocketDisconnect:

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from numpy import searchsorted
+
 from pipeline.log.catalog import Registration
+from pipeline.solutions.json_encoder import Envelope
+from pipeline.solutions.websocket_frames import encode_text_frame
 from server.http.connection_limits import SOCKET
 from server.query_output.page_cache import Page
 from server.query_output.watermark_progress import QueryProgress
-from server.query_output.websocket_protocol import WebSocketWriter, encode_text_frame
+from server.query_output.websocket_protocol import WebSocketWriter
 from server.service import Service
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.query_follower import End, Idle, follow_query
@@ -25,36 +29,37 @@ _SPELL = 100  # members written to before others have their turn
 class FrameBatch:
     """Holds frames of consecutive solutions that are written at once."""
 
-    frames: bytes
+    frames: bytes | memoryview
     count: int
     last: str
 
 
-def batch_frames(page: Page, after: str = "") -> Iterator[FrameBatch]:
-    """Yield the lines of a page beyond an id, in batches of about _BATCH_BYTES."""
-    taken: list[bytes] = []
-    size, last = 0, after
-    for line in page:
-        if line.id <= after:
-            continue
-        if taken and size + len(line.frame) > _BATCH_BYTES:
-            yield FrameBatch(b"".join(taken), len(taken), last)
-            taken, size = [], 0
-        taken.append(line.frame)
-        size, last = size + len(line.frame), line.id
-    if taken:
-        yield FrameBatch(b"".join(taken), len(taken), last)
+def batch_frames(page: Page, envelope: Envelope, after: str = "") -> Iterator[FrameBatch]:
+    """Yield the solutions of a page beyond an id, in batches of about _BATCH_BYTES. Messages without frames of their own share one a batch."""
+    text, ends, begin = memoryview(page.written.text), page.written.ends, page.find_after(after)
+    while begin < len(page):
+        start = int(ends[begin - 1]) if begin else 0
+        stop = max(int(searchsorted(ends, start + _BATCH_BYTES, side="right")), begin + 1)
+        taken = text[start : int(ends[stop - 1])]
+        yield FrameBatch(taken if envelope == Envelope.FRAME else encode_text_frame(taken), stop - begin, page.id_at(stop - 1))
+        begin = stop
+
+
+def encode_message(message: dict[str, object]) -> bytes:
+    """Return a message beside the solutions as a frame."""
+    return encode_text_frame(json.dumps(message).encode())
 
 
 @dataclass(slots=True, eq=False)
 class BroadcastMember:
-    """Represents a subscriber in a broadcast.
+    """Represents a subscriber in a broadcast. `envelope` says whether each solution comes in a frame of its own.
 
     `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for itself.
     """
 
     writer: WebSocketWriter
     delivery: DeliveryProgress
+    envelope: Envelope = Envelope.FRAME
     said: QueryProgress | None = None
     left: "asyncio.Future[End | None] | None" = None
 
@@ -72,13 +77,14 @@ class BroadcastMember:
 
 @dataclass(slots=True, eq=False)
 class _Broadcast:
-    """Broadcasts one query's solutions to its members.
+    """Broadcasts one query's solutions to those of its members that take them in the same envelope.
 
     All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member skips what it has.
     """
 
     service: Service
     registration: Registration
+    envelope: Envelope
     last: str
     members: set[BroadcastMember] = field(default_factory=set)
     said: QueryProgress | None = None
@@ -95,7 +101,7 @@ class _Broadcast:
             self.stop()
             self.last, self.said = min(each.delivery.last for each in self.members), None
             self.task = asyncio.create_task(self._run())
-        elif self.said is not None and not member.send_progress(self.said, encode_text_frame(json.dumps(self.said.document()))):
+        elif self.said is not None and not member.send_progress(self.said, encode_message(self.said.document())):
             self._release(member, None)
 
     def _release(self, member: BroadcastMember, why: End | None) -> None:
@@ -112,7 +118,7 @@ class _Broadcast:
 
     async def _run(self) -> None:
         try:
-            async with aclosing(follow_query(self.service, self.registration, self.last or None, self.service.settings.comment_s)) as items:
+            async with aclosing(follow_query(self.service, self.registration, self.last or None, self.envelope)) as items:
                 async for item in items:
                     match item:
                         case QueryProgress():
@@ -133,17 +139,17 @@ class _Broadcast:
 
     def _send_progress(self, progress: QueryProgress) -> None:
         self.said = progress
-        frame = encode_text_frame(json.dumps(progress.document()))
+        frame = encode_message(progress.document())
         for member in tuple(self.members):
             if not member.send_progress(progress, frame):
                 self._release(member, None)
 
     async def _send_page(self, page: Page) -> None:
-        first, self.last, shared = page[0].id, page[-1].id, tuple(batch_frames(page))
+        first, self.last, shared = page.id_at(0), page.last, tuple(batch_frames(page, self.envelope))
         for number, member in enumerate(tuple(self.members), 1):
             if member in self.members:
                 delivery = member.delivery
-                if not self._write_batches(member, shared if delivery.last < first else tuple(batch_frames(page, delivery.last))):
+                if not self._write_batches(member, shared if delivery.last < first else tuple(batch_frames(page, self.envelope, delivery.last))):
                     self._release(member, None)
             if number % _SPELL == 0:
                 await asyncio.sleep(0)
@@ -162,11 +168,11 @@ class _Broadcast:
 
 
 class Broadcasts:
-    """Holds the broadcasts by registration, for as long as they have members. Runs on the event loop only."""
+    """Holds the broadcasts by registration and envelope, for as long as they have members. Runs on the event loop only."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._broadcasts: dict[int, _Broadcast] = {}
+        self._broadcasts: dict[tuple[int, Envelope], _Broadcast] = {}
 
     async def join_query(self, registration: Registration, member: BroadcastMember) -> End | None:
         """Receive new solutions by broadcast, once `member` has received all there was.
@@ -175,8 +181,8 @@ class Broadcasts:
 
         Raises: what reading raises.
         """
-        number = registration.registered
-        broadcast = self._broadcasts.setdefault(number, _Broadcast(self._service, registration, member.delivery.last))
+        key = registration.registered, member.envelope
+        broadcast = self._broadcasts.setdefault(key, _Broadcast(self._service, registration, member.envelope, member.delivery.last))
         member.left = asyncio.get_running_loop().create_future()
         member.writer.on_lost = lambda: member.leave(None)
         try:
@@ -185,6 +191,6 @@ class Broadcasts:
         finally:
             member.left = member.writer.on_lost = None
             broadcast.members.discard(member)
-            if not broadcast.members and self._broadcasts.get(number) is broadcast:
+            if not broadcast.members and self._broadcasts.get(key) is broadcast:
                 broadcast.stop()
-                del self._broadcasts[number]
+                del self._broadcasts[key]

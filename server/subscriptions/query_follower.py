@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipeline.log.catalog import Registration
+from pipeline.solutions.json_encoder import Envelope
 from server.query_output.page_cache import Page
 from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
@@ -29,18 +30,19 @@ FeedItem = Page | QueryProgress | Idle | End
 _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
-async def follow_query(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[FeedItem]:
+async def follow_query(service: Service, registration: Registration, after: str | None, envelope: Envelope) -> AsyncGenerator[FeedItem]:
     """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, progress, signs of idleness, and an end.
 
     Raises: ValueError for an `after` that is no id.
     """
     with service.notifier.follow_query(registration):
-        async for item in _read_items(service, registration, after, idle_s):
+        async for item in _read_items(service, registration, after, envelope):
             yield item
 
 
-async def _read_items(service: Service, registration: Registration, after: str | None, idle_s: float) -> AsyncGenerator[FeedItem]:
-    pages, loop, every_s = service.output.get_pages(registration), asyncio.get_running_loop(), service.settings.progress_s
+async def _read_items(service: Service, registration: Registration, after: str | None, envelope: Envelope) -> AsyncGenerator[FeedItem]:
+    pages, loop = service.output.get_pages(registration, envelope), asyncio.get_running_loop()
+    every_s, idle_s = service.settings.progress_s, service.settings.comment_s
     last, said, caught_up = after, None, False
     told_s = loop.time()
     said_s = told_s - every_s
@@ -50,7 +52,7 @@ async def _read_items(service: Service, registration: Registration, after: str |
         progress = service.output.get_progress(registration) if end is None and loop.time() >= said_s + every_s else said
         page = await pages.read_after(last, rung)
         if page:
-            last, told_s = page[-1].id, loop.time()
+            last, told_s = page.last, loop.time()
             yield page
             continue
         if end is not None:

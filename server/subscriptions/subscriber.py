@@ -1,7 +1,6 @@
 """Serves one subscriber: it reads by itself until it has caught up, and then joins the query's broadcast."""
 
 import asyncio
-import json
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -9,10 +8,9 @@ from pipeline.log.catalog import Registration
 from server.http.connection_limits import SOCKET
 from server.query_output.page_cache import Page
 from server.query_output.watermark_progress import QueryProgress
-from server.query_output.websocket_protocol import encode_text_frame
 from server.service import Service
 from server.subscriptions import broadcast
-from server.subscriptions.broadcast import BroadcastMember, Broadcasts, batch_frames
+from server.subscriptions.broadcast import BroadcastMember, Broadcasts, batch_frames, encode_message
 from server.subscriptions.query_follower import End, Idle, follow_query
 
 NORMAL, BAD_REQUEST, FAILED, RESTART, UNKNOWN, TOO_SLOW = 1000, 1008, 1011, 1012, 4004, 4008
@@ -51,7 +49,7 @@ class Subscriber:
         """Follow the query until everything has been sent. Returns a closing if the query ends, or the subscriber turns out too slow."""
         service, delivery = self.service, self.member.delivery
         while True:
-            async with aclosing(follow_query(service, self.registration, delivery.last or None, service.settings.comment_s)) as items:
+            async with aclosing(follow_query(service, self.registration, delivery.last or None, self.member.envelope)) as items:
                 async for item in items:
                     match item:
                         case Idle():
@@ -59,14 +57,14 @@ class Subscriber:
                             if broadcast.ENABLED:
                                 return None
                         case QueryProgress():
-                            self.member.send_progress(item, encode_text_frame(json.dumps(item.document())))
+                            self.member.send_progress(item, encode_message(item.document()))
                         case End():
                             return _CLOSE_OF_END[item], item.value
                         case page:
                             closing = await self._send_page(page)
                             if closing is not None:
                                 return closing
-                            if delivery.last != page[-1].id:
+                            if delivery.last != page.last:
                                 break  # there was a gap, and it reads on from the gap's end
                             await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
 
@@ -80,7 +78,7 @@ class Subscriber:
     async def _send_page(self, page: Page) -> Closing | None:
         member, delivery = self.member, self.member.delivery
         await member.writer.wait_for_room()
-        for batch in batch_frames(page):
+        for batch in batch_frames(page, member.envelope):
             delivery.record_sent(batch.count, batch.last)
             self.service.admission.connections.sent[SOCKET] += batch.count
             if not member.writer.write_frames(batch.frames):
@@ -111,7 +109,7 @@ class Subscriber:
         delivery.slow = False
         if resume is None or missed <= 0:
             return
-        gap = {"gap": {"after": delivery.last, "resume": resume, "missed": missed}}
+        gap: dict[str, object] = {"gap": {"after": delivery.last, "resume": resume, "missed": missed}}
         delivery.record_sent(missed, resume)
         if self.member.writer.open:
-            self.member.writer.write_frames(encode_text_frame(json.dumps(gap)))
+            self.member.writer.write_frames(encode_message(gap))

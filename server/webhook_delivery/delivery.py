@@ -16,6 +16,7 @@ import httpx
 from pipeline.errors import PipelineError, StoreFailed
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
+from pipeline.solutions.json_encoder import Envelope
 from server.http.problem_details import Fault, Problem
 from server.query_output.page_cache import SolutionLine
 from server.query_output.watermark_progress import QueryProgress
@@ -189,7 +190,7 @@ class Deliveries:
         await asyncio.to_thread(self._files.delete, observer.query, observer.id)
 
     async def _follow_registration(self, client: httpx.AsyncClient, observer: Webhook, registration: Registration) -> None:
-        async with aclosing(follow_query(self._service, registration, observer.last, self._service.settings.comment_s)) as items:
+        async with aclosing(follow_query(self._service, registration, observer.last, Envelope.LINE)) as items:
             async for item in items:
                 match item:
                     case QueryProgress() | Idle():
@@ -200,7 +201,7 @@ class Deliveries:
                     case End():
                         return
                     case page:
-                        for line in page:
+                        for line in page.list_lines():
                             if not await self._deliver_solution(client, observer, line):
                                 return
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine import calls, engine, goals, growth, lookup, queries, reasoning, runs, shapes, shared, threads
+from bench.background import lookup, reasoning, static_rules
+from bench.engine import calls, engine, goals, growth, queries, runs, shapes, shared, threads
 from bench.measurement import TooFewEvents, WrongCount, percentile, slope
-from bench.server import bodies, end_to_end, mapping, server, start, subscribers
+from bench.server import bodies, end_to_end, mapping, outside, server, start, subscribers
 from bench.spark import scale
 from bench.spark.spark import Commits
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
-from server.cli.commands import BROKEN, main
+from server.cli.commands import main
+from server.cli.subcommands.definition import BROKEN
 from tests.soak import is_full
 
 
@@ -86,6 +88,7 @@ LINES = [
         id="reasoning",
         marks=pytest.mark.soak,
     ),
+    pytest.param(lambda: static_rules.measure(2), {"closed", "registering_s", "closing_s", "adding_ms", "removing_ms"}, id="static rules"),
     pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
 
@@ -185,10 +188,20 @@ def test_what_subscribers_get() -> None:
     """Each way brings each solution once, or the bench says so."""
     found = [json.loads(line) for line in subscribers.measure("W1", 3_000, 100)]
     assert [(each["part"], each["way"]) for each in found] == [
-        ("live", "none"), ("backlog", "websocket"), ("backlog", "sse"), ("backlog", "pull"), ("live", "websocket"), ("live", "sse"),
+        ("live", "none"), ("backlog", "websocket"), ("backlog", "batches"), ("backlog", "sse"), ("backlog", "pull"), ("live", "websocket"),
+        ("live", "batches"), ("live", "sse"),
     ]  # fmt: skip
     assert {each["solutions"] for each in found} == {matches_of("W1", 3_000, 100)}
     assert all(each["bytes_out"] > 100 * each["solutions"] for each in found[1:])
+
+
+@pytest.mark.soak
+def test_what_users_feel() -> None:
+    """Each solution is received once, and in order, or the bench says so."""
+    found = [json.loads(line) for line in outside.measure(outside.QUICK)]
+    assert [each["workload"] for each in found if not each.get("delivered")] == ["registrations", "events of queries", "GET /queries", "restart"]
+    assert [each["solutions"] for each in found[:4]] == [matches_of("W1", outside.QUICK.whole, 1_000)] * 4
+    assert all(each["p50_ms"] <= each["p99_ms"] for each in found if "p50_ms" in each)
 
 
 @pytest.mark.soak

@@ -14,10 +14,11 @@ import pytest
 
 from connectors.configuration import parse_connector
 from connectors.credentials import CredentialPlaces
-from connectors.errors import SystemFault, WrongOption
+from connectors.errors import RefusedMessage, SystemFault, WrongOption
 from connectors.inbound.bodies import MOST_BYTES, join_messages
 from connectors.inbound.files import FileSource
 from connectors.inbound.source import Message
+from connectors.server_access import ServerAccess
 from connectors.status import StatusBoard
 from connectors.worker import Assignment, run_assignment
 from epsparql.client import Client
@@ -274,3 +275,11 @@ def test_nothing_is_late_where_four_backlogs_are_read_one_after_the_other(client
     client.finish(stream)
     until(lambda: client.query(name)["solutions"] == 400, "all solutions")
     assert [each.binding["v"]["value"] for each in client.solutions(name) if each.binding] == [str(number) for number in range(400)]
+
+
+def test_a_refusal_is_told_in_the_servers_words(url: str, stream: str) -> None:
+    server = ServerAccess(url, None)
+    with pytest.raises(SystemFault, match=r"^the server refuses this: 'text/x-none' .*; expected application/x-ndjson"):
+        server.send_body(stream, b"x", "text/x-none", None)
+    with pytest.raises(RefusedMessage, match=r"^line 1, column 1: JSON is malformed"):
+        server.send_body(stream, b"x", "application/x-ndjson", None)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -16,9 +17,13 @@ import pytest
 
 from connectors.configuration import parse_connector
 from connectors.errors import SystemFault, WrongOption
+from connectors.inbound.delivery import InboundDelivery
 from connectors.inbound.kafka import KafkaSource
 from connectors.outbound.kafka import KafkaSink
 from connectors.outbound.sink import Cursor, SolutionMessage
+from connectors.server_access import ServerAccess
+from connectors.status import StatusBoard
+from epsparql.client import Client
 from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
 from tests.connectors.systems.kafka import MockKafka, PartitionPublisher, committed, mock_kafka
 from tests.server.conftest import serving
@@ -185,6 +190,26 @@ def test_missing_topics_and_wrong_keys_are_told(broker: MockKafka) -> None:
 # ---------------------------------------------------------------- processes
 def connector_in(broker: MockKafka) -> dict[str, object]:
     return {"type": "kafka", "stream": "default", "url": broker.url, "topic": "readings"}
+
+
+def test_a_partition_that_waits_for_others_does_not_hold_them_up(tmp_path: Path, broker: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One partition has far more than may wait for the other one, which is read by the same connector."""
+    monkeypatch.setattr("connectors.inbound.delivery._AHEAD_S", 0.2)
+    broker.publish("ahead", *(event(2 * number) for number in range(60)), partition=0)
+    broker.publish("ahead", *(event(2 * number + 1) for number in range(60)), partition=1)
+    connector = parse_connector("ahead", {"type": "kafka", "stream": "s", "url": broker.url, "topic": "ahead", "batch": 5})
+    with serving(tmp_path, max_waiting=8) as url:
+        client, stopping = Client(url), Event()
+        client.create_stream("s", sources=["ahead:0", "ahead:1"])
+        delivery = InboundDelivery(connector, KafkaSource(connector, {}), ServerAccess(url, None), StatusBoard(), stopping)
+        thread = Thread(target=delivery.run)
+        thread.start()
+        try:
+            wait_for(lambda: client.stream("s")["accepted"] == 120, "all messages")
+        finally:
+            stopping.set()
+            thread.join()
+        assert client.stream("s")["late"] == 0
 
 
 def test_every_message_is_evaluated_once_and_in_order_whoever_is_killed(tmp_path: Path) -> None:

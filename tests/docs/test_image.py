@@ -1,8 +1,12 @@
 """Dockerfile and compose.yaml, as far as they can be checked without Docker: what they name is there."""
 
+import configparser
 import json
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -111,3 +115,39 @@ def test_spark_s_classes_and_script_are_where_compose_says() -> None:
     with zipfile.ZipFile(core) as jar:
         assert {name.replace(".", "/") + ".class" for name in names} <= set(jar.namelist())
     assert (home / "bin" / "spark-class").exists()
+
+
+def unit() -> dict[str, str]:
+    """Return the settings of the service that docs/operations.md shows."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```ini\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    read = configparser.RawConfigParser()
+    read.optionxform = str  # type: ignore[assignment,method-assign]  # the names of settings keep their case
+    read.read_string(block)
+    return dict(read["Service"])
+
+
+def test_the_service_runs_commands_that_exist() -> None:
+    found = unit()
+    for setting, command in (("ExecStartPre", "warm"), ("ExecStart", "serve")):
+        program, *words = shlex.split(found[setting])
+        assert (program, words[0]) == ("/opt/epsparql/bin/epsparql", command)
+        options = parser().parse_args(words)
+    assert options.token_file, "it can be reached from elsewhere"
+    assert Path(options.data).parent == Path("/var/lib") / found["StateDirectory"]
+    assert found["Environment"] == f"EPSPARQL_CACHE=/var/cache/{found['CacheDirectory']}"
+
+
+def test_systemd_takes_the_service(tmp_path: Path) -> None:
+    """The programs are not installed here, so others stand in their place."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("this machine has no systemd")
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```ini\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    file = tmp_path / "epsparql.service"
+    file.write_text(block.replace("/opt/epsparql/bin/epsparql", sys.executable))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, check=False, timeout=60)
+    assert [line for line in done.stderr.splitlines() if file.name in line] == []
+    file.write_text(file.read_text().replace("KillMode=mixed", "KillMod=mixed"))
+    wrong = subprocess.run(["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, check=False, timeout=60)
+    assert "KillMod" in wrong.stderr

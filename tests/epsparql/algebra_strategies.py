@@ -309,6 +309,8 @@ def others(draw: st.DrawFn) -> a.Query:
     into = draw(st.sampled_from(["default", "http://e/out"]))
     nodes: st.SearchStrategy[TermOrVariable] = st.one_of(variables, constants, st.just(BlankNode("t")))
     template = draw(st.lists(st.builds(a.TriplePattern, nodes, st.one_of(variables, iris), nodes), max_size=3))
+    if not read["sources"].windows and draw(st.booleans()):
+        return a.BackgroundRule(tuple(template), pattern, "http://e/out", (), read["sources"])
     return a.Construct(tuple(template), pattern, into=into, **read)
 
 

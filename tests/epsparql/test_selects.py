@@ -2,8 +2,8 @@
 
 import pytest
 
+from epsparql import QueryError, parse
 from epsparql import algebra as a
-from epsparql import parse
 from epsparql.algebra import (
     PLAIN,
     Aggregate,
@@ -353,3 +353,17 @@ def test_iri_resolves_against_the_last_base() -> None:
     base = a.Constant(Iri("http://e/x/y"))
     inner = Extend(Bgp(()), X, a.Call("IRI", (a.Constant(Literal("z")), base)))
     assert query.pattern == Extend(inner, Y, a.Call("IRI", (Var(X), base)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT (LAST( distinct ?o) AS ?n) { ?s ?p ?o } WINDOW [ROWS 2]",
+        "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s HAVING (FIRST(DISTINCT ?o) > 1)",
+        "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s ORDER BY LAST(DISTINCT ?o) LIMIT 1",
+        "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s WINDOW [RUN WHILE (?o > FIRST(DISTINCT ?o))]",
+    ],
+)
+def test_distinct_is_refused_in_first_and_last_wherever_they_stand(text: str) -> None:
+    with pytest.raises(QueryError, match="DISTINCT has no meaning in FIRST and LAST"):
+        parse(text)

@@ -44,7 +44,7 @@ def solutions(
     everything = rules.run()
     rows: dict[str, Rows] = dict(rules.constructed)
     for name, query in prepared.items():
-        if not isinstance(query, algebra.Construct):
+        if not isinstance(query, algebra.Construct | algebra.BackgroundRule):
             given = Given(everything, everything, facts, horizons[name], horizons[name], chosen.get(name, USUAL))
             rows[name] = _rows(query, found(query, given), given)
     return rows

@@ -49,7 +49,7 @@ def reported(query: Query) -> list[Variable]:
             return [part for triple in template for part in (triple.subject, triple.predicate, triple.object) if isinstance(part, Variable)]
         case algebra.Describe(targets):
             return [target for target in targets if isinstance(target, Variable)]
-        case algebra.Ask():
+        case algebra.Ask() | algebra.BackgroundRule():
             return []
     assert_never(query)
 

@@ -29,7 +29,10 @@ def serving(data: Path, **chosen: Any) -> Iterator[str]:
     """The URL of a server that is ready, over `data`, with settings and perhaps a `keeper`."""
     keeper: Replicator | None = chosen.pop("keeper", None)
     settings = Settings(data=data, port=0, runner="inprocess", **chosen)
-    with listen(settings) as listener, LogWriter(settings.data, clock, keep=keeper.write_log if keeper else None) as log:
+    with (
+        listen(settings) as listener,
+        LogWriter(settings.data, clock, keep=keeper.write_log if keeper else None, max_waiting=settings.max_waiting) as log,
+    ):
         server = Server(settings, log, listener, gate_of(settings), keeper=keeper)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -270,18 +270,18 @@ LINKS = (
 
 @st.composite
 def run_windows(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
-    """Runs and sessions, with gaps that many neighbours have exactly."""
-    length = st.sampled_from(("PT1S", "PT2S", "PT3S"))
+    """Runs and sessions, with gaps that many neighbours have exactly, and parts that often let elements link, so that the others decide."""
+    length = st.sampled_from(("PT1S", "PT2S", "PT2S", "PT3S"))
     report = draw(st.sampled_from(("", " EACH", " CLOSED", " CLOSED")))
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.integers(0, 5)) == 0:
         return f"[SESSION {draw(length)}{report}]"
     parts = {
         "WHILE": st.sampled_from(LINKS).map("({})".format),
         "GAP": length,
-        "UNTIL": groups,
-        "WITHIN": st.one_of(length, st.sampled_from(("0", "4"))),
+        "UNTIL": st.one_of(st.sampled_from(("{ ?s :q ?x }", "{ ?s :q ?x }", "{ ?s :q 2 }", "{ ?t :q ?x }", "{ ?s :k ?x }")), groups),
+        "WITHIN": st.one_of(length, st.sampled_from(("0", "4", "5"))),
     }
-    chosen = draw(st.lists(st.sampled_from(("WHILE", "WHILE", "GAP", "GAP", "UNTIL", "WITHIN")), min_size=1, max_size=3, unique=True))
+    chosen = draw(st.lists(st.sampled_from(("WHILE", "GAP", "UNTIL", "UNTIL", "WITHIN", "WITHIN")), min_size=1, max_size=3, unique=True))
     return f"[RUN {' '.join(f'{name} {draw(parts[name])}' for name in chosen)}{report}]"
 
 
@@ -362,6 +362,8 @@ def run_queries(draw: st.DrawFn) -> str:
     having = draw(st.sampled_from(("", "", f" HAVING ({second} > 1)")))
     body = draw(
         st.one_of(
+            st.sampled_from(("{ ?s :p ?v }", "{ ?s :p ?v }", "{ ?s :p ?v OPTIONAL { ?s :r ?w } }")),
+            st.just("{ ?s :p ?v }"),
             shared(),
             st.sampled_from(("G SEQ G", "G OPTIONAL G", "G UNION G", "V", "GRAPH N G", "G WITHOUT G FOR T")).flatmap(lambda s: shaped(s, shared())),
         )
@@ -369,7 +371,14 @@ def run_queries(draw: st.DrawFn) -> str:
     select = f"SELECT {keys} ({first} AS ?n9) WHERE {body}{f' GROUP BY {keys}' if keys else ''}{having} WINDOW {draw(run_windows(shared()))}"
     chain = draw(
         st.sampled_from(
-            ("{}", "{}", "SELECT * WHERE {{ {{ {} }} SEQ {} }}", "SELECT * WHERE {{ {} MEETS {{ {} }} }}", "SELECT * WHERE {{ GRAPH ?g9 {{ {} }} }}")
+            (
+                "{}",
+                "{}",
+                "{}",
+                "SELECT * WHERE {{ {{ {} }} SEQ {} }}",
+                "SELECT * WHERE {{ {} MEETS {{ {} }} }}",
+                "SELECT * WHERE {{ GRAPH ?g9 {{ {} }} }}",
+            )
         )
     )
     operands = (draw(shared()), select) if "MEETS" in chain else (select, draw(shared()))
@@ -513,6 +522,20 @@ def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:
     """Rarely few: most queries find nothing in those."""
     full = st.lists(occurrences(), min_size=most // 2, max_size=most, unique=True)
     return st.one_of(full, full, full, st.lists(occurrences(), max_size=2))
+
+
+def run_feeds() -> st.SearchStrategy[list[Occurrence]]:
+    """Elements `:p` of two subjects that come in runs, and fewer `:q` between them; some have the same end, and some a length."""
+    numbers = tuple(map(parse_shorthand, ("1", "2", "2", "3", "1.5")))
+    one = st.builds(
+        lambda subject, predicate, value, end, length: Occurrence((subject, predicate, value), (end - length) * SECOND, end * SECOND),
+        st.sampled_from(TERMS),
+        st.sampled_from((PREDICATES[0], PREDICATES[0], PREDICATES[0], PREDICATES[2], PREDICATES[2])),
+        st.sampled_from(numbers),
+        st.integers(0, 12),
+        st.sampled_from((0, 0, 0, 0, 0, 1, 3)),
+    )
+    return st.lists(one, min_size=8, max_size=18, unique=True)
 
 
 def facts() -> st.SearchStrategy[list[Fact]]:

@@ -158,6 +158,8 @@ def _rows(query: algebra.Query, emitted: Sequence[Emitted]) -> Rows:
             return {
                 (frozenset(parse_statement(value) for value in values if value is not None), (start, end)) for _, _, start, end, values in emitted
             }
+        case algebra.BackgroundRule():
+            raise AssertionError("a static rule has no solutions")
 
 
 def _bindings(projection: Sequence[Variable], values: Sequence[str | None]) -> evaluator.Bindings:

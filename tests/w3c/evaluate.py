@@ -63,6 +63,8 @@ def _table(query: a.Query, solutions: list[list[str | None]]) -> Table:
         case a.Ask():
             [[value]] = solutions
             return truth(str(value))
+        case a.BackgroundRule():
+            raise AssertionError("a static rule has no solutions")
     assert_never(query)
 
 

@@ -1,6 +1,7 @@
 """A sweep runs through many instants of one node: solutions come and leave, and groups report (semantics.md section 7)."""
 
 from engine.aggregation.native import native
+from engine.aggregation.native.borrowing import borrowed
 from engine.aggregation.native.hash_groups import absorb_solution, enter_window, find_group, free_group, leave_window, make_group
 from engine.aggregation.native.layout import (
     A_TERM,
@@ -72,6 +73,7 @@ def sweep(t, came, gained, out):
 
     t: Tables; came: MomentColumns; gained: room for a group a moment; out: at[FOUND] reports.
     """
+    t, came, (gained, out) = borrowed(t), borrowed(came), borrowed((gained, out))
     moments, i = came.moments, t.at[MOMENT]
     while i < len(moments):
         after = i + 1

@@ -1,4 +1,4 @@
-"""Runs of one node stand in tables, while what their aggregates take has a native value, and WHILE has no aggregates."""
+"""Runs of one node stand in tables, while what their aggregates take has a native value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,62 +10,65 @@ from numpy.typing import NDArray
 from engine.aggregation.native import layout as g
 from engine.aggregation.native.runs import layout as r
 from engine.aggregation.native.runs.open_runs import find_deadline
-from engine.aggregation.native.runs.sweep import place_elements, sweep_runs
+from engine.aggregation.native.runs.sweep import judge_elements, place_elements, sweep_runs
 from engine.aggregation.native.runs.tables import ElementColumns, RunTables, kept_runs, run_tables, with_links
 from engine.aggregation.native.tables import with_room
-from engine.aggregation.native_group_by import NativeGroups, Taken, fits
+from engine.aggregation.native_group_by import NativeGroups, Taken
 from engine.aggregation.operator import AT_LAST
-from engine.aggregation.row_batch import Ints, Passage, Reports
+from engine.aggregation.row_batch import Ints, Passage, Reports, RowBatch
+from engine.aggregation.runs.link_code import LinkCode
 from engine.aggregation.runs.open_run import RunShape
 from engine.aggregation.set_functions import Folding
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from epsparql.algebra import RunReport
 
-Links = Callable[[Ints], NDArray[np.bool_]]
-"""Says of each moment whether WHILE and UNTIL let it continue a run, by the values of PREV (n x values)."""
-
-
-def is_native(shape: RunShape, folding: Folding) -> bool:
-    """Return whether the runs of a query fit into tables."""
-    return fits(folding.held) and not shape.window.aggregates
+_NO_NUMBERS = np.zeros((1, 2))
+Undecided = Callable[[int, list[int], Any], bool]
+"""Says whether a moment continues a run, by the values of PREV, and the state of WHILE's aggregates before it if there are any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elements:
-    """Holds what the moments of a feed bring: as groups have it, and of each what PREV will be at the next one (n x values)."""
+    """Holds what the moments of a feed bring, a row a moment.
+
+    `taken` and `values` are as groups have them, and `rows` as they came. `previous` is what PREV will be at the next element, and `uncut` says
+    whether no timeless solution of UNTIL breaks the link to this one.
+    """
 
     taken: Taken
     values: Ints
+    rows: RowBatch
     previous: Ints
+    uncut: NDArray[np.bool_]
 
 
 class NativeRuns:
-    """Keeps one node's open runs."""
+    """Keeps one node's open runs, whose aggregates are those of reports and then those of WHILE."""
 
-    def __init__(self, shape: RunShape, folding: Folding) -> None:
+    def __init__(self, shape: RunShape, reported: Folding, grown: Folding, code: LinkCode) -> None:
         window = shape.window
-        self._shown, self._lasting = folding.shown, shape.lasting
+        self._shown, self._reported, self._grown = reported.shown, len(reported.held), len(grown.held)
+        self._lasting, self._code = shape.lasting, code
         self._closing = window.report is RunReport.CLOSED
-        self.groups = NativeGroups(len(shape.keys), folding.held, None)
+        self.groups = NativeGroups(len(shape.keys), reported.held + grown.held, None)
         self.groups.tables.at[g.HORIZON] = c.FOREVER
         self._runs = run_tables(window.gap, window.within, len(window.previous), closing=self._closing, certain=shape.certain)
 
     # ------------------------------------------------------------ what comes, and what is reported
-    def decide(self, elements: Elements, links: Links, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
+    def decide(self, elements: Elements, undecided: Undecided, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
         """Take the moments in, then let deadlines pass as time has, and report."""
         at, clock = self.groups.tables.at, self._runs.clock
         at[g.HORIZON] = c.FOREVER if horizon is None else horizon
         at[g.MOMENT] = clock[r.REPEATED] = 0
         clock[r.LIMIT] = passage.until if self._closing else -c.BIG  # with EACH, only what comes shows that a run is over
-        out = self._swept(elements, links)
+        out = self._swept(self._placed(elements, undecided, terms), undecided, terms)
         timed = out[:, g.R_ENTRY] == g.NONE
         out[timed, g.R_ENTRY] = passage.entries_of(out[timed, g.R_END])
         found = self.groups.reports(out, self._shown, terms)
         return _without_equals(found) if clock[r.REPEATED] else found
 
-    def _swept(self, elements: Elements, links: Links) -> Ints:
-        came = self._placed(elements, links)
+    def _swept(self, came: ElementColumns, undecided: Undecided, terms: TermTable) -> Ints:
         t, n = self.groups.tables, len(came.moments)
         gained, parts = np.zeros(n, np.int64), []
         out = np.zeros((n, g.R_KEY + came.keys.shape[1] + g.RESULT_WIDTH * len(t.program)), np.int64)
@@ -76,27 +79,47 @@ class NativeRuns:
             t.at[g.FOUND] = 0
             if code == g.ROOM and t.at[g.NEED] > len(out):
                 out = np.zeros((int(t.at[g.NEED]), out.shape[1]), np.int64)
+            elif code == r.UNDECIDED:
+                i = int(t.at[g.MOMENT])
+                least, held = self.groups.states.ever(int(came.group[i]))
+                previous = came.row[i, : came.previous.shape[1]].tolist()
+                came.linked[i] = r.TRUE if undecided(i, previous, [least, held[self._reported :]]) else r.FALSE
+                came = came._replace(numbers=terms.numbers, kinds=terms.kinds)  # there may be new terms, and these arrays stand elsewhere
         return np.concatenate(parts)
 
-    def _placed(self, elements: Elements, links: Links) -> ElementColumns:
-        """Give all elements their groups, with room for new ones, and find out which may continue a run."""
-        taken, groups = elements.taken, self.groups
-        came = int((taken.moments[:, g.M_SIDE] == g.SOLUTION).sum())
-        groups.tables = with_room(groups.tables, came)
-        groups.spread_heads(came)
+    def _placed(self, elements: Elements, undecided: Undecided, terms: TermTable) -> ElementColumns:
+        """Give all elements their groups, with room for new ones, and what WHILE looks at."""
+        taken, groups, n = elements.taken, self.groups, len(elements.uncut)
+        solutions = np.flatnonzero(taken.moments[:, g.M_SIDE] == g.SOLUTION)
+        groups.tables = with_room(groups.tables, len(solutions))
+        groups.spread_heads(len(solutions))
         self._runs = with_links(self._runs, len(groups.tables.groups))
-        n = len(taken.moments)
+        constants = self._code.constants_of(terms)
+        row = np.concatenate([np.zeros_like(elements.previous), elements.rows.cells, np.broadcast_to(constants, (n, len(constants)))], axis=1)
         columns = ElementColumns(
             taken.moments,
             taken.keys,
             elements.values,
             elements.previous,
-            np.zeros_like(elements.previous),
+            row,
             np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
+            np.where(elements.uncut, r.UNSURE, r.FALSE),
+            self._code.code,
+            _NO_NUMBERS,
+            terms.kinds,
+            10.0 ** np.array(groups.scales),
+            np.zeros((r.DEPTH, 2)),
+            np.array([g.NONE, 0], np.int64),
         )
         place_elements(groups.tables, self._runs, columns)
-        columns.linked[:] = links(columns.lag)
+        if len(self._code.code):
+            times = np.stack([elements.rows.start, elements.rows.end, taken.moments[:, g.M_NOW]], axis=1)
+            self._code.write_verdicts(row, times, solutions, terms)
+            columns = columns._replace(numbers=terms.numbers, kinds=terms.kinds)
+        if not self._grown:  # then nothing depends on the run
+            judge_elements(groups.tables, columns)
+            for k in np.flatnonzero(columns.linked == r.UNSURE).tolist():
+                columns.linked[k] = undecided(k, row[k, : elements.previous.shape[1]].tolist(), None)
         return columns
 
     def due(self) -> int:
@@ -131,7 +154,8 @@ class NativeRuns:
             row = self._runs.links[k].tolist()
             least, held = states.ever(k)
             elements = int(self.groups.tables.groups[k, g.N])
-            found.append([states.key(k), [least, held], [least, []], row[r.PREVIOUS :], row[r.LAST_END], elements])
+            reported, grown = held[: self._reported], held[self._reported :]
+            found.append([states.key(k), [least, reported], [least, grown], row[r.PREVIOUS :], row[r.LAST_END], elements])
             k = row[r.NEWER_RUN]
         return found
 

@@ -10,6 +10,8 @@ from epsparql.algebra import Aggregate, RunWindow
 from epsparql.terms import Variable
 
 Named = tuple[tuple[Variable, Aggregate], ...]
+Row = tuple[list[int], int, int]
+"""The terms of an element, and its start and end as expressions see them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Element:
 
     start: int
     end: int
-    row: tuple[list[int], int, int]
+    row: Row
     values: Sequence[Value]
     grown: Sequence[Value]
     previous: tuple[int, ...]

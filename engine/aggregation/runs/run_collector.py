@@ -10,6 +10,7 @@ the streams close runs:
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -18,12 +19,12 @@ from numpy.typing import NDArray
 
 from engine.aggregation.arguments import Argument, terms_of_many
 from engine.aggregation.group_windows import Ever
-from engine.aggregation.native_group_by import read_moments
+from engine.aggregation.native_group_by import fits, read_moments
 from engine.aggregation.operator import AT_LAST
 from engine.aggregation.row_batch import Ints, Moments, Passage, Reports, RowBatch, in_order, no_rows, order_moments, rows_of, together
-from engine.aggregation.runs.link_condition import decide_condition
-from engine.aggregation.runs.native_runs import Elements, NativeRuns, is_native
-from engine.aggregation.runs.open_run import Element, Run, RunShape
+from engine.aggregation.runs.link_code import LinkCode, link_code
+from engine.aggregation.runs.native_runs import Elements, NativeRuns
+from engine.aggregation.runs.open_run import Element, Row, Run, RunShape
 from engine.aggregation.set_functions import Folding, folding
 from engine.aggregation.term_values import TermValues, Value
 from engine.dictionary.term_dictionary import TermTable
@@ -80,8 +81,21 @@ class RunCollector:
     # ------------------------------------------------------------ many instants at once
     def defer(self) -> bool:
         """Let its node decide on many instants at once, natively; return whether it can."""
-        if is_native(self.shape, self._folding):
-            self._native = NativeRuns(self.shape, self._folding)
+        code = self._link_code()
+        if code is not None and fits(self._folding.held):
+            self._native = NativeRuns(self.shape, self._folding, self._growing, code)
+        return self._native is not None
+
+    def _link_code(self) -> LinkCode | None:
+        """Return the code of WHILE, if there is one for it, over the values of PREV and then the element's own."""
+        after = len(self._folding.held)
+        shown = zip(self.window.aggregates, self._growing.shown, strict=True)
+        grown = {variable: (after + k, function is AggregateFunction.AVG) for (variable, _), (k, function) in shown}
+        return link_code(self.window, self.reads, grown, self._query)
+
+    @property
+    def deferred(self) -> bool:
+        """Return whether it decides natively; else the host decides instant by instant."""
         return self._native is not None
 
     @property
@@ -96,12 +110,12 @@ class RunCollector:
             moments = moments.standing()
             order = order_moments(moments, self.reads, self._visible, terms)
             moments = moments if (np.diff(order) == 1).all() else moments.where(order)
-            taken = read_moments(moments, self._keys, self._values, terms)
+            taken = read_moments(moments, self._keys, [*self._values, *self._grown], terms)
             values = self._native.groups.values(taken, terms)
             if values is not None:
                 self._last = horizon
-                elements = Elements(taken, values[0], self._previous_of(moments, terms))
-                return self._native.decide(elements, lambda lag: self._may_link(moments, lag, terms), passage, horizon, terms)
+                elements = Elements(taken, values[0], moments.rows, self._previous_of(moments, terms), self._uncut(moments, terms))
+                return self._native.decide(elements, partial(self._links_exactly, moments, terms), passage, horizon, terms)
             runs, self._native = self._native.handed_over(), None
             self.restore([self._last, runs])
         return together(list(self._decide_each(moments, passage, horizon, terms)), len(self.writes))
@@ -135,15 +149,21 @@ class RunCollector:
             found[solutions, k] = terms_of_many(argument, rows, now, terms)
         return found
 
-    def _may_link(self, moments: Moments, lag: Ints, terms: TermTable) -> NDArray[np.bool_]:
-        """Return where WHILE is true, given the values of PREV, and no timeless solution of UNTIL breaks the link."""
-        linked: NDArray[np.bool_] = moments.side == c.LEFT
+    def _uncut(self, moments: Moments, terms: TermTable) -> NDArray[np.bool_]:
+        """Return for which elements no timeless solution of UNTIL breaks the link."""
+        uncut: NDArray[np.bool_] = moments.side == c.LEFT
         if self._broken is not None:
-            linked &= moments.rows.cells[:, self._broken] != terms.intern(str(TRUE))
-        if self._links is not None and self.window.condition is not None:
-            rows = RowBatch(moments.rows.start, moments.rows.end, np.concatenate([moments.rows.cells, lag], axis=1))
-            linked &= decide_condition(self.window.condition, self._links, rows, moments.now, terms)
-        return linked
+            uncut &= moments.rows.cells[:, self._broken] != terms.intern(str(TRUE))
+        return uncut
+
+    def _links_exactly(self, moments: Moments, terms: TermTable, k: int, previous: list[int], grown: Any) -> bool:
+        """Return whether WHILE is true of a moment, by the values of PREV, and the state of WHILE's aggregates before it if there are any."""
+        growing, now, rows = Ever(self._growing), int(moments.now[k]), moments.rows
+        if grown is not None:
+            growing.restore(grown, self._worth)
+            (element,) = self._read_elements(rows.where(np.array([k])), now, terms)
+            self._grow(growing, element)
+        return self._satisfies((rows.cells[k].tolist(), int(rows.start[k]), int(rows.end[k])), previous, growing, now, terms)
 
     # ------------------------------------------------------------ an instant
     def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
@@ -167,7 +187,7 @@ class RunCollector:
         broken = [False] * len(rows) if self._broken is None else (rows.cells[:, self._broken] == true).tolist()
         for key, element, cut in zip(self._keys_of(rows.cells), self._read_elements(rows, now, terms), broken, strict=True):
             run = self._open.get(key)
-            growing = None if run is None or cut else self._link(run, element, now, terms, true)
+            growing = None if run is None or cut else self._link(run, element, now, terms)
             if run is None or growing is None:
                 if run is not None:
                     over.append((key, self._close(key)))
@@ -179,7 +199,7 @@ class RunCollector:
             grew[id(run)] = key, run
         return list(grew.values())
 
-    def _link(self, run: Run, y: Element, now: int, terms: TermTable, true: int) -> Ever | None:
+    def _link(self, run: Run, y: Element, now: int, terms: TermTable) -> Ever | None:
         """Return what WHILE's aggregates are with `y` if it continues the run, None if it does not."""
         window = self.window
         if window.gap is not None and y.end - run.last > window.gap:
@@ -187,12 +207,15 @@ class RunCollector:
         if window.within is not None and y.end - min(run.least, y.start) > window.within:
             return None
         growing = self._grow(run.growing.copied(), y) if window.aggregates else run.growing
-        if self._links is not None:
-            cells, start, end = y.row
-            columns = [*cells, *run.previous, *growing.results(self._worth)]
-            if self._links.evaluate_row(columns, start, end, now, terms) != true:
-                return None
-        return growing
+        return growing if self._satisfies(y.row, run.previous, growing, now, terms) else None
+
+    def _satisfies(self, row: Row, previous: Sequence[int], growing: Ever, now: int, terms: TermTable) -> bool:
+        """Return whether WHILE, if it is given, is true of an element."""
+        if self._links is None:
+            return True
+        cells, start, end = row
+        found = self._links.evaluate_row([*cells, *previous, *growing.results(self._worth)], start, end, now, terms)
+        return found == terms.intern(str(TRUE))
 
     def _grow(self, growing: Ever, y: Element) -> Ever:
         growing.add(y.start, y.end, y.grown, self._worth)

@@ -222,11 +222,14 @@ def judge_join(net, node, z):
 
 @jit
 def emit_joins(net, node, side, x, goal):
-    """Hand on the joins of x from `goal` on, whose verdicts are all known; timeless goals come after the timed ones."""
-    rows, depth, made = net.rows, net.at.depth, 0
+    """Hand on the joins of x from `goal` on, whose verdicts are all known; timeless goals come after the timed ones.
+
+    A join of a timeless x ends where its timed goal does. If that was before now, it goes on only as a mark, in nodes with a column for it.
+    """
+    rows, depth, made, past = net.rows, net.at.depth, 0, net.nodes[node].column
     terms = read_terms(net, node, side, x, hash_join_key(net, node, x))
     timeless = goal != NONE and is_timeless(net, goal)
-    until = net.at.now if is_timeless(net, x) else terms.until  # a join with a timeless x ends where its timed goal does
+    until = net.at.now if is_timeless(net, x) and past == 0 else terms.until
     while True:
         while goal != NONE and (timeless or rows[goal].end >= until):
             left, right = (goal, x) if side == RIGHT else (x, goal)
@@ -236,10 +239,12 @@ def emit_joins(net, node, side, x, goal):
                     return
                 made += 1
                 z = join_rows(net, left, right)
-                if judge_join(net, node, z) == TRUE:
-                    emit_elsewhere(net, node, z)
-                else:
+                if judge_join(net, node, z) != TRUE:
                     free_row(net, z)
+                else:
+                    if past != 0 and is_timeless(net, x) and not timeless and rows[goal].end < net.at.now:
+                        rows[z].start, rows[z].end, rows[z, past] = BIG, -BIG, net.at.true_term
+                    emit_elsewhere(net, node, z)
             goal = rows[goal].older
         if timeless or net.nodes[node].timeless == 0:
             break

@@ -88,7 +88,7 @@ def order_triples(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.Tr
     return chosen
 
 
-def find_chain(query: a.Query, policy: str, pattern: a.SeqJoin) -> tuple[a.Pattern, ...]:
+def find_chain(query: a.StreamQuery, policy: str, pattern: a.SeqJoin) -> tuple[a.Pattern, ...]:
     """Return the operands of `A SEQ B SEQ C SEQ D`, if they may be joined in any order; else nothing.
 
     SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals spanned.
@@ -132,7 +132,7 @@ def chain(pattern: a.Pattern) -> tuple[a.Pattern, ...]:
             return (pattern,)
 
 
-def _is_whole(query: a.Query, policy: str, pattern: a.Pattern) -> bool:
+def _is_whole(query: a.StreamQuery, policy: str, pattern: a.Pattern) -> bool:
     """Return whether a pattern is all of a query, conditions apart: no other part of it keeps goals."""
     if not isinstance(query, a.Select) or query.modifiers != a.PLAIN or query.sources.windows or policy != UNRESTRICTED:
         return False

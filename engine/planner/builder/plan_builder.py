@@ -93,7 +93,7 @@ PatternPlanner = Callable[["PlanBuilder", a.Pattern, Target, int, Conditions], N
 class PlanBuilder:
     """Builds the plan of one query as a fragment."""
 
-    query: a.Query
+    query: a.StreamQuery
     names: NetworkNames
     pattern_planner: PatternPlanner
     fragment: Fragment = field(default_factory=Fragment)

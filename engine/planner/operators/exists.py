@@ -1,23 +1,35 @@
 """This module plans EXISTS wherever an expression has it: as a node that decides, or as a mark that a condition looks at."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from engine.errors import Refusal
-from engine.expressions.literals import FALSE, TRUE
+from engine.expressions.literals import TRUE
 from engine.kernel.state import layout as c
-from engine.pattern_scope import Scope, Variables, has_exists, list_conjuncts, list_subexpressions, looks_at_time, variables_of
-from engine.physical_plan.plan import Node, RowRange
+from engine.pattern_scope import Scope, has_exists, list_subexpressions
+from engine.physical_plan.plan import LastingSide, Node, RowRange
 from engine.planner.builder.background_probe import plan_undecided
+from engine.planner.builder.correlation import (
+    OptionalInside,
+    OptionalJoin,
+    alternatives,
+    essential,
+    find_optional,
+    lift_conditions,
+    refuse_correlation,
+    sides_of,
+)
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
-from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
-from epsparql.terms import Variable
+from epsparql.terms import Literal, Variable
 
-Scopes = Callable[[a.Pattern], Scope]
-"""The function returns the scope of a pattern."""
+INTERVAL = a.Coalesce(
+    (
+        a.Call("CONCAT", tuple(a.Call("STR", (a.Time(function),)) for function in (a.TimeFunction.START, a.TimeFunction.END))),
+        a.Constant(Literal("")),
+    )
+)
+"""It tells solutions on different intervals apart; timeless ones have the empty text."""
 
 
 def plan_exists(builder: PlanBuilder, kind: int, kept: Scope, other: a.Pattern, target: Target) -> Target:
@@ -68,21 +80,63 @@ def plan_marks(builder: PlanBuilder, wanted: Conditions, kept: Scope) -> tuple[l
     variables: dict[a.Exists, list[Variable]] = {}
     for exists in patterns:
         for pattern in alternatives(exists.pattern):
-            variable = builder.add_variable("exists")
-            node = builder.add_node(Node(c.EXISTS, column=builder.column(variable)))
-            _plan_sought(builder, node, kept, pattern)
-            marks.append(node)
-            variables.setdefault(exists, []).append(variable)
+            optional = find_optional(essential(pattern, kept, builder.scope), kept, builder.scope)
+            if optional is None:
+                node, variable = _add_mark(builder)
+                _plan_sought(builder, node, kept, pattern)
+                found = [(node, variable)]
+            else:
+                found = _plan_optional_inside(builder, kept, optional)
+            marks += [node for node, _ in found]
+            variables.setdefault(exists, []).extend(variable for _, variable in found)
     return marks, [_put_marks(condition, variables) for condition in wanted]
 
 
-def alternatives(pattern: a.Pattern) -> list[a.Pattern]:
-    """Return the operands of a UNION, which has a solution where one of its operands has."""
-    match pattern:
-        case a.Union(left, right):
-            return alternatives(left) + alternatives(right)
-        case _:
-            return [pattern]
+def _add_mark(builder: PlanBuilder) -> tuple[int, Variable]:
+    variable = builder.add_variable("exists")
+    return builder.add_node(Node(c.EXISTS, column=builder.column(variable))), variable
+
+
+def _plan_optional_inside(builder: PlanBuilder, kept: Scope, optional: OptionalInside) -> list[tuple[int, Variable]]:
+    """Plan an optional join inside EXISTS whose part uses variables of the outer solution; return two marks, one of which is true where it is.
+
+    The joins are made whatever the outer solution is. EXISTS is true where a join stands that agrees with the outer solution, or a solution of the
+    side that stays for which no such join was found. So the joins that were found are kept although the background lets them go
+    (docs/decisions/0057-what-exists-found-for-each.md).
+    """
+    left, other = sides_of(optional.pattern)
+    found, moment, past = (builder.add_variable(name) for name in ("found", "moment", "past"))
+    staying, part = a.Extend(left, moment, INTERVAL), a.Extend(other, found, a.Constant(TRUE))
+    pattern = _with_sides(optional.pattern, staying, part)
+    (joins, joined), (alone, by_itself), (was_found, any_found) = (_add_mark(builder) for _ in range(3))
+    _accept(builder, joins, kept, pattern, [a.Bound(found), a.Not(a.Bound(past)), *optional.found, *optional.whole])
+    _accept(builder, was_found, kept.joined(builder.scope(staying)), pattern, [a.Bound(found), *optional.found])
+    _accept(builder, alone, kept, staying, [a.Not(a.Var(any_found)), *optional.whole])
+    set_marks(builder, alone, [was_found])
+    inside = replace(builder, outer=builder.outer | kept.certain)
+    fork, first = builder.add_fork([(joins, c.RIGHT), (was_found, c.RIGHT)]), len(builder.fragment.nodes)
+    inside.plan_pattern(pattern, fork)
+    decides = next(node for node in range(first, len(builder.fragment.nodes)) if fork in builder.fragment.edges_of(node))
+    builder.node(decides).column = builder.column(past)
+    side = c.RIGHT if isinstance(pattern, a.SeqRightJoin) else c.LEFT
+    columns = frozenset(builder.column(variable) for variable in builder.scope(staying).possible)
+    builder.fragment.lasting[was_found, c.RIGHT] = LastingSide((decides, side), columns)
+    inside.plan_pattern(staying, (alone, c.RIGHT))
+    return [(joins, joined), (alone, by_itself)]
+
+
+def _with_sides(pattern: OptionalJoin, left: a.Pattern, other: a.Pattern) -> OptionalJoin:
+    """Return an optional join of another side that stays and another part."""
+    return replace(pattern, right=left, left=other) if isinstance(pattern, a.SeqRightJoin) else replace(pattern, left=left, right=other)
+
+
+def _accept(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern, conditions: Conditions) -> None:
+    """Let a node of EXISTS look for solutions of `pattern` that agree with a solution of `kept` and satisfy the conditions together with it."""
+    node, y = builder.node(number), builder.scope(pattern)
+    check_functions(conditions)
+    node.condition = builder.compile_conditions(conditions)
+    node.life_right, node.timeless = c.FOREVER, kept.timeless or y.timeless
+    node.key, node.rest = builder.key_columns(kept, y)
 
 
 def _put_marks(node: Any, variables: dict[a.Exists, list[Variable]]) -> Any:
@@ -96,142 +150,3 @@ def _put_marks(node: Any, variables: dict[a.Exists, list[Variable]]) -> Any:
     if isinstance(node, a.Expression) and is_dataclass(node) and not isinstance(node, a.Constant):
         return type(node)(*(_put_marks(getattr(node, field.name), variables) for field in fields(node)))
     return node
-
-
-# ---------------------------------------------------------------- what looks at the outer solution
-def essential(pattern: a.Pattern, kept: Scope, scope: Scopes) -> a.Pattern:
-    """Return the part of `pattern` that decides whether it has a solution.
-
-    An optional part decides nothing until a change of the background takes it away where it was found. It is left out where the outer solution says
-    what it finds, because it could not be planned.
-    """
-    match pattern:
-        case a.LeftJoin(left, other, condition) | a.EqLeftJoin(left, other, condition) | a.SeqRightJoin(other, left, condition):
-            inner, looked_at = essential(left, kept, scope), find_variables((other, condition)) & kept.possible
-            apart = inner is left and looked_at <= scope(left).certain and not find_free_variables(pattern, scope) & kept.possible
-            return pattern if apart else inner
-        case a.Extend(inner, variable, _) if variable not in kept.possible:
-            return essential(inner, kept, scope)
-        case _:
-            return pattern
-
-
-def is_correlated(builder: PlanBuilder, pattern: a.Pattern, kept: Scope) -> bool:
-    """Return whether what an EXISTS finds depends on the outer solution otherwise than by compatibility."""
-    pattern = essential(pattern, kept, builder.scope)
-    if isinstance(pattern, a.Union):
-        return any(is_correlated(builder, part, kept) for part in alternatives(pattern))
-    return bool(lift_conditions(builder, pattern, kept)[1])
-
-
-Lifted = tuple[a.Pattern, list[a.Expression], dict[Variable, a.Expression]]
-"""The parts are the rest of a pattern, the conditions taken out of it, and what the BINDs that went with them stood for."""
-
-
-def lift_conditions(builder: PlanBuilder, pattern: a.Pattern, kept: Scope, around: Variables = frozenset()) -> Lifted:
-    """Return a pattern of EXISTS without the conditions that look at variables of the outer solution.
-
-    `around` are the variables that its siblings may bind.
-    """
-    match pattern:
-        case a.Filter():
-            return _lift_filter(builder, pattern, kept, around)
-        case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin():
-            left, from_left, bound_left = lift_conditions(builder, pattern.left, kept, around | builder.scope(pattern.right).possible)
-            right, from_right, bound_right = lift_conditions(builder, pattern.right, kept, around | builder.scope(pattern.left).possible)
-            return replace(pattern, left=left, right=right), from_left + from_right, bound_left | bound_right
-        case a.Graph() | a.Within():
-            inner, lifted, bound = lift_conditions(builder, pattern.pattern, kept, around)
-            return replace(pattern, pattern=inner), lifted, bound
-        case a.Extend(inner, variable, expression) if looks_outside(expression, builder.scope(inner), kept) and not looks_at_time(expression):
-            inner, lifted, bound = lift_conditions(builder, inner, kept, around)
-            expression = put_values(expression, bound)
-            return inner, [_agrees(variable, expression), *lifted], bound | {variable: expression}
-        case a.Minus(left, _) if not shares_inside(builder, pattern, kept):
-            return lift_conditions(builder, left, kept, around)  # nothing is taken away
-        case a.Minus(left, right) if (builder.scope(left).certain & builder.scope(right).certain) - kept.possible and is_correlated(
-            builder, right, kept
-        ):
-            left, lifted, bound = lift_conditions(builder, left, kept, around)
-            return left, [a.Not(a.Exists(right)), *lifted], bound  # they share a variable that is no term by then, so this is NOT EXISTS
-        case _:
-            return pattern, [], {}
-
-
-def _lift_filter(builder: PlanBuilder, pattern: a.Filter, kept: Scope, around: Variables) -> Lifted:
-    inner, lifted, bound = lift_conditions(builder, pattern.pattern, kept, around)
-    here = builder.scope(inner)
-    outer: list[a.Expression] = []
-    for condition in list_conjuncts(pattern.condition):
-        known = put_values(condition, bound)
-        if (known != condition or looks_outside(condition, here, kept)) and may_leave(known, here, kept, around):
-            outer.append(known)
-        elif known != condition:
-            raise correlation_refusal()
-        else:
-            inner = a.Filter(condition, inner)
-    return inner, [*outer, *lifted], bound
-
-
-def put_values(node: Any, values: Mapping[Variable, a.Expression]) -> Any:
-    """Return an expression with variables replaced by what they stand for; EXISTS is left as it is."""
-    match node:
-        case a.Var(variable):
-            return values.get(variable, node)
-        case a.Bound(variable) if variable in values:  # where its expression is no error
-            return a.Coalesce((a.Call("SAMETERM", (values[variable], values[variable])), a.Constant(FALSE)))
-        case tuple():
-            return tuple(put_values(part, values) for part in node)
-        case a.Exists() | a.Constant():
-            return node
-        case _ if values and is_dataclass(node) and isinstance(node, a.Expression):
-            return replace(node, **{field.name: put_values(getattr(node, field.name), values) for field in fields(node)})
-        case _:
-            return node
-
-
-def shares_inside(builder: PlanBuilder, minus: a.Minus, kept: Scope) -> bool:
-    """Return whether both sides share a variable that is one still when the outer solution has been put in."""
-    shared = builder.scope(minus.left).possible & builder.scope(minus.right).possible
-    return any(not v.hidden for v in shared - kept.certain)
-
-
-def _agrees(variable: Variable, expression: a.Expression) -> a.Expression:
-    """Return the condition that replaces a BIND: where both have a value, it is the same term."""
-    same = a.Call("SAMETERM", (a.Var(variable), expression))
-    return a.Coalesce((same, a.Constant(TRUE)))
-
-
-def may_leave(condition: a.Expression, here: Scope, kept: Scope, around: Variables) -> bool:
-    """Return whether a condition means the same outside of its group.
-
-    Its time is the inner solution's, and what only a sibling binds is unbound in it.
-    """
-    return not looks_at_time(condition) and not (variables_of(condition) - here.certain - kept.certain) & around
-
-
-def looks_outside(condition: a.Expression, here: Scope, kept: Scope) -> bool:
-    """Return whether a condition needs a variable that the outer solution may bind and its own group does not."""
-    used = variables_of(condition) | {v for part in list_subexpressions(condition) if isinstance(part, a.Exists) for v in find_variables(part)}
-    return bool((used - here.certain) & kept.possible)
-
-
-def refuse_correlation(builder: PlanBuilder, pattern: a.Pattern, kept: Scope) -> None:
-    if find_free_variables(pattern, builder.scope) & kept.possible:
-        raise correlation_refusal()
-
-
-def correlation_refusal() -> Refusal:
-    where = "in an OPTIONAL, a UNION within another pattern, or with getDURATION() and its kin"
-    return Refusal(f"a FILTER or BIND inside EXISTS ({where}) that uses a variable of the group outside", "EXISTS")
-
-
-def find_free_variables(pattern: a.Pattern, scope: Scopes) -> frozenset[Variable]:
-    """Return the variables that conditions inside `pattern` use and their own group does not bind."""
-    if isinstance(pattern, a.SubSelect | a.Group):
-        return find_free_variables(pattern.pattern, scope)
-    below = [getattr(pattern, field.name) for field in fields(pattern)]
-    inner = [part for part in below if isinstance(part, a.Pattern)]
-    bound = frozenset[Variable]().union(*(scope(part).possible for part in inner))
-    own = frozenset[Variable]().union(*(variables_of(part) - bound for part in below if isinstance(part, a.Expression)))
-    return own.union(*(find_free_variables(part, scope) for part in inner))

@@ -6,10 +6,11 @@ EXISTS becomes a node that decides. All other conditions, and spans, go down as 
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope, has_exists, list_conjuncts, span_of
 from engine.physical_plan.plan import Node
+from engine.planner.builder.correlation import is_correlated
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
 from engine.planner.operators.binds import depends_on_solution, question_of
-from engine.planner.operators.exists import add_marks, is_correlated, plan_exists, plan_marks
+from engine.planner.operators.exists import add_marks, plan_exists, plan_marks
 from epsparql import algebra as a
 
 

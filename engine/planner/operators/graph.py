@@ -3,9 +3,9 @@
 from engine.kernel.state import layout as c
 from engine.pattern_scope import ANY_TRIPLE, find_place_variables, nodes_of, sort_by_name
 from engine.physical_plan.plan import Node, fact
+from engine.planner.builder.correlation import alternatives
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.scans import NO_COLUMNS, add_scans, graph_rows, parts_of
-from engine.planner.operators.exists import alternatives
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable

@@ -255,6 +255,10 @@ class Reader:
                     self.warnings.append(Warning_("misprint", "a comma is missing after '!'", token.span))
                     left, level = Struct(",", (left, self._read_goals(1000)), token.span), 1000
                     continue
+                if self._is_sign("!") and most >= 1000:
+                    self.warnings.append(Warning_("misprint", "a comma is missing before '!'", self._next().span))
+                    left, level = Struct(",", (left, Name("!", token.span)), token.span), 1000
+                    continue
                 return left
             own, most_left, most_right = GOALS[name]
             if own > most or level > most_left:

@@ -70,6 +70,9 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
         found = _canonical([_piece(body, spans[k]) for k in odd], in_json=True)
         if found is None:
             return None
+        triples = odd[[each.startswith(TRIPLE.encode()) for each in found]]
+        if len(triples) and np.isin(columns[[0, 1, 3], :rows], triples).any():  # a triple term is an object alone
+            return None
         text, places = _appended(body, found)
         spans[odd, interning.START], spans[odd, interning.SIZE] = places[:, 0], places[:, 1]
     batch = _batch(text, spans[:count], columns, start[:rows], end[:rows])
@@ -91,13 +94,13 @@ def _piece(body: bytes, span: Ints) -> bytes:
 
 
 def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | None:
-    """Return canonical texts of terms; None where one is no term, so that the exact path says why, or a triple term.
+    """Return canonical texts of terms; None where one is no term, so that the exact path says why, or a triple term with blank nodes.
 
-    The scanner has already checked where each may stand.
+    The scanner has already checked where each may stand, but for triple terms.
     """
     try:
         texts = [msgspec.json.decode(b'"' + piece + b'"', type=str) if in_json else piece.decode() for piece in pieces]
-        if any(text.startswith(TRIPLE) for text in texts):  # what looks like one may be the beginning of one, and has blank nodes of its own
+        if any(text.startswith(TRIPLE) and (not in_json or "_:" in text) for text in texts):  # in N-Triples it may be the beginning of one
             return None
         return [OBJECTS[text].encode() for text in texts]
     except (FormatError, ValueError):

@@ -5,14 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.formats.native.swar import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
-from pipeline.formats.native.terms import BACKSLASH, LESS, QUOTE, UNDERSCORE, term_end
+from pipeline.formats.native.terms import BACKSLASH, LESS, NEWLINE, QUOTE, UNDERSCORE, term_end
 from pipeline.formats.native.timestamps import put_instant
 
 BINDINGS, TRIPLES, VERDICT = range(3)
 """Forms: what a solution's values are (pipeline/solutions/result_kinds.py, `Form`)."""
 
-LINES, OBJECTS, HEADS = range(3)
-"""Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise."""
+LINES, OBJECTS, HEADS, MESSAGES, FRAMES, EVENTS = range(6)
+"""Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise; lines that are messages to subscribers; each such
+message as a WebSocket frame; Server-Sent Events.
+"""
 
 
 def _bytes(text):
@@ -26,8 +28,10 @@ _DATATYPE, _LANGUAGE, _STRING = _bytes('","datatype":"'), _bytes('","xml:lang":"
 _START, _END, _BINDING, _TRIPLES, _VERDICT = (_bytes(t) for t in ('","start":"', '","end":"', '","binding":{', '","triples":"', '","boolean":'))
 _TRUE_TERM, _TRUE, _FALSE = _bytes('"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'), _bytes("true"), _bytes("false")
 _HEX = _bytes("0123456789abcdef")
-_ID, _OPEN, _END_OF_HEAD, _END_OF_LINE = (_bytes(t) for t in ('{"id":"', "{", '"}', "}\n"))
+_ID, _OPEN, _END_OF_HEAD = (_bytes(t) for t in ('{"id":"', "{", '"}'))
+_SOLUTION, _EVENT_ID, _EVENT_DATA = (_bytes(text) for text in ('{"solution":', "id: ", "\ndata: "))
 _CLOSE, _COMMA, _U, _LARGE_U, _DASH = (np.uint8(ord(c)) for c in "},uU-")
+_TEXT_FRAME, _HEADER = 0x81, 4
 _TEXT_ROOM, _ROW_ROOM = 128, 256
 _NAMED = np.zeros(32, np.uint8)
 for _code, _letter in zip(b"\b\t\n\f\r", b"btnfr", strict=True):
@@ -189,10 +193,8 @@ def _put_binding(out, at, values, row, text, fragments, names):
         name = names + k - lists[row]
         at = copied(out, at, texts, places[name], places[name + 1] - places[name])
         begin, end = offsets[k], offsets[k + 1]
-        if text[begin] == LESS and text[begin + 1] == LESS:
-            at = _put_triple_term(out, at, text, begin)
-        else:
-            at = _put_plain_term(out, at, text, begin, end)
+        triple = text[begin] == LESS and text[begin + 1] == LESS
+        at = _put_triple_term(out, at, text, begin) if triple else _put_plain_term(out, at, text, begin, end)
         bound = True
     out[at] = _CLOSE
     return at + 1
@@ -222,13 +224,19 @@ def _put_verdict(out, at, values, row, text):
     return _put(out, at, _TRUE) if true else _put(out, at, _FALSE)
 
 
+@native.jit
+def _put_id(out, at, ids, row):
+    _, end, ordinal = ids
+    at = _put_hex(out, at, np.uint64(end[row]) ^ np.uint64(1 << 63), 16)
+    out[at] = _DASH
+    return _put_hex(out, at + 1, np.uint64(ordinal[row]), 8)
+
+
 @native.inlined
 def _put_times(out, at, ids, row):
     """Write `<id>","start":"…","end":"…` and return the place after it."""
-    start, end, ordinal = ids
-    at = _put_hex(out, at, np.uint64(end[row]) ^ np.uint64(1 << 63), 16)
-    out[at] = _DASH
-    at = put_instant(out, _put(out, _put_hex(out, at + 1, np.uint64(ordinal[row]), 8), _START), start[row])
+    start, end, _ = ids
+    at = put_instant(out, _put(out, _put_id(out, at, ids, row), _START), start[row])
     return put_instant(out, _put(out, at, _END), end[row])
 
 
@@ -239,6 +247,50 @@ def _room(values, row, fragments, query, forms):
     text = np.int64(offsets[lists[row + 1]]) - offsets[lists[row]]
     first, after = forms[query, 1], forms[query, 2]
     return 16 * text + fragments[1][after] - fragments[1][first] + _TEXT_ROOM * np.int64(lists[row + 1] - lists[row]) + _ROW_ROOM
+
+
+# ---------------------------------------------------------------- messages to subscribers
+@native.jit
+def _put_opening(out, at, kind, ids, row):
+    """Write what stands before a solution's object, and return the place after it."""
+    if kind == EVENTS:
+        return _put(out, _put_id(out, _put(out, at, _EVENT_ID), ids, row), _EVENT_DATA)
+    if kind == FRAMES:
+        return _put(out, at + _HEADER, _SOLUTION)
+    return _put(out, at, _SOLUTION) if kind == MESSAGES else at
+
+
+@native.jit
+def _put_ending(out, begin, at, kind):
+    """Write what stands after a solution's object, and return the place after it. `begin` is the place before its opening."""
+    if kind == FRAMES or kind == MESSAGES:
+        out[at] = _CLOSE
+        at += 1
+    if kind == FRAMES:
+        return _put_header(out, begin, at)
+    out[at] = NEWLINE
+    if kind == EVENTS:
+        out[at + 1] = NEWLINE
+        return at + 2
+    return at + 1
+
+
+@native.jit
+def _put_header(out, begin, at):
+    """Write a text frame's header before its payload, which ends at `at`, and return the place after the frame. Source: RFC 6455 section 5.2.
+
+    A solution takes at least 126 bytes, so its header has _HEADER bytes or more. A longer one moves the payload.
+    """
+    size = at - begin - _HEADER
+    digits = 2 if size < 1 << 16 else 8
+    moved = 2 + digits - _HEADER
+    if moved:
+        for k in range(at - 1, begin + _HEADER - 1, -1):
+            out[k + moved] = out[k]
+    out[begin], out[begin + 1] = _TEXT_FRAME, 126 if digits == 2 else 127
+    for k in range(digits):
+        out[begin + 2 + k] = (size >> (8 * (digits - 1 - k))) & 255
+    return at + moved
 
 
 # ---------------------------------------------------------------- whole pages
@@ -263,14 +315,16 @@ def put_solutions(kind, out, at, row, ends_at, page):
     values = borrowed(page.values[0]), borrowed(page.values[1]), borrowed(page.values[2]), page.values[3]
     ids = borrowed(page.ids[0]), borrowed(page.ids[1]), borrowed(page.ids[2])
     fragments = borrowed(page.fragments[0]), borrowed(page.fragments[1])
+    whole = kind != OBJECTS and kind != HEADS
     while row < len(query):
         if at + _room(values, row, fragments, query[row], forms) > len(out):
             break
-        form, first = forms[query[row], 0], forms[query[row], 1]
-        if row and kind != LINES:
+        form, first, begin = forms[query[row], 0], forms[query[row], 1], at
+        if row and not whole:
             out[at] = _COMMA
             at += 1
-        if kind == LINES:
+        if whole:
+            at = _put_opening(out, at, kind, ids, row)
             at = copied(out, at, fragments[0], fragments[1][first], fragments[1][first + 1] - fragments[1][first])
         elif kind == HEADS:
             at = _put(out, at, _ID)
@@ -279,13 +333,14 @@ def put_solutions(kind, out, at, row, ends_at, page):
         if kind == HEADS:
             at = _put(out, at, _END_OF_HEAD)
         elif kind == OBJECTS or form == BINDINGS:
-            at = _put_binding(out, _put(out, at, _BINDING) if kind == LINES else _put(out, at, _OPEN), values, row, text, fragments, first + 1)
+            at = _put_binding(out, _put(out, at, _BINDING) if whole else _put(out, at, _OPEN), values, row, text, fragments, first + 1)
         elif form == TRIPLES:
             at = _put_triples(out, _put(out, at, _TRIPLES), values, row, text)
         else:
             at = _put_verdict(out, _put(out, at, _VERDICT), values, row, text)
-        if kind == LINES:
-            at = _put(out, at, _END_OF_LINE)
+        if whole:
+            out[at] = _CLOSE
+            at = _put_ending(out, begin, at + 1, kind)
         ends_at[row] = at
         row += 1
     return row, at

@@ -36,8 +36,7 @@ async def get_late(
     after: After = 0,
     limit: MostLines = 1000,
 ) -> Response:
-    service.catalog.get_stream(name)
-    rows = await service.catalog.late_feed.read_rows(name, after, limit)
+    rows = await service.catalog.late_feed.read_rows(service.catalog.get_stream(name), after, limit)
     return Response("".join(_format_late_row(row) + "\n" for row in rows), media_type=NDJSON)
 
 
@@ -60,8 +59,7 @@ async def get_rejected(
     after: After = 0,
     limit: MostLines = 1000,
 ) -> Response:
-    service.catalog.get_stream(name)
-    rows = await service.catalog.late_feed.read_rejected(name, after, limit)
+    rows = await service.catalog.late_feed.read_rejected(service.catalog.get_stream(name), after, limit)
     return Response("".join(_format_rejected_row(row) + "\n" for row in rows), media_type=NDJSON)
 
 

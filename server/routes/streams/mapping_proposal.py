@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from pipeline.mapping.mapper import CSV, JSON
+from epsparql.events.media_types import CSV, JSON
 from pipeline.mapping.mapping import check_base
 from pipeline.mapping.proposal import propose_mapping
 from server.dependencies import INGEST, Shared

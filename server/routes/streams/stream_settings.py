@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from engine.messages import DropStream, Finish, SetStream
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Stream
+from pipeline.log.lag import count_waiting
 from pipeline.mapping.json_reader import check_fields
 from pipeline.mapping.mapping import check_base, compile_mapping
 from pipeline.registrations.query_cache import get_shape
@@ -29,6 +30,7 @@ from server.http.body_parsing import (
 )
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.service import Service
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
@@ -42,7 +44,7 @@ class StreamDocument(BaseModel):
 
     Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
 
-    `rejected` counts rows that did not map.
+    `rejected` counts rows that did not map. `waiting` counts events that wait for declared sources, and `waits_for` names those.
     """
 
     name: str
@@ -57,6 +59,8 @@ class StreamDocument(BaseModel):
     accepted: int
     late: int
     rejected: int
+    waiting: int
+    waits_for: list[str]
     base: str
     mapping: dict[str, Any] | None
     on_error: str
@@ -102,7 +106,7 @@ class SourceList(BaseModel):
     sources: list[SourceDocument]
 
 
-def _document(stream: Stream) -> StreamDocument:
+def _document(service: Service, stream: Stream) -> StreamDocument:
     return StreamDocument(
         name=stream.name,
         description=stream.description,
@@ -116,6 +120,8 @@ def _document(stream: Stream) -> StreamDocument:
         accepted=stream.accepted,
         late=stream.late,
         rejected=stream.rejected,
+        waiting=count_waiting(stream.waiting),
+        waits_for=service.log.find_awaited(stream.name),
         base=stream.base,
         mapping=json.loads(stream.mapping) if stream.mapping else None,
         on_error=stream.on_error,
@@ -169,7 +175,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         ):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
-    return _document(service.catalog.get_stream(name))
+    return _document(service, service.catalog.get_stream(name))
 
 
 def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
@@ -189,12 +195,14 @@ def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
 
 @router.get("/streams", summary="List the streams that the token may send events to")
 async def list_streams(service: Shared, caller: Feeder) -> StreamList:
-    return StreamList(streams=[_document(stream) for name, stream in service.catalog.list_streams().items() if caller.may(ingest_scope(name))])
+    return StreamList(
+        streams=[_document(service, stream) for name, stream in service.catalog.list_streams().items() if caller.may(ingest_scope(name))]
+    )
 
 
 @router.get("/streams/{name}", dependencies=[INGEST], summary="Show a stream's settings, watermark and counts", responses=_NO_STREAM)
 async def get_stream(name: Name, service: Shared) -> StreamDocument:
-    return _document(service.catalog.get_stream(name))
+    return _document(service, service.catalog.get_stream(name))
 
 
 @router.delete(
@@ -229,7 +237,7 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
         if not service.catalog.get_stream(name).finished:
             await asyncio.to_thread(service.log.append, lambda offset: Finish(offset, name))
     service.notifier.wake_all()
-    return _document(service.catalog.get_stream(name))
+    return _document(service, service.catalog.get_stream(name))
 
 
 @router.get(

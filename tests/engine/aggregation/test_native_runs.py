@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.aggregation.arguments import Argument
 from engine.aggregation.operator import AT_LAST
 from engine.aggregation.row_batch import Moments, Passage, RowBatch, no_rows, rows_of
 from engine.aggregation.runs import RunCollector, RunShape
-from engine.aggregation.runs.link_condition import decide_condition
 from engine.dictionary.term_dictionary import TermTable
-from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.state import layout as c
+from engine.pattern_scope import variables_of
 from epsparql import algebra as a
 from epsparql.algebra import Aggregate, AggregateFunction, RunReport, RunWindow
 from epsparql.terms import XSD, Literal, Variable
@@ -32,7 +30,23 @@ Report = tuple[int, int, int, tuple[str, ...]]
 RISES = a.Compare(a.Comparison.GREATER, a.Var(V), a.Var(PREVIOUS))
 NEAR = a.Compare(a.Comparison.LESS, a.Var(V), a.Arithmetic(a.Operator.ADD, a.Var(PREVIOUS), a.Constant(Literal("1.5", XSD + "decimal"))))
 SAME = a.Or(a.Compare(a.Comparison.EQUAL, a.Var(V), a.Var(PREVIOUS)), a.Not(RISES))
-CONDITIONS = (None, None, RISES, NEAR, SAME)
+PLAIN: list[a.Expression | None] = [None, RISES, NEAR, SAME]
+GROWN = {name: Variable(f"_:run#{k}") for k, name in enumerate(("COUNT *", "COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST"))}
+"""Aggregates of WHILE, by the hidden variables that stand for them."""
+LIMITS = [a.Constant(Literal(text, XSD + kind)) for text, kind in (("2", "integer"), ("3.5", "decimal"), ("1.0", "decimal"), ("4e0", "double"))]
+
+
+def grown_conditions() -> st.SearchStrategy[a.Expression]:
+    """Comparisons with aggregates of the run: limits, spreads, and an element against its run."""
+    aggregates = st.sampled_from([a.Var(variable) for variable in GROWN.values()])
+    spread = st.builds(
+        a.Arithmetic, st.sampled_from((a.Operator.SUBTRACT, a.Operator.ADD, a.Operator.MULTIPLY)), aggregates, aggregates | st.just(a.Var(V))
+    )
+    others = st.sampled_from((*LIMITS, a.Var(V), a.Var(PREVIOUS)))
+    compared: st.SearchStrategy[a.Expression] = st.builds(a.Compare, st.sampled_from(a.Comparison), aggregates | spread, others)
+    return st.one_of(compared, compared, st.builds(a.Or, compared, st.just(a.Bound(PREVIOUS))), st.builds(a.And, compared, st.just(a.Not(RISES))))
+
+
 NATIVE = ("COUNT *", "COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "SAMPLE")
 
 
@@ -82,10 +96,12 @@ def shapes(draw: st.DrawFn) -> RunShape:
     functions = draw(st.lists(st.sampled_from(NATIVE), min_size=1, max_size=4))
     aggregates = tuple((Variable(f"_:agg#{k}"), _aggregate(name)) for k, name in enumerate(functions))
     parts = st.one_of(st.none(), st.sampled_from((1, 2, 3)))
-    condition = draw(st.sampled_from(CONDITIONS))
+    condition = draw(st.sampled_from(PLAIN)) if draw(st.booleans()) else draw(grown_conditions())
+    looked_at = frozenset() if condition is None else variables_of(condition)
     window = RunWindow(
         condition,
         () if condition is None else ((PREVIOUS, a.Var(V)),),
+        tuple((variable, _aggregate(name)) for name, variable in GROWN.items() if variable in looked_at),
         gap=draw(parts),
         within=draw(st.one_of(parts, st.just(0))),
         report=draw(st.sampled_from(RunReport)),
@@ -257,12 +273,12 @@ def conditions() -> st.SearchStrategy[a.Expression]:
 
 
 def check_condition(condition: a.Expression) -> None:
-    terms = TermTable()
-    given = rows([((0, 5), list(pair)) for pair in product(VALUES, VALUES)], 2, terms)
-    exact = Argument(a.If(condition, a.Constant(TRUE), a.Constant(FALSE)), (V, PREVIOUS), "q", "WHILE")
-    true = terms.intern(str(TRUE))
-    expected = [exact.evaluate_row(cells, 0, 5, 5, terms) == true for cells in given.cells.tolist()]
-    assert decide_condition(condition, exact, given, np.full(len(given), 5), terms).tolist() == expected
+    """Each group has two elements with one pair of values; the second continues the run, or begins another."""
+    pairs = list(enumerate(product(VALUES, VALUES)))
+    instants = [Instant(now, tuple((now, ("?", f"k{k}", pair[now])) for k, pair in pairs), ()) for now in (0, 1)]
+    window = RunWindow(condition, ((PREVIOUS, a.Var(V)),))
+    shape, feed = RunShape((K,), ((Variable("n"), _aggregate("COUNT *")),), window, G, certain=True), Feed(tuple(instants), 1)
+    assert deferred_reports(shape, feed, [], False) == host_reports(shape, feed)
 
 
 @pytest.mark.parametrize("compared", COMPARED, ids=str)

@@ -43,8 +43,10 @@ def network_of(bodies: dict[int, str], facts: Iterable[Quad]) -> Network:
     return network
 
 
-def parsed(body: str) -> epsparql.algebra.Query:
-    return rewrite_query(epsparql.parse(f"{PROLOGUE}SELECT * {{ {body} }}").query, "all")
+def parsed(body: str) -> epsparql.algebra.StreamQuery:
+    query = rewrite_query(epsparql.parse(f"{PROLOGUE}SELECT * {{ {body} }}").query, "all")
+    assert isinstance(query, epsparql.algebra.Select)
+    return query
 
 
 @dataclass(frozen=True)

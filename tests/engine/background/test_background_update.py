@@ -497,6 +497,20 @@ NOTHING_NEW = [
     ),
     pytest.param("{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :q ?v } }", "1 add A(u)|2 replace K(u)", id="in EXISTS, of the stream"),
     pytest.param(
+        "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?t } }", "0 add A(u) K(1)|1 replace A(u)", id="in EXISTS, for one outer value"
+    ),
+    pytest.param(
+        "{ ?s :p ?t } FILTER NOT EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?v FILTER(?t > ?v) } }",
+        "0 add A(u) K(1)|1 replace A(u)|1 add K(0)",
+        id="in NOT EXISTS, by an outer condition",
+    ),
+    pytest.param(
+        "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?t } }",
+        "0 add A(u) K(1)|1 drop|1 add A(u)|2 drop|2 add A(u)",
+        id="in EXISTS, and back",
+    ),
+    pytest.param("{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?x :q ?y FILTER(?t = 2) } }", "1 add A(u)", id="in EXISTS, of what has ended"),
+    pytest.param(
         "{ SELECT DISTINCT ?s WHERE { { ?s :A ?u } OPTIONAL { ?s :K ?v } } } SEQ { ?s :p ?t }",
         "0 add A(u) K(v)|1 replace A(u)",
         id="DISTINCT of something new",
@@ -845,13 +859,12 @@ DECIDED = (
     ),
     *(f"G {absence} {{ {optional} }}" for absence in ("MINUS", "OPTIONAL") for optional in OPTIONALS),
     *(
-        f"{{ ?s :p ?x }} FILTER {exists} {{ {optional} }}"
-        for exists in ("EXISTS", "NOT EXISTS")
-        for optional in ("{ ?s :k ?v } OPTIONAL G", "{ ?s :k ?v } OPTIONAL { P }", "G OPTIONALSEQ { ?s :k ?v }", "{ ?s :k ?v } EQUALSOPTIONAL G")
+        f"G FILTER({condition})".replace("EXISTS", f"EXISTS {{ {optional} }}")
+        for condition in ("EXISTS", "NOT EXISTS", "C || EXISTS")
+        for optional in (*OPTIONALS, "G OPTIONAL { G FILTER(C) }", "G OPTIONAL G FILTER(C)", "{ G OPTIONAL G } UNION G")
     ),
 )
-"""What is timeless stays as it was decided, also where another way or another solution gives the same. EXISTS asks for no variable that only an
-optional part in it binds: the outer solution says what such a part finds, and the engine leaves it out."""
+"""What is timeless stays as it was decided, also where another way or another solution gives the same."""
 SHAPES = (
     "G", "G", "{ P }", "G { P }", "G { P }", "{ P } G", "G SEQ G", "G SEQ G SEQ G", "{ P } SEQ G", "G OPTIONAL G", "G MINUS G", "G FILTER EXISTS G", "G FILTER NOT EXISTS G",
     "G FILTER(EXISTS G || C)", "G AND G", "G OPTIONALSEQ G", "G EQUALSOPTIONAL G", "{ G EQUALSOPTIONAL { G SEQ G } } WITHIN D", "G OVERLAPS { G SEQ G WITHIN D }", "G SEQ { G AND G }", "G SEQ { G SEQ G } WITHIN D", "G AND G WITHOUT G", "G AND G WITHIN D WITHOUT G", "{ G UNION G } SEQ G", "G SEQ G WITHIN D", "{ G OPTIONAL G } SEQ G",
@@ -862,7 +875,10 @@ SHAPES = (
 
 
 AGGREGATES = ("COUNT(*)", "COUNT(?v)", "SUM(?v)", "MAX(?w)", "COUNT(DISTINCT ?v)")
-WINDOWS = ("", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 2]")
+WINDOWS = (
+    "", "", ' WINDOW [RANGE "PT2S"]', " WINDOW [ROWS 1]", " WINDOW [ROWS 2]",
+    " WINDOW [SESSION PT1S]", " WINDOW [RUN WHILE (COUNT(*) <= 2 || ?v != PREV(?v))]",
+)  # fmt: skip
 """Those that report at the instants of their solutions."""
 
 

@@ -392,3 +392,21 @@ def test_what_is_read_of_a_background_is_told(pattern: str, reads: set[tuple[str
     lines = render_text(found).partition("\nbackground\n")[2].splitlines()
     assert len(lines) == len(reads)
     assert all(any(line.startswith(f"  {name}: {n:,} triples, ") for line in lines) for name, n, _ in reads)
+
+
+RUN_QUERIES = [
+    pytest.param("SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x WINDOW [RUN WHILE (?y > AVG(?y)) GAP PT1H]", False, id="an aggregate in WHILE"),
+    pytest.param("SELECT ?x (LAST(?y) AS ?l) { ?x :a ?y } GROUP BY ?x HAVING (COUNT(*) > 1) WINDOW [SESSION PT1H CLOSED]", False, id="HAVING"),
+    pytest.param(
+        "SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x WINDOW [RUN WHILE (FLOOR(AVG(?y)) = 1)]", True, id="a function of an aggregate"
+    ),
+    pytest.param("SELECT ?x (COUNT(DISTINCT ?y) AS ?n) { ?x :a ?y } GROUP BY ?x WINDOW [SESSION PT1H]", True, id="DISTINCT"),
+    pytest.param("CONSTRUCT { ?x :z ?n } { SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x WINDOW [SESSION PT1H] }", True, id="a rule"),
+    pytest.param("SELECT * { { SELECT ?x (COUNT(*) AS ?n) { ?x :a ?y } GROUP BY ?x WINDOW [SESSION PT1H] } SEQ { ?x :b ?z } }", True, id="a chain"),
+]
+
+
+@pytest.mark.parametrize(("query", "on_host"), RUN_QUERIES)
+def test_a_plan_says_where_runs_are_decided(query: str, on_host: bool) -> None:
+    line = next(line for line in render_text(explained(query)).splitlines() if "RUN " in line and "open runs" in line)
+    assert ("instant by instant on the host: about 10,000 events/s" in line) == on_host

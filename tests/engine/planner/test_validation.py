@@ -205,6 +205,17 @@ REFUSED = [
         "in the group of the EXISTS itself",
         id="the EXISTS that is to blame",
     ),
+    *(
+        pytest.param(f"SELECT * {{ ?x :p ?t FILTER {inside} }}", "a variable of the group outside", "in the group of the EXISTS itself", id=name)
+        for inside, name in (
+            ("|EXISTS| { { { ?x :q ?u } OPTIONAL { ?u :r ?t } } { ?x :r ?v } }", "an OPTIONAL inside a join"),
+            ("|EXISTS| { { ?z :q ?u } SEQ { { ?z :r ?v } MINUS { ?z :q ?t } } }", "MINUS in an operand"),
+            ("EXISTS { { ?z :q ?u FILTER |NOT EXISTS| { ?z :r ?t } } SEQ { ?z :r ?v } }", "NOT EXISTS in an operand"),
+            ("|EXISTS| { { ?z :q ?u } SEQ { ?z :r ?v } WITHOUT { ?z :q ?t } }", "WITHOUT"),
+            ("|EXISTS| { { ?z :q ?u } WITHOUT { ?z :q ?t } FOR 5 }", "WITHOUT ... FOR"),
+            ("|EXISTS| { SELECT ?t { ?z :q ?t } LIMIT 1 }", "LIMIT"),
+        )
+    ),
 ]
 
 

@@ -107,8 +107,8 @@ FEW = settings(RANDOM, max_examples=examples(60))
 
 @FEW
 @given(
-    query=st.one_of(query_strategies.queries(), query_strategies.groupings()).map(keyed),
-    fed=query_strategies.feeds(12),
+    query=st.one_of(query_strategies.queries(), query_strategies.groupings(), query_strategies.run_queries()).map(keyed),
+    fed=query_strategies.feeds(12) | query_strategies.run_feeds(),
     background=query_strategies.facts(),
     later=query_strategies.facts(),
     at=st.integers(2, 20),

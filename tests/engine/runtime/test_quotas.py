@@ -23,6 +23,7 @@ PAIRS = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }"
 CLOSE = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} FILTER(getDURATION() <= 'PT5S'^^xsd:duration) }"
 FIVE = "'PT5S'^^xsd:duration"
 TOTALS = "SELECT ?x (COUNT(*) AS ?n) WHERE { ?s :A ?x } GROUP BY ?x"
+RUNS = TOTALS + " WINDOW [RUN WHILE (COUNT(*) <= 9) GAP PT1H]"
 
 
 @pytest.fixture
@@ -159,9 +160,10 @@ def test_a_query_beyond_its_quota_fails_alone(register: Register, event: int, re
     assert none == []
 
 
+@pytest.mark.parametrize("text", [TOTALS, RUNS], ids=["groups", "runs"])
 @pytest.mark.parametrize("cuts", [(), range(1, 600), range(7, 600, 60)], ids=["whole", "each alone", "in between"])
-def test_what_groups_hold_is_weighed_at_set_entries(cuts: Sequence[int]) -> None:
-    register = Register(0, "small", TOTALS, max_state_bytes=300 * goal_bytes(2))
+def test_what_groups_hold_is_weighed_at_set_entries(cuts: Sequence[int], text: str) -> None:
+    register = Register(0, "small", text, max_state_bytes=300 * goal_bytes(2))
     found, changes = outcome(entries([register], [f"A({k})@{k}" for k in range(1, 600)]), cuts)
     assert [(change.state, change.entry) for change in changes] == [("failed", 2 * WEIGHED_EVERY - 1)]
     assert "keeps 40800 bytes of state, more than the limit of 24000 (max_state_bytes)" in changes[0].reason
@@ -187,7 +189,7 @@ def test_the_entry_of_the_failure_does_not_depend_on_blocks(data: st.DataObject)
         later += 3
         feeds.append(" ".join(moved))
     quota = data.draw(st.integers(1, 8))
-    texts = data.draw(st.lists(st.sampled_from([PAIRS, CLOSE, TOTALS]), min_size=1, max_size=3))
+    texts = data.draw(st.lists(st.sampled_from([PAIRS, CLOSE, TOTALS, RUNS]), min_size=1, max_size=3))
     registers = [Register(0, f"q{k}", text, max_goals=quota, max_state_bytes=100 * quota) for k, text in enumerate(texts)]
     log = entries(registers, feeds)
     cuts = data.draw(st.lists(st.integers(1, len(log))))

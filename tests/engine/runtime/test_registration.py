@@ -22,6 +22,8 @@ TEXTS = [
     "SELECT * WHERE { {?s :A ?x} OPTIONAL {?s :B ?y FILTER(?y > 3)} }",
     'SELECT * WHERE { {?s :A ?x} WITHOUT {?s :B ?y} FOR "PT3S"^^xsd:duration }',
     "SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :A ?x } GROUP BY ?s",
+    'SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :A ?x } GROUP BY ?s WINDOW [RUN WHILE (?x >= AVG(?x)) UNTIL { ?s :B ?y } WITHIN "PT3S" CLOSED]',
+    "SELECT ?s (SUM(?x) AS ?n) WHERE { ?s :A ?x } GROUP BY ?s WINDOW [RUN WHILE (?x != PREV(?x))]",
     "SELECT * WHERE { ?s ?p ?x . ?s :B ?y }",
     "CONSTRUCT { ?s :C ?x } WHERE { ?s :A ?x }",
     "SELECT * WHERE { VALUES ?x { 1 2 } ?s :A ?x }",

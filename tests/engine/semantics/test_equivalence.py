@@ -29,6 +29,10 @@ def streams() -> st.SearchStrategy[Streams]:
     return st.one_of(alone, alone, both)
 
 
+def run_streams() -> st.SearchStrategy[Streams]:
+    return st.one_of(streams(), *[st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.run_feeds()})] * 3)
+
+
 def accepted(queries: Mapping[str, str]) -> bool:
     """Return whether the engine evaluates each of the queries; it may refuse only what it names as unsupported."""
     try:
@@ -97,7 +101,7 @@ def test_groupings(query: str, fed: Streams, background: list[Fact]) -> None:
 
 
 @RANDOM
-@given(query=query_strategies.run_queries(), fed=streams(), background=query_strategies.facts(), data=st.data())
+@given(query=query_strategies.run_queries(), fed=run_streams(), background=query_strategies.facts(), data=st.data())
 def test_runs(query: str, fed: Streams, background: list[Fact], data: st.DataObject) -> None:
     """Runs and sessions, shuffled within the delay, cut and restored in the middle of a run."""
     agree_however_it_arrives(query, fed, background, data.draw(query_strategies.arrivals(fed)))

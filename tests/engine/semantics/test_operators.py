@@ -31,6 +31,14 @@ CORRELATED = [
     pytest.param("EXISTS { ?s :B ?b . BIND(?o AS ?z) FILTER(?z < ?b) }", 3, id="BIND and FILTER"),
     pytest.param("EXISTS { BIND(?o AS ?z) FILTER(?z > 3 && BOUND(?z)) }", 1, id="BIND alone"),
     pytest.param("EXISTS { { ?s :B ?x FILTER(?x > ?o) } UNION { ?s :C ?o } }", 3, id="UNION"),
+    pytest.param("EXISTS { ?x :B ?y MINUS { ?x :A ?o } }", 2, id="MINUS of one outer value"),
+    pytest.param("NOT EXISTS { ?x :B ?y MINUS { ?x :A ?z . ?o :C ?y } }", 1, id="MINUS of one outer value, negated"),
+    pytest.param("EXISTS { ?s :B ?x OPTIONAL { ?o :C ?z } FILTER(!BOUND(?z)) }", 2, id="OPTIONAL of one outer value"),
+    pytest.param("EXISTS { ?s :B ?x OPTIONAL { ?s :B ?z FILTER(?z > ?o) } FILTER(!BOUND(?z)) }", 1, id="OPTIONAL whose FILTER is outer"),
+    pytest.param("EXISTS { ?s :B ?x FILTER(BOUND(?z) && ?z = ?o) OPTIONAL { ?o :C ?z } }", 1, id="OPTIONAL before an outer FILTER"),
+    pytest.param("EXISTS { { ?s :B ?x OPTIONAL { ?o :C ?z } } UNION { ?s :D ?x } }", 3, id="OPTIONAL in a UNION"),
+    pytest.param("EXISTS { { ?s :C ?x } OPTIONALSEQ { ?s :B ?y } FILTER(!BOUND(?x)) }", 3, id="OPTIONALSEQ"),
+    pytest.param("EXISTS { { ?s :B ?y } EQUALSOPTIONAL { ?o :C ?z } FILTER(!BOUND(?z)) }", 2, id="EQUALSOPTIONAL of one outer value"),
 ]
 
 

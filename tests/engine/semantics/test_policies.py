@@ -30,6 +30,7 @@ TABLE = [
     pytest.param(f"{A} SEQ {B} SEQ {C}", PAPER, "a=3,b=5,c=6,s=s@3-6", "a=1,b=4,c=6,s=s@1-6", id="the example of section 9"),
     pytest.param(f"{A} SEQ {B}", "A(1)@1 B(1)@2 B(2)@3", "a=1,b=1,s=s@1-2 a=1,b=2,s=s@1-3", "a=1,b=1,s=s@1-2", id="used again or consumed"),
     pytest.param(f"{A} SEQ {B}", "A(1)@1 A(2)@4 B(1)@3-5", "", "a=1,b=1,s=s@1-5", id="recent does not fall back"),
+    pytest.param(f"{A} SEQ {B}", "A(1)@1-6 A(2)@3-5 A(3)@2-4 B(1)@8", "a=1,b=1,s=s@1-8", "a=3,b=1,s=s@2-8", id="the latest is the one that ended last"),
     pytest.param(f"{A} SEQ {B}", "A(1)@1 A(2)@5 B(1)@3-5", "a=1,b=1,s=s@1-5", "a=1,b=1,s=s@1-5", id="replacement takes effect after the instant"),
     pytest.param(f"{A} SEQ {B}", "A(1)@1 A(2)@2 B(1)@3 B(2)@3", "a=2,b=1,s=s@2-3 a=2,b=2,s=s@2-3", "a=1,b=1,s=s@1-3 a=1,b=2,s=s@1-3", id="consumption takes effect after the instant"),
     pytest.param(f"{A} SEQ {B}", "A(1)@1-3 A(2)@2-3 B(1)@4", "a=2,b=1,s=s@2-4", "a=1,b=1,s=s@1-4", id="of one end: the later start, the earlier start"),

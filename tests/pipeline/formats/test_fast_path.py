@@ -187,6 +187,7 @@ USUAL_EVENTS = [
     pytest.param({"s": "<x:a>", "p": "<x:b>", "o": "<x:c>", "g": "<x:g>", "start": TIMES[0], "end": TIMES[3]}, id="an interval in a graph"),
     pytest.param({"s": "<x:é>", "p": "<x:b>", "o": '"é"', "g": None}, id="characters beyond ASCII"),
     pytest.param({"s": "<x:a>", "p": "<x:b>", "o": '"a\\"\\n"'}, id="escapes"),
+    pytest.param({"s": "<x:a>", "p": "<x:b>", "o": '<<( <x:a> <x:b> <<(<x:a> <x:b> "c" )>> )>>'}, id="a triple term"),
 ]
 
 
@@ -235,3 +236,26 @@ def mixed(key: Words, word: Words) -> Words:
     with np.errstate(over="ignore"):
         found = (key ^ word) * np.uint64(0x9E37_79B9_7F4A_7C15)
     return found ^ (found >> np.uint64(32))
+
+
+TOGETHER = [
+    b'{"s":"<x:a>","p":"<x:p>","o":"\\"1\\"","at":"2026-01-01T00:00:01Z"}', b'{"s":"<x:b>","p":"<x:p>","o":"<x:a>","g":"<x:g>","start":"2026-01-01T00:00:01Z","end":"2026-01-01T00:00:02Z"}',
+    b"", b" ", b'{"s":"<x:a>","p":"<x:p>","o":"\\"\\u00e9\\"","at":"2026-01-01T00:00:03Z"}', b'{"s":"_:a","p":"<x:p>","o":"<x:a>","at":"2026-01-01T00:00:01Z"}',
+    b'{"s":"<x:a>","p":"<x:p>","o":"<x:a>"}', b'{"id":"k"}', b'{"source":{"id":"a","after":null,"position":"1"}}', b"{", b'"at":"2026-01-01T00:00:01Z"}',
+]  # fmt: skip
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.lists(st.sampled_from(TOGETHER) | st.sampled_from(TOGETHER[:3]), max_size=3).map(b"\n".join), min_size=1, max_size=5))
+def test_frames_read_together_bring_what_each_brings(frames: list[bytes]) -> None:
+    found = ndjson.parse_event_frames(frames, 5)
+    if found is not None:
+        alone = [parse_frame(frame, arrived=5) for frame in frames]
+        assert [(batch.to_pylist(), None, None) for batch in found] == [(batch.to_pylist(), key, source) for batch, key, source in alone]
+
+
+def test_frames_of_timed_events_are_read_together() -> None:
+    found = ndjson.parse_event_frames([TOGETHER[0], b"\n".join(TOGETHER[:3]), TOGETHER[4]], 5)
+    assert found is not None
+    assert [batch.num_rows for batch in found] == [1, 2, 1]
+    assert ndjson.parse_event_frames([TOGETHER[0], TOGETHER[6]], 5) is None, "a warning may be due"

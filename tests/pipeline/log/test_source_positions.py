@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from engine.messages import NO_ROWS, DropStream, Events, Finish, SetStream, Tick
 from pipeline import source_positions
-from pipeline.errors import FormatError, LogFailed, PipelineError, SourceConflict, StreamFinished, TooFarAhead, TooManySources
+from pipeline.errors import FormatError, LogFailed, PipelineError, SourceConflict, SourceSilent, StreamFinished, TooFarAhead, TooManySources
 from pipeline.log import Ack, LogReader, LogWriter
 from pipeline.log.codec import decode, encode
+from pipeline.log.lag import Waiting, add_waiting, count_waiting, release_waiting
 from pipeline.log.segments import oldest
 from pipeline.retention import Limits, Retention
 from pipeline.solutions.solution_log import SolutionReader
@@ -355,6 +356,72 @@ def test_a_watermark_is_the_least_over_the_declared_sources(tmp_path: Path) -> N
         declare(log, max_delay=5)
         log.append_events("s", occurrences(1))
         assert watermark(log) == 495, "without a declaration, the latest end of all decides"
+
+
+def waiting(log: LogWriter) -> int:
+    return count_waiting(log.catalogue.streams["s"].waiting)
+
+
+@pytest.mark.parametrize("catalogued", [True, False])
+def test_what_waits_for_a_silent_source_is_bounded(tmp_path: Path, catalogued: bool) -> None:
+    with LogWriter(tmp_path, Clock(), max_waiting=10) as log:
+        declare(log, "a", "b", "c")
+        for end in range(20, 30):
+            send(log, "a", end)
+        with pytest.raises(
+            SourceSilent,
+            match=r"^10 events of stream 's' wait for its sources 'b', 'c'; send their events, remove them from `sources`, or set `idle_timeout`$",
+        ):
+            send(log, "a", 30)
+        with pytest.raises(SourceSilent):
+            log.append_events("s", occurrences(30))
+        assert log.append_events("s", occurrences()).accepted == 0, "a body without events adds nothing that waits"
+        send(log, "b", 25)
+    if not catalogued:
+        (tmp_path / "catalogue.json").unlink()
+    with LogWriter(tmp_path, Clock(), max_waiting=10) as log:
+        assert (waiting(log), log.find_awaited("s")) == (11, ["c"])
+        with pytest.raises(SourceSilent, match="its source 'c'"):
+            send(log, "b", 30)
+        assert send(log, "c", *range(10, 28)) == 0, "the one that all wait for is always taken"
+        assert (watermark(log), waiting(log), log.find_awaited("s")) == (25, 4 + 18, ["b"])
+        send(log, "b", 27)
+        assert (watermark(log), waiting(log)) == (27, 2)
+        assert send(log, "a", 30) == 0, "what was refused is taken, and is not late"
+        assert log.catalogue.streams["s"].accepted == 10 + 1 + 18 + 1 + 1
+        log.append(lambda offset: Finish(offset, "s"))
+        assert (waiting(log), log.find_awaited("s")) == (0, [])
+
+
+def test_a_remedy_frees_what_waits_for_a_silent_source(tmp_path: Path) -> None:
+    clock = Clock()
+    with LogWriter(tmp_path, clock, max_waiting=2) as log:
+        declare(log, "a", "b", idle_timeout=10 * SECOND)
+        send(log, "a", 1, 2, 3)
+        with pytest.raises(SourceSilent, match="or shorten `idle_timeout`"):
+            send(log, "a", 4)
+        clock.now += 10 * SECOND
+        send(log, "a", 4)
+        assert (watermark(log), waiting(log)) == (4, 0)
+        declare(log, "a", "c")
+        send(log, "a", 5, 6)
+        with pytest.raises(SourceSilent, match="or set `idle_timeout`"):
+            send(log, "a", 7)
+        declare(log, "a")
+        send(log, "a", 7)
+        assert (watermark(log), waiting(log)) == (7, 0)
+
+
+@settings(max_examples=examples(100))
+@given(steps=st.lists(st.tuples(st.integers(0, 500), st.integers(1, 3)), max_size=300), watermark=st.integers(0, 500))
+def test_no_event_that_waits_is_left_out_of_the_count(steps: list[tuple[int, int]], watermark: int) -> None:
+    found: Waiting = ()
+    for end, rows in steps:
+        found = add_waiting(found, end, rows)
+        assert len(found) <= 64
+    assert count_waiting(found) == sum(rows for _, rows in steps)
+    assert count_waiting(release_waiting(found, watermark)) >= sum(rows for end, rows in steps if end > watermark)
+    assert not release_waiting(found, 500)
 
 
 def test_a_source_that_is_silent_for_idle_timeout_does_not_count(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.messages import OCCURRENCES
+from epsparql.events.media_types import CSV, JSON
 from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import Interval
 from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS
-from pipeline.mapping.mapper import CSV, JSON, MOST_REJECTED, MappedBody, map_body
+from pipeline.mapping.mapper import MOST_REJECTED, MappedBody, map_body
 from pipeline.mapping.mapping import compile_mapping
 from pipeline.mapping.stream_body import BodySettings, read_body, read_frame
 from tests.pipeline.mapping.plain_mapper import map_rows

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from server.cli.commands import BROKEN, OK, USER_FAULT, main
+from server.cli.commands import main
+from server.cli.subcommands.definition import BROKEN, OK, USER_FAULT
 
 SHARED = Path(__file__).resolve().parents[4] / "shared"
 QUERY = "SELECT ?s ?v WHERE { { ?s :low ?u } SEQ { ?s :high ?v } }"
@@ -99,7 +100,7 @@ def test_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(capsys, page)[0] == OK
     page.write_text(page.read_text().replace(":t :high 7 ", ":t :high . "), encoding="utf-8")
     code, text = outcome(capsys, page)
-    assert (code, f"{page}:10: ':t :high .' is no triple" in text) == (BROKEN, True)
+    assert (code, f"{page}:10: ':t :high .' is no triple: . is not a valid RDF object" in text) == (BROKEN, True)
 
 
 REFUSED = [

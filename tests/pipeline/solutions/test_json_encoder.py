@@ -4,10 +4,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from websockets.frames import Frame, Opcode
 
 from epsparql.terms import XSD, BlankNode, Iri, Literal, TripleTerm
 from pipeline.solutions import formats, json_encoder
 from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.solution_log import StoredSolution, solution_id
 from tests.soak import examples
 from tests.support import plain_json
@@ -63,6 +65,27 @@ def _values(form: Form) -> st.SearchStrategy[tuple[str | None, ...]]:
 def test_lines_are_what_plain_code_writes(page: tuple[list[StoredSolution], dict[str, Form]]) -> None:
     solutions, forms = page
     assert formats.ndjson(plain_json.stored(solutions), forms).each() == [plain_json.json_line(s, forms[s.query]) for s in solutions]
+
+
+@settings(max_examples=examples(200))
+@given(pages())
+def test_envelopes_hold_the_lines(page: tuple[list[StoredSolution], dict[str, Form]]) -> None:
+    solutions, forms = page
+    stored, lines = plain_json.stored(solutions), [plain_json.json_line(s, forms[s.query]) for s in solutions]
+    messages = [f'{{"solution":{line}}}' for line in lines]
+    written = {envelope: formats.ndjson(stored, forms, envelope) for envelope in Envelope}
+    assert written[Envelope.MESSAGE].each() == messages
+    assert written[Envelope.FRAME].text == b"".join(Frame(Opcode.TEXT, text.encode()).serialize(mask=False, extensions=[]) for text in messages)
+    assert written[Envelope.EVENT].text.decode() == "".join(f"id: {s.id}\ndata: {line}\n\n" for s, line in zip(solutions, lines, strict=True))
+    assert all(each.ends.tolist() == sorted(each.ends.tolist()) and each.ends[-1:].tolist() in ([], [len(each.text)]) for each in written.values())
+
+
+@pytest.mark.parametrize("size", [100, 60_000, 70_000])
+def test_frames_of_any_length(size: int) -> None:
+    solutions, form = page_of(3, "é" * (size // 2)), Bindings(("v", "w"))
+    messages = [f'{{"solution":{plain_json.json_line(s, form)}}}'.encode() for s in solutions]
+    found = formats.ndjson(plain_json.stored(solutions), {"q": form}, Envelope.FRAME)
+    assert found.text == b"".join(Frame(Opcode.TEXT, text).serialize(mask=False, extensions=[]) for text in messages)
 
 
 @settings(max_examples=examples(200))

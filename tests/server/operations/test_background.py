@@ -215,7 +215,7 @@ def test_a_log_of_which_owl_would_entail_too_much_says_so(tmp_path: Path, monkey
             limited == "OWL 2 RL entails more than 1,000 triples beyond RDFS; the last one is of the predicate <http://www.w3.org/2002/07/owl#sameAs>"
         )
         assert "epsparql_entailment_limited 1.0" in figures
-        assert [record.getMessage() for record in caplog.records] == [f"RDFS alone is applied to the background: {limited}"]
+        assert [record.getMessage() for record in caplog.records] == [f"not all that follows from the background is applied: {limited}"]
         log.append(lambda offset: Facts(offset, "urn:many", "", DROP))
         limited, figures = _told(tmp_path, log)
         assert limited is None

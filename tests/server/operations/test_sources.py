@@ -198,3 +198,28 @@ def test_a_body_in_any_format_has_a_source(http: httpx.Client, client: Client, s
         answer = post(http, stream, "<http://e/s> <http://e/p> 1, 2 .", "text/turtle", f"?at={moment(1)}", **header)
         assert (answer.status_code, answer.json()["accepted"]) == (status, accepted)
     assert answer.json()["duplicate"] is True
+
+
+def test_what_waits_for_a_silent_source_is_refused_beyond_a_bound(tmp_path: Path) -> None:
+    with serving(tmp_path, max_waiting=4) as url, httpx.Client(base_url=url) as http:
+        client = Client(url, patience_s=0)
+        client.create_stream("s", sources=["a", "b"])
+        client.send("s", "\n".join(map(event, range(4))), source=FIRST)
+        refused = post(http, "s", event(5))
+        assert_problem(refused, 429, "source-silent")
+        assert refused.headers["Retry-After"] == "10"
+        assert "wait for its source 'b'; send its events, remove it from `sources`, or set `idle_timeout`" in refused.json()["detail"]
+        stream = client.stream("s")
+        assert (stream["waiting"], stream["waits_for"], stream["accepted"]) == (4, ["b"], 4)
+        assert http.get("/readyz").json()["held"] == 1
+        assert 'epsparql_stream_waiting_occurrences{stream="s"} 4.0' in http.get("/metrics").text
+        with dial(url, "/streams/s/feed") as connection:
+            told = []
+            for text in (frame(6, {"id": "a", "after": "1", "position": "2"}), frame(3, {"id": "b", "position": "1"}), event(9)):
+                connection.send(text)
+                told.append(json.loads(connection.recv(timeout=DEADLINE_S)))
+        assert told[0]["error"]["code"] == "source-silent", "the frame is answered, and does not hold up those behind it"
+        assert [each["accepted"] for each in told[1:]] == [1, 1]
+        assert client.send("s", event(6), source=Source("a", "1", "2")).late == 0
+        stream = client.stream("s")
+        assert (stream["accepted"], stream["late"], http.get("/readyz").json()["held"]) == (7, 0, 0)

@@ -352,3 +352,17 @@ def test_a_query_beyond_its_quota_fails_with_a_remedy(tmp_path: Path, name: str,
         anew = put(http, name, pairs(stream), "?replace=true")
         assert (anew.status_code, anew.json()["state"]) == (201, "running")
         assert anew.json()["registered"] > failed["registered"]
+
+
+def test_a_long_list_comes_in_pages(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    for number in range(3):
+        client.register(f"{name}{number}", values(stream))
+    every, found, following = [each["name"] for each in http.get("/queries").json()["queries"]], list[str](), "/queries?limit=2"
+    while following:
+        answer = http.get(following)
+        page = [each["name"] for each in answer.json()["queries"]]
+        assert len(page) == min(2, len(every) - len(found))
+        found += page
+        following = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert found == every
+    assert http.get("/queries?limit=0").status_code == 400

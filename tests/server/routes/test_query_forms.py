@@ -9,8 +9,8 @@ import pytest
 
 from epsparql.client import Client, Closed, Progress, Solution, segment
 from server.cli.commands import main
+from tests.server.cli.test_cli import OK, write
 from tests.server.conftest import EX, event, moment, serving, until
-from tests.server.operations.test_cli import OK, write
 from tests.server.subscriptions.test_websockets import closing, dial
 
 TIMED = "@prefix prov: <http://www.w3.org/ns/prov#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix : <http://example.org/> ."

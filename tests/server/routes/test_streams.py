@@ -43,7 +43,7 @@ class TestSettings:
         assert first.json() == {
             "name": stream, "description": "d", "max_delay": "PT10S", "idle_timeout": None, "max_ahead": None, "sources": [],
             "base": "", "mapping": None, "on_error": "reject",
-            "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0,
+            "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})
         assert second.status_code == 200
@@ -263,6 +263,11 @@ def test_late_events_are_in_the_late_feed(http: httpx.Client, stream: str) -> No
     assert_problem(http.get(path, params={"limit": 0}), 400, "invalid-parameter")
     document = http.get(f"/streams/{segment(stream)}").json()
     assert (document["accepted"], document["late"], document["watermark"]) == (5, 3, moment(11))
+    assert http.delete(f"/streams/{segment(stream)}").status_code == 204
+    post(http, stream, event(7))
+    assert http.get(path).text == "", "the stream is another one"
+    post(http, stream, event(6))
+    assert [json.loads(line)["end"] for line in http.get(path).text.splitlines()] == [moment(6)]
 
 
 def test_unknown_paths_and_methods(http: httpx.Client) -> None:

@@ -31,14 +31,13 @@ def run_commands(text: str, directory: Path, places: dict[str, str]) -> int:
     blocks = BLOCK.findall(text)
     shown = 0
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "EPSPARQL_SERVER": places.get(BASE, "")}
     for (language, command), (kind, expected) in zip(blocks, [*blocks[1:], ("bash", "")], strict=True):
         if language == "bash":
             script = "set -eu\n" + command
             for place, other in places.items():
                 script = script.replace(place, other)
-            done = subprocess.run(
-                ["bash", "-c", script], cwd=directory, capture_output=True, text=True, timeout=90, check=False, env={**os.environ, "PATH": path}
-            )
+            done = subprocess.run(["bash", "-c", script], cwd=directory, capture_output=True, text=True, timeout=90, check=False, env=environment)
             assert done.returncode == 0, f"{command}\n{done.stderr}"
             if kind == "":
                 pattern = ".*?".join(map(re.escape, expected.strip().split(LEFT_OUT)))
@@ -48,7 +47,7 @@ def run_commands(text: str, directory: Path, places: dict[str, str]) -> int:
     return shown
 
 
-@pytest.mark.parametrize("page", ["csv.md", "json.md"])
+@pytest.mark.parametrize("page", ["csv.md", "json.md", "terminal.md"])
 def test_every_command_prints_what_the_page_says(page: str, tmp_path: Path) -> None:
     with serving(tmp_path / "data") as url:
         assert run_commands((COOKBOOK / page).read_text(encoding="utf-8"), tmp_path, {BASE: url}) >= 2

@@ -35,7 +35,7 @@ def test_every_route_refuses_what_it_does_not_declare(http: httpx.Client, method
         ("PUT", "/queries/q?replac=true", "replace"),
         ("GET", "/sparql?querry=ASK%7B%7D", "query"),
         ("GET", "/streams/s/late?aftr=1", "after"),
-        ("GET", "/queries?from=", "none is known"),
+        ("GET", "/queries/q/goals?from=", "none is known"),
     ],
 )
 def test_the_nearest_name_is_told(http: httpx.Client, method: str, path: str, nearest: str) -> None:

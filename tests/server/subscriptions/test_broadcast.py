@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from websockets.frames import Frame, Opcode
-from websockets.sync.client import ClientConnection
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
-from epsparql.client import Client, segment
+from epsparql.client import Client, Solution, segment
+from pipeline.solutions.websocket_frames import encode_text_frame
 from server.cli.serve import listen
-from server.query_output.websocket_protocol import encode_text_frame
 from server.settings import Settings
 from server.subscriptions import broadcast
 from tests.server.conftest import DEADLINE_S, event, serving, until, values
@@ -22,7 +23,7 @@ from tests.server.subscriptions.test_websockets import dial, drain, narrow
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536])
 def test_frames_are_as_the_protocol_has_them(size: int) -> None:
     text = "é" * (size // 2) + "x" * (size % 2)
-    assert encode_text_frame(text) == Frame(Opcode.TEXT, text.encode()).serialize(mask=False, extensions=[])
+    assert encode_text_frame(text.encode()) == Frame(Opcode.TEXT, text.encode()).serialize(mask=False, extensions=[])
 
 
 def test_what_is_written_is_sent_at_once(tmp_path: Path) -> None:
@@ -59,6 +60,27 @@ def test_those_who_come_at_any_time_are_told_everything_once(
         late = stack.enter_context(dial(url, f"{path}?after={found[0][99]}"))
         assert ids(late, 300) == found[0][100:]
     assert found == [[each.id for each in client.solutions(name)]] * len(connections)
+
+
+def test_frames_of_many_solutions_bring_the_same(client: Client, url: str, name: str, stream: str) -> None:
+    """A query may have followers of either kind at once, and both resume anywhere."""
+    client.register(name, values(stream))
+    path = f"/queries/{segment(name)}/feed"
+    offered = [Subprotocol("epsparql.v1+ndjson"), Subprotocol("epsparql.v1+json")]
+    client.send(stream, "\n".join(event(number) for number in range(200)))
+    with connect(url.replace("http", "ws") + path, subprotocols=offered, proxy=None) as many, dial(url, path) as single:
+        assert many.subprotocol == "epsparql.v1+ndjson"
+        client.send(stream, "\n".join(event(number) for number in range(200, 400)))
+        found, frames = list[str](), 0
+        while len(found) < 400:
+            lines, frames = str(many.recv(DEADLINE_S)).rstrip("\n").split("\n"), frames + 1
+            found += [message["solution"]["id"] for message in map(json.loads, lines) if "solution" in message]
+        assert frames < 100
+        assert found == ids(single, 400) == [each.id for each in client.solutions(name)]
+    with client.follow(name, after=found[150]) as subscription:
+        read = [subscription.next(DEADLINE_S) for _ in range(3)]
+        subscription.close()
+        assert [each.id for each in (*read, subscription.next(DEADLINE_S)) if isinstance(each, Solution)] == found[151:155]
 
 
 def test_one_that_waits_for_ids_to_come_holds_nobody_up(client: Client, url: str, name: str, stream: str) -> None:

@@ -70,6 +70,34 @@ class TestFeed:
         assert answers[4]["accepted"] == 0
         assert client.stream(stream)["accepted"] == 4
 
+    def test_frames_that_come_at_once_are_answered_as_if_alone(self, url: str, stream: str, client: Client) -> None:
+        """Some are read together: each has its own place, its own lateness, and its own fault."""
+        blank = event(30).replace(f'"<{EX}s>"', '"_:b"')
+        frames = [event(number) for number in range(10, 30)] + [
+            event(1),
+            blank,
+            "{",
+            blank,
+            event(31) + "\n" + event(32),
+            "",
+            '{"id":"a"}\n' + event(33),
+        ]
+        with dial(url, f"/streams/{segment(stream)}/feed") as connection:
+            for _ in range(3):
+                for frame in frames:
+                    connection.send(frame)
+            answers = [json.loads(connection.recv(DEADLINE_S)) for _ in range(3 * len(frames))]
+        for turn in range(3):
+            found = answers[turn * len(frames) : (turn + 1) * len(frames)]
+            assert [answer.get("accepted") for answer in found] == [1] * 22 + [None, 1, 2, 0, 1]
+            assert found[22]["error"]["line"] == 1
+            late = [answer.get("late", 0) for answer in found]
+            assert late == ([0] * 20 + [1, 0, 0, 0, 0, 0, 0] if not turn else [1] * 22 + [0, 1, 2, 0, 0])
+        assert found[-1] == answers[len(frames) - 1], "the id is known"
+        acks = [answer["ack"] for answer in answers if "ack" in answer]
+        assert acks[: len(frames) - 1] == list(range(acks[0], acks[0] + len(frames) - 1))
+        assert client.stream(stream)["accepted"] == 3 * 25 + 1
+
     def test_a_frame_that_is_too_large_is_refused_alone(self, url: str, stream: str) -> None:
         with dial(url, f"/streams/{segment(stream)}/feed") as connection:
             connection.send("x" * 50_001)

@@ -6,6 +6,7 @@ UNTIL's z after the last element (c), the deadline (b), the last instant (d) ─
 """
 
 from engine.aggregation.native import native
+from engine.aggregation.native.borrowing import borrowed
 from engine.aggregation.native.hash_groups import absorb_solution, empty_group, find_group, make_group
 from engine.aggregation.native.layout import (
     DONE,
@@ -32,7 +33,10 @@ from engine.aggregation.native.runs.layout import (
     CERTAIN,
     CLOSING,
     COMING,
+    FALSE,
+    FIRST_MOMENT,
     FOREVER,
+    GAINED,
     GAP,
     LAST_END,
     LIMIT,
@@ -40,15 +44,20 @@ from engine.aggregation.native.runs.layout import (
     OLDEST_RUN,
     PLACE,
     PREVIOUS,
+    TRUE,
+    UNDECIDED,
+    UNSURE,
     WITHIN,
 )
+from engine.aggregation.native.runs.links import judge_link
 from engine.aggregation.native.runs.open_runs import append_run, close_run, next_deadline, report_run, set_due, unlink_run
 
 
 @native.entry_point
 def place_elements(t, runs, came):
     """Give each element its group, which is made if there is none, and what PREV is at it. There is room for a group an element."""
-    links, moments, width = runs.links, came.moments, came.previous.shape[1]
+    t, runs, came = borrowed(t), borrowed(runs), borrowed(came)
+    links, moments, row, width = runs.links, came.moments, came.row, came.previous.shape[1]
     for i in range(len(moments)):
         if moments[i, M_SIDE] != SOLUTION:
             continue
@@ -60,32 +69,39 @@ def place_elements(t, runs, came):
         came.group[i] = g
         links[g, COMING] += 1
         for k in range(width):
-            came.lag[i, k] = links[g, PREVIOUS + k]
+            row[i, k] = links[g, PREVIOUS + k]
             links[g, PREVIOUS + k] = came.previous[i, k]
+
+
+@native.entry_point
+def judge_elements(t, came):
+    """Say in `linked` what WHILE says of each element, where nothing in it depends on the run."""
+    t, came = borrowed(t), borrowed(came)
+    for i in range(len(came.moments)):
+        if came.linked[i] == UNSURE:
+            came.linked[i] = judge_link(t, came, 0, i) if len(came.code) > 0 else TRUE
 
 
 @native.entry_point
 def sweep_runs(t, runs, came, gained, out):
     """Take in the moments from at[MOMENT] on, then end all runs whose deadlines come before LIMIT.
 
-    Return DONE, or ROOM where `at[NEED]` more reports may be than there is room for. A report of a deadline has no entry (NONE).
+    Return DONE; ROOM where `at[NEED]` more reports may be than there is room for; or UNDECIDED, where the host has to decide the link of at[MOMENT].
+    A report of a deadline has no entry (NONE).
 
     t: Tables; runs: RunTables; came: ElementColumns; gained: room for a group a moment; out: at[FOUND] reports.
     """
-    moments, key_n, i = came.moments, came.keys.shape[1], t.at[MOMENT]
-    while i < len(moments):
-        now = moments[i, M_NOW]
-        if not expire_runs(t, runs, key_n, out, now):
+    t, runs, came, (gained, out) = borrowed(t), borrowed(runs), borrowed(came), borrowed((gained, out))
+    at, moments, key_n = t.at, came.moments, came.keys.shape[1]
+    while at[MOMENT] < len(moments):
+        now = moments[at[MOMENT], M_NOW]
+        if came.begun[FIRST_MOMENT] == NONE and not begin_instant(t, runs, came, out, now):
             return ROOM
-        after, wakes = i, 0
-        while after < len(moments) and moments[after, M_NOW] == now:
-            wakes += moments[after, M_SIDE] == WAKE
-            after += 1
-        t.at[NEED] = after - i + (t.at[LIVE] if wakes > 0 else 0)
-        if t.at[FOUND] + t.at[NEED] > len(out):
-            return ROOM
-        sweep_run_instant(t, runs, came, gained, out, i, after)
-        t.at[MOMENT] = i = after
+        while at[MOMENT] < len(moments) and moments[at[MOMENT], M_NOW] == now:
+            if moments[at[MOMENT], M_SIDE] == SOLUTION and not take_element(t, runs, came, gained, out, at[MOMENT]):
+                return UNDECIDED
+            at[MOMENT] += 1
+        end_instant(t, runs, came, gained, out, now)
     if not expire_runs(t, runs, key_n, out, runs.clock[LIMIT]):
         return ROOM
     return DONE
@@ -108,51 +124,68 @@ def expire_runs(t, runs, key_n, out, until):
 
 
 @native.inlined
-def sweep_run_instant(t, runs, came, gained, out, first, after):
-    at, moments, key_n = t.at, came.moments, came.keys.shape[1]
-    now, entry, closing = moments[first, M_NOW], moments[first, M_ENTRY], runs.clock[CLOSING] != 0
+def begin_instant(t, runs, came, out, now):
+    """Begin the instant of at[MOMENT]; return whether there is room for its reports."""
+    at, moments, after, wakes = t.at, came.moments, t.at[MOMENT], 0
+    if not expire_runs(t, runs, came.keys.shape[1], out, now):
+        return False
+    while after < len(moments) and moments[after, M_NOW] == now:
+        wakes += moments[after, M_SIDE] == WAKE
+        after += 1
+    at[NEED] = after - at[MOMENT] + (at[LIVE] if wakes > 0 else 0)
+    if at[FOUND] + at[NEED] > len(out):
+        return False
     at[STAMPED] += 1
-    n = 0
-    for i in range(first, after):
-        if moments[i, M_SIDE] == SOLUTION:
-            g = came.group[i]
-            if t.groups[g, N] > 0 and not links_to_run(t, runs, came, g, i):
-                if closing or t.groups[g, STAMP] == at[STAMPED]:
-                    report_run(t, runs, g, key_n, out, entry, now)
-                unlink_run(runs, g)
-                empty_group(t, key_n, g)
-            take_element(t, runs, came, g, i)
-            if t.groups[g, STAMP] != at[STAMPED]:
-                t.groups[g, STAMP] = at[STAMPED]
-                gained[n] = g
-                n += 1
-    for i in range(first, after):
+    came.begun[FIRST_MOMENT], came.begun[GAINED] = at[MOMENT], 0
+    return True
+
+
+@native.inlined
+def end_instant(t, runs, came, gained, out, now):
+    """Let UNTIL's solutions break links, and with EACH the runs that grew report."""
+    moments, begun, first = came.moments, came.begun, came.begun[FIRST_MOMENT]
+    for i in range(first, t.at[MOMENT]):
         if moments[i, M_SIDE] == WAKE:
             break_links(t, runs, came, i, out)
-    if not closing:
-        for k in range(n):
-            report_run(t, runs, gained[k], key_n, out, entry, now)
+    if runs.clock[CLOSING] == 0:
+        for k in range(begun[GAINED]):
+            report_run(t, runs, gained[k], came.keys.shape[1], out, moments[first, M_ENTRY], now)
+    begun[FIRST_MOMENT] = NONE
 
 
 @native.inlined
-def links_to_run(t, runs, came, g, i):
-    """Return whether element i continues the open run of its group."""
-    clock, start, end = runs.clock, came.moments[i, M_START], came.moments[i, M_END]
-    near = end - runs.links[g, LAST_END] <= clock[GAP] and end - min(t.groups[g, LEAST], start) <= clock[WITHIN]
-    return near and came.linked[i] != 0
-
-
-@native.inlined
-def take_element(t, runs, came, g, i):
-    """Let element i continue the open run of its group, or begin one."""
+def take_element(t, runs, came, gained, out, i):
+    """Let element i continue the open run of its group, or begin one; return False if the host has to decide that."""
+    at, g, key_n = t.at, came.group[i], came.keys.shape[1]
     if t.groups[g, N] > 0:
+        verdict = judge_element(t, runs, came, g, i)
+        if verdict == UNSURE:
+            return False
         unlink_run(runs, g)
+        if verdict != TRUE:
+            if runs.clock[CLOSING] != 0 or t.groups[g, STAMP] == at[STAMPED]:
+                report_run(t, runs, g, key_n, out, came.moments[i, M_ENTRY], came.moments[i, M_NOW])
+            empty_group(t, key_n, g)
     absorb_solution(t, g, came.values, i, came.moments[i, M_START])
     append_run(runs, g)
     runs.links[g, LAST_END] = came.moments[i, M_END]
     runs.links[g, COMING] -= 1
     if runs.clock[WITHIN] < FOREVER:
         set_due(t, runs, g)
+    if t.groups[g, STAMP] != at[STAMPED]:
+        t.groups[g, STAMP] = at[STAMPED]
+        gained[came.begun[GAINED]] = g
+        came.begun[GAINED] += 1
+    return True
+
+
+@native.inlined
+def judge_element(t, runs, came, g, i):
+    """Return whether element i continues the open run of its group."""
+    clock, start, end = runs.clock, came.moments[i, M_START], came.moments[i, M_END]
+    if end - runs.links[g, LAST_END] > clock[GAP] or end - min(t.groups[g, LEAST], start) > clock[WITHIN]:
+        return FALSE
+    return judge_link(t, came, g, i) if came.linked[i] == UNSURE else came.linked[i]
 
 
 @native.jit

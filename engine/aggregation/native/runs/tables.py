@@ -9,6 +9,7 @@ from engine.aggregation.native.layout import NONE
 from engine.aggregation.native.runs import layout as r
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class RunTables(NamedTuple):
@@ -22,17 +23,26 @@ class RunTables(NamedTuple):
 class ElementColumns(NamedTuple):
     """Holds what comes, a row a moment.
 
-    `moments`, `keys` and `values` are as in `MomentColumns`. `previous` has what PREV will be of each element, `lag` what it is at it, and `linked`
-    whether WHILE and UNTIL let it continue a run. `group` is its row of `groups`.
+    `moments`, `keys` and `values` are as in `MomentColumns`. `previous` has what PREV will be of each element. `row` has what PREV is at it, then
+    the element's own terms, constants, and verdicts on parts of WHILE. `group` is its row of `groups`. `linked` says whether it may continue a run:
+    FALSE, TRUE, or UNSURE where `code` has to say it.
+
+    `numbers` and `kinds` are those of terms, and `powers` the scale of each set function's sums. `stack` and `begun` are what the sweep works with.
     """
 
     moments: Ints
     keys: Ints
     values: Ints
     previous: Ints
-    lag: Ints
-    linked: Ints
+    row: Ints
     group: Ints
+    linked: Ints
+    code: Ints
+    numbers: Floats
+    kinds: Ints
+    powers: Floats
+    stack: Floats
+    begun: Ints
 
 
 def run_tables(gap: int | None, within: int | None, previous: int, *, closing: bool, certain: bool) -> RunTables:

@@ -2,19 +2,27 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
 
+import numba
+import numpy as np
 import pytest
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from bench.server.fuzz import PATIENCE_S
+from engine.compiling import telling_of_compiling
 from pipeline.mapping.mapping import compile_mapping
 from server.cli.commands import main
+from server.cli.serve import serve
 from server.routes.explain import PlanDocument
+from server.settings import Settings, SettingsError
 from tests.server.conftest import EX, event, moment, values
 
 OK, USER_FAULT = 0, 2
@@ -456,3 +464,23 @@ class TestMapping:
         given = [str(tmp_path / each) if each in files or each == q.name else each for each in arguments]
         assert main(given) == USER_FAULT
         assert message in capsys.readouterr().err
+
+
+def test_compiling_is_told_once_and_not_for_a_few_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    double = numba.njit(lambda value: value + value)
+    with telling_of_compiling(lambda: print("compiling")):
+        double(1)
+        double(1.5)
+        assert capsys.readouterr().out == ""
+        for kind in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.complex64, np.complex128):
+            double(kind(1))
+            double(kind(2))
+    assert capsys.readouterr().out == "compiling\n"
+
+
+def test_a_server_s_log_has_no_warnings_of_a_library_s_own(recwarn: pytest.WarningsRecorder) -> None:
+    """FastAPI turns these off for a moment, and a thread that compiles meanwhile may turn them on again."""
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError, match="in use"):
+        serve(Settings(port=taken.getsockname()[1]))
+    warnings.warn("harmless", UnsupportedFieldAttributeWarning, stacklevel=1)
+    assert [str(each.message) for each in recwarn] == []

@@ -1,0 +1,59 @@
+"""This module writes the tables and charts of docs/paper-experiments.md between the page's marks."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.measurement import UnusableInput
+from bench.papers.charts import draw
+from bench.papers.figures import Chart, Figure, Row
+
+_BUSY = 1.5
+"""Above this load, other work ran beside the measurement."""
+
+
+def write_page(page: Path, figures: Mapping[str, tuple[Figure, Sequence[Row]]], machine: Mapping[str, object]) -> None:
+    """Write the figures' blocks of a page, and their charts as SVG into the folder of the page's name. Raises: UnusableInput."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnusableInput(f"{page}: {error.strerror}; expected a page with marks such as <!-- 003-1a -->") from None
+    charts = page.with_suffix("")
+    for name, (figure, rows) in figures.items():
+        mark = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        if not mark.search(text):
+            raise UnusableInput(f"{page} has no place for {name}; expected the lines <!-- {name} --> and <!-- end -->")
+        block = _block(name, figure, rows, machine, charts.name)
+        text = mark.sub(lambda found: found[1] + block + found[2], text)  # noqa: B023 - it is called at once
+        if figure.chart != Chart.NONE:
+            charts.mkdir(exist_ok=True)
+            (charts / f"{name}.svg").write_text(draw(figure, rows), encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+
+
+def _block(name: str, figure: Figure, rows: Sequence[Row], machine: Mapping[str, object], folder: str) -> str:
+    paper_axis = f" The paper's axis: {figure.axis}." if figure.axis else ""
+    lines = ["", f"The paper's parameters: {figure.parameters}{paper_axis}", "", f"Where ours differs: {figure.differs}", ""]
+    if figure.chart != Chart.NONE:
+        lines += [f"![{figure.title}]({folder}/{name}.svg)", ""]
+    lines += [f"| series | {figure.x} | ours, {figure.y} | paper | more |", "|---|---|---|---|---|"]
+    lines += [_line_of(row) for row in rows if not row.drawn]
+    load = machine["load"]
+    beside = f"Other work ran beside it (load {load})." if isinstance(load, float) and load > _BUSY else "No other work ran beside it."
+    return "\n".join([*lines, "", f"Measured on {machine['measured']}, {machine['machine']}. {beside}", ""])
+
+
+def _line_of(row: Row) -> str:
+    more = "; ".join(f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in row.more.items())
+    return f"| {row.series} | {_format_value(row.x)} | {_format_value(row.ours)} | {_format_value(row.paper)} | {more} |"
+
+
+def _format_value(value: object) -> str:
+    match value:
+        case None:
+            return "\u2013"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.6g}" if abs(value) < 1_000 else f"{value:,.0f}"
+    return str(value)

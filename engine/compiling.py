@@ -1,0 +1,28 @@
+"""Tells the user that code is being compiled, for which the first command on a machine needs minutes."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from numba.core import event
+
+_FUNCTIONS = 10  # a few that a warm-up did not meet take a second, and are not worth a word
+
+
+class _Counter(event.Listener):
+    """Calls `tell` once so many functions were compiled rather than loaded."""
+
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self._tell, self._left = tell, _FUNCTIONS
+
+    def on_start(self, event: event.Event) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._tell()
+
+    def on_end(self, event: event.Event) -> None:
+        """Do nothing: only the starts count."""
+
+
+def telling_of_compiling(tell: Callable[[], object]) -> AbstractContextManager[object]:
+    """Call `tell` at most once, as soon as this process has compiled more than a few functions meanwhile."""
+    return event.install_listener("numba:compile", _Counter(tell))

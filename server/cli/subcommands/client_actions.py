@@ -1,0 +1,197 @@
+"""Does the work of the commands that are clients of a server: what is printed goes to stdout, and warnings go to stderr."""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlencode
+
+from epsparql.client import ApiError, Client, Solution, segment, solution_of
+from epsparql.errors import explain_unreadable
+from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
+
+_PART_BYTES = 1 << 20
+_BY_LINE = (NDJSON, N_TRIPLES, N_QUADS)
+_PROGRAM, _QUERY = "text/x-etalis-event", "application/sparql-query"
+_SUFFIXES = MAPPED_SUFFIXES | SUFFIXES
+_COLOURS = {"running": "32", "failed": "31", "paused": "33"}
+
+
+class WrongInput(Exception):
+    """Signals input of a command that cannot be used; the message says why."""
+
+
+# ---------------------------------------------------------------- lists
+def list_queries(client: Client, arguments: Namespace) -> None:
+    queries = client.queries()
+    if not arguments.json:
+        rows = [(each["name"], each["state"], f"{each['solutions']:,}", f"{each['lag']:,}", each["reason"] or "") for each in queries]
+        return _print_table(("query", "state", "solutions", "lag", "reason"), rows)
+    return _print_json(queries)
+
+
+def list_streams(client: Client, arguments: Namespace) -> None:
+    streams = json.loads(client.request("GET", "/streams")[2])["streams"]
+    if not arguments.json:
+        rows = [(each["name"], each["watermark"] or "-", f"{each['accepted']:,}", f"{each['late']:,}", f"{each['rejected']:,}") for each in streams]
+        return _print_table(("stream", "watermark", "accepted", "late", "rejected"), rows)
+    return _print_json(streams)
+
+
+def _print_json(documents: Iterable[Mapping[str, Any]]) -> None:
+    for document in documents:
+        print(json.dumps(document, ensure_ascii=False))
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns; on a terminal that wants colours, states have theirs."""
+    shown = [head, *([_printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[k]) for row in shown) for k in range(len(head))]
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for row in shown:
+        cells = (_coloured(cell.ljust(width), _COLOURS.get(cell) if coloured else None) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def _coloured(text: str, colour: str | None) -> str:
+    return text if colour is None else f"\x1b[{colour}m{text}\x1b[0m"
+
+
+def _printable(text: str) -> str:
+    """Return a text whose control characters are escaped, since what others sent must not drive the user's terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\u{ord(c):04X}" for c in text)
+
+
+# ---------------------------------------------------------------- queries
+def register_query(client: Client, arguments: Namespace) -> None:
+    path: Path = arguments.query
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: {explain_unreadable(error)}") from None
+    name = arguments.name or path.stem
+    options = {"from": arguments.start, "replace": "true" if arguments.replace else "false"}
+    options |= {"policy": arguments.policy} if arguments.policy else {}
+    kind = _PROGRAM if path.suffix == ".event" else _QUERY
+    try:
+        status, _, content = client.request("PUT", f"/queries/{segment(name)}?{urlencode(options)}", text, Content_Type=kind)
+    except ApiError as fault:
+        if "line" not in fault.problem:
+            raise
+        place = f"{path}:{fault.problem['line']}:{fault.problem.get('column') or 1}"
+        expected = f"; expected {fault.problem['expected']}" if fault.problem.get("expected") else ""
+        raise WrongInput(f"{place}: {fault.problem.get('detail', fault)}{expected}") from None
+    for warning in json.loads(content)["warnings"]:
+        place = f"{path}:{warning['line']}:{warning['column']}" if warning["line"] else str(path)
+        print(f"{place}: warning: {_printable(warning['message'])} [{warning['code']}]", file=sys.stderr)
+    print(f"{_printable(name)} is registered" if status == 201 else f"{_printable(name)} was registered already")
+
+
+def drop_named(client: Client, arguments: Namespace) -> None:
+    kind, whole = ("streams", "stream") if arguments.stream else ("queries", "query")
+    client.request("DELETE", f"/{kind}/{segment(arguments.name)}")
+    print(f"the {whole} {_printable(arguments.name)} is dropped")
+
+
+# ---------------------------------------------------------------- events
+def send_files(client: Client, arguments: Namespace) -> None:
+    """Send files one after the other, and print what was accepted of each. Raises: WrongInput, which says how far it came."""
+    for path in arguments.files:
+        media_type = arguments.type or _find_type(path)
+        options = {"at": arguments.at} if arguments.at else {}
+        accepted = late = rejected = lines = 0
+        try:
+            with sys.stdin.buffer if str(path) == "-" else path.open("rb") as file:
+                for body in _parts(file, media_type):
+                    query = f"?{urlencode(options)}" if options else ""
+                    _, _, answer = client.request("POST", f"/streams/{segment(arguments.stream)}/events{query}", body, Content_Type=media_type)
+                    found = json.loads(answer)
+                    accepted, late, rejected = accepted + found["accepted"], late + found.get("late", 0), rejected + found.get("rejected", 0)
+                    lines += body.count(b"\n")
+                    if found.get("warning"):
+                        print(f"epsparql: {path}: {_printable(found['warning'])}", file=sys.stderr)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise WrongInput(f"{path}: {explain_unreadable(error)}") from None
+        except ApiError as fault:
+            before = f"; the {lines:,} lines before were accepted" if lines else ""
+            line = fault.problem.get("line")
+            place = f"{path}:{lines + line}:{fault.problem.get('column') or 1}" if line else str(path)
+            raise WrongInput(f"{place}: {fault.problem.get('detail', fault)}{before}") from None
+        counts = f"{accepted:,} events accepted, {late:,} late"
+        print(f"{path}: {counts}" + (f", {rejected:,} rejected" if rejected else ""))
+
+
+def _find_type(path: Path) -> str:
+    if str(path) == "-":
+        return NDJSON
+    found = _SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        raise WrongInput(f"{path}: no format of events is known by the suffix {path.suffix!r}; --type names one")
+    return found
+
+
+def _parts(file: BinaryIO, media_type: str) -> Iterator[bytes]:
+    """Return bodies of whole lines where each line stands for itself, else one body."""
+    if media_type.partition(";")[0].strip() not in _BY_LINE:
+        yield file.read()
+        return
+    while body := file.read(_PART_BYTES) + file.readline():
+        yield body
+
+
+# ---------------------------------------------------------------- following
+def print_tail(client: Client, arguments: Namespace) -> None:
+    texts = _tail_events(client, arguments) if arguments.stream else _tail_solutions(client, arguments)
+    for text in islice(texts, arguments.count):
+        print(text, flush=True)
+
+
+def _tail_events(client: Client, arguments: Namespace) -> Iterator[str]:
+    with client.tail(arguments.name, arguments.last, after=arguments.after) as events:
+        for event in events:
+            yield json.dumps(event, ensure_ascii=False) if arguments.json else _describe_event(event)
+
+
+def _tail_solutions(client: Client, arguments: Namespace) -> Iterator[str]:
+    last: list[dict[str, Any]] = []
+    after = arguments.after
+    if after is None:
+        path = f"/queries/{segment(arguments.name)}/solutions?order=newest&limit={max(arguments.last, 1)}"
+        lines = client.request("GET", path, Accept=NDJSON)[2].splitlines()
+        last = [json.loads(line) for line in reversed(lines)]
+        after = last[-1]["id"] if last else None
+    for document in last if arguments.last else ():
+        yield json.dumps(document, ensure_ascii=False) if arguments.json else _describe_solution(solution_of(document))
+    with client.follow(arguments.name, after=after) as solutions:
+        for solution in solutions:
+            yield _solution_json(solution) if arguments.json else _describe_solution(solution)
+
+
+def _solution_json(solution: Solution) -> str:
+    members = {name: getattr(solution, name) for name in solution.__slots__}
+    return json.dumps({name: value for name, value in members.items() if value is not None}, ensure_ascii=False)
+
+
+def _describe_solution(solution: Solution) -> str:
+    if solution.binding is not None:
+        text = "  ".join(f"?{name}={solution[name]}" for name in solution)
+    elif solution.event is not None:
+        text = f"{solution.event}({', '.join(map(str, solution.args or ()))})"
+    else:
+        text = str(solution.boolean).lower() if solution.triples is None else solution.triples.strip().replace("\n", "  ")
+    return _printable(f"{_describe_interval(solution.start, solution.end)}  {text}")
+
+
+def _describe_event(event: Mapping[str, Any]) -> str:
+    terms = " ".join(str(event[place]) for place in ("s", "p", "o", "g") if event.get(place))
+    return _printable(f"{_describe_interval(event['start'], event['end'])}  {terms}" + ("  (late)" if event.get("late") else ""))
+
+
+def _describe_interval(start: str, end: str) -> str:
+    return start if start == end else f"{start} to {end}"

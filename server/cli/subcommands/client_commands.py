@@ -1,0 +1,110 @@
+"""Defines the commands that are clients of a server. They need the base installation alone, and load what they need when they run."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
+from server.cli.subcommands.definition import BROKEN, OK, POLICIES, USER_FAULT, Commands, add_command, fail
+
+_LAST, _MOST_LAST = 10, 1_000
+
+
+def _add_client_command(commands: Commands, name: str, act: str, text: str) -> argparse.ArgumentParser:
+    """Add a command that calls the function `act` of client_actions.py with a client and the arguments."""
+    parser = add_command(commands, name, _run, text)
+    parser.set_defaults(act=act)
+    add_server_options(parser)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run a command and return its exit code: 2 if the server refuses what was asked for, 1 if it fails or does not answer."""
+    from epsparql.client import ApiError, Closed, Unreachable
+
+    actions = import_module("server.cli.subcommands.client_actions")
+    client = None
+    try:
+        client = connect_client(arguments)
+        getattr(actions, arguments.act)(client, arguments)
+    except (WrongServer, actions.WrongInput, Closed) as fault:
+        return fail(fault)
+    except ApiError as fault:
+        return fail(fault, USER_FAULT if fault.status < 500 else BROKEN)
+    except BrokenPipeError:
+        raise
+    except (OSError, Unreachable) as fault:
+        return fail(f"the server does not answer: {fault}; `epsparql serve` starts one, and --server names another", BROKEN)
+    return OK
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="Each line of the output is a JSON object, as the server sends it.")
+
+
+def _add_queries(commands: Commands) -> None:
+    _add_json(_add_client_command(commands, "queries", "list_queries", "List the queries of a server, with their state and counts."))
+
+
+def _add_streams(commands: Commands) -> None:
+    _add_json(_add_client_command(commands, "streams", "list_streams", "List the streams of a server, with their watermark and counts."))
+
+
+def _add_register(commands: Commands) -> None:
+    text = "Register a query on a server. Warnings go to stderr. Nothing changes if the same query is already registered under this name."
+    parser = _add_client_command(commands, "register", "register_query", text)
+    parser.add_argument("query", type=Path, metavar="FILE", help="This file holds the query, or an ETALIS program if its suffix is .event.")
+    parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")
+    parser.add_argument("--replace", action="store_true", help="A different query of this name is dropped first, with its solutions.")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        default="now",
+        metavar="PLACE",
+        help="The query reads from now (the default), the beginning, or this offset of the log.",
+    )
+    parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
+
+
+def _add_send(commands: Commands) -> None:
+    text = "Send files of events to a stream of a server. A file of lines is sent in parts, so it may be of any size."
+    parser = _add_client_command(commands, "send", "send_files", text)
+    parser.add_argument("stream", metavar="STREAM", help="This is the stream; a server makes it with its first event.")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="This file holds events. The file - is stdin.")
+    parser.add_argument(
+        "--type", metavar="TYPE", help="This is the media type of the files. The default depends on each file's suffix; stdin is ndjson."
+    )
+    parser.add_argument("--at", metavar="TIME", help="Events without a time of their own get this time.")
+
+
+def _add_tail(commands: Commands) -> None:
+    parser = _add_client_command(commands, "tail", "print_tail", "Print the last solutions of a query, and then each new one as it is found.")
+    parser.add_argument("name", metavar="NAME", help="This is the query, or with --stream the stream.")
+    parser.add_argument("--stream", action="store_true", help="The events of the stream NAME are printed, and not solutions.")
+    parser.add_argument("--last", type=_count, default=_LAST, metavar="N", help=f"The last N solutions or events come first. The default is {_LAST}.")
+    parser.add_argument("--after", metavar="ID", help="All solutions or events after this id come first, however many there are.")
+    parser.add_argument("--count", type=int, metavar="N", help="The command ends after this many lines.")
+    _add_json(parser)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _MOST_LAST):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST_LAST}")
+    return int(text)
+
+
+def _add_drop(commands: Commands) -> None:
+    parser = _add_client_command(commands, "drop", "drop_named", "Drop a query and its solutions, or a stream.")
+    parser.add_argument("name", metavar="NAME", help="This is the query, or with --stream the stream.")
+    parser.add_argument("--stream", action="store_true", help="The stream NAME is deleted.")
+
+
+CLIENT_COMMANDS: Mapping[str, Callable[[Commands], None]] = {
+    "queries": _add_queries,
+    "streams": _add_streams,
+    "register": _add_register,
+    "send": _add_send,
+    "tail": _add_tail,
+    "drop": _add_drop,
+}

@@ -1,0 +1,148 @@
+"""The commands that are clients, against a real server: what they print, what they refuse, and that they need the base installation alone."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from epsparql.client import Client
+from server.cli.commands import main
+from server.cli.subcommands import client_actions
+from tests.server.conftest import EX, event, moment, until
+
+USER_FAULT = 2
+JOINED = f"PREFIX : <{EX}> SELECT ?s ?a ?b FROM STREAM <%s> WHERE {{ {{ ?s :value ?a }} SEQ {{ ?s :value ?b }} }}"
+
+
+@pytest.fixture(autouse=True)
+def server_of_commands(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EPSPARQL_SERVER", url)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("EPSPARQL_TOKEN", raising=False)
+
+
+def query_file(directory: Path, stream: str, name: str = "q") -> Path:
+    path = directory / f"{name}.rq"
+    path.write_text(JOINED % stream)
+    return path
+
+
+def events_file(directory: Path, seconds: range) -> Path:
+    path = directory / "events.ndjson"
+    path.write_text("".join(event(second) + "\n" for second in seconds))
+    return path
+
+
+def test_register_send_tail_and_drop(
+    tmp_path: Path, stream: str, client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, events = query_file(tmp_path, stream), events_file(tmp_path, range(3))
+    assert main(["register", str(query), "--name", "joined"]) == 0
+    assert main(["register", str(query), "--name", "joined"]) == 0
+    assert capsys.readouterr().out == "joined is registered\njoined was registered already\n"
+    monkeypatch.setattr(client_actions, "_PART_BYTES", 50)
+    assert main(["send", stream, str(events)]) == 0
+    assert capsys.readouterr().out == f"{events}: 3 events accepted, 0 late\n"
+    assert main(["tail", "joined", "--after", "0000000000000000-00000000", "--count", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f'{moment(0)} to {moment(1)}  ?s=<{EX}s>  ?a="0"  ?b="1"'
+    until(lambda: client.query("joined")["solutions"] == 3, "all are found")
+    assert main(["tail", "joined", "--last", "1", "--count", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == solutions_of(client, "joined")[-1]
+    assert main(["tail", stream, "--stream", "--last", "1", "--count", "1"]) == 0
+    assert capsys.readouterr().out == f'{moment(2)}  <{EX}s> <{EX}value> "2"\n'
+    assert main(["queries"]) == main(["streams"]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split() for line in shown.splitlines() if line.startswith("joined")] == [["joined", "running", "3", "0"]]
+    assert any(line.startswith(stream) and line.split()[2:] == ["3", "0", "0"] for line in shown.splitlines())
+    assert main(["queries", "--json"]) == 0
+    assert "joined" in [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
+    assert main(["drop", "joined"]) == main(["drop", stream, "--stream"]) == 0
+    assert main(["drop", "joined"]) == USER_FAULT
+    assert "404" in capsys.readouterr().err
+
+
+def solutions_of(client: Client, name: str) -> list[dict[str, object]]:
+    _, _, content = client.request("GET", f"/queries/{name}/solutions", Accept="application/x-ndjson")
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def test_tail_goes_on_with_new_solutions(tmp_path: Path, stream: str, name: str, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    client.register(name, JOINED % stream)
+    client.send(stream, f"{event(0)}\n{event(1)}")
+    until(lambda: client.query(name)["solutions"] == 1, "the first is found")
+    following = threading.Thread(target=main, args=(["tail", name, "--count", "3", "--json"],))
+    following.start()
+    client.send(stream, event(3))
+    following.join(60)
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["end"] for each in found] == [moment(1), moment(3), moment(3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["register", "{tmp}/none.rq"], "none.rq: No such file or directory"),
+        (["register", "{tmp}/wrong.rq"], "wrong.rq:2:"),
+        (["send", "s", "{tmp}/events.docx"], "no format of events is known by the suffix '.docx'; --type names one"),
+        (["send", "s", "{tmp}/none.ndjson"], "none.ndjson: No such file or directory"),
+        (["tail", "no such query", "--count", "1"], "404"),
+        (["queries", "--server", "plant"], "'plant' is no URL, and"),
+        (["queries", "--server", "ftp://plant"], "is no URL of a server"),
+        (["queries", "--token-env", "NOT_SET"], "the environment has no variable 'NOT_SET'"),
+    ],
+)
+def test_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str) -> None:
+    (tmp_path / "wrong.rq").write_text("SELECT *\nWHERE { { ?s ?p 1 } SEK { ?s ?p 2 } }")
+    assert main([argument.replace("{tmp}", str(tmp_path)) for argument in arguments]) == USER_FAULT
+    assert told in capsys.readouterr().err
+
+
+def test_a_refused_line_is_named_in_its_file(
+    tmp_path: Path, stream: str, client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = events_file(tmp_path, range(5))
+    events.write_text(events.read_text() + '{"s":"no term"}\n')
+    monkeypatch.setattr(client_actions, "_PART_BYTES", 50)
+    assert main(["send", stream, str(events)]) == USER_FAULT
+    told = capsys.readouterr().err
+    assert f"{events}:6:" in told
+    assert "the 5 lines before were accepted" in told
+    assert client.stream(stream)["accepted"] == 5
+
+
+def test_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["queries", "--server", "http://127.0.0.1:9"]) == 1
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_a_server_has_a_name(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config" / "epsparql" / "servers.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f'[plant]\nurl = "{url}"\ntoken_env = "PLANT"\n[other]\naddress = "x"\n')
+    monkeypatch.setenv("PLANT", "secret")
+    assert main(["streams", "--server", "plant"]) == 0
+    assert capsys.readouterr().out.startswith("stream")
+    for server, told in (("mill", "has no server 'mill'; it has plant, other"), ("other", "other cannot have 'address'; it may have url")):
+        assert main(["streams", "--server", server]) == USER_FAULT
+        assert told in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_the_terminal(stream: str, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    client.send(stream, json.dumps({"s": f"<{EX}a>", "p": f"<{EX}p>", "o": '"\x1b[2Jgone"', "at": moment(0)}))
+    assert main(["tail", stream, "--stream", "--count", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\\u001B[2Jgone" in shown
+
+
+def test_they_need_the_base_installation_alone(url: str) -> None:
+    """Modules of the extras are hidden from a new process, as if they were not installed."""
+    hide = "import sys\nfor name in ('numpy', 'numba', 'pyarrow', 'pyoxigraph', 'msgspec', 'obstore', 'fastapi', 'rich'): sys.modules[name] = None\n"
+    code = f"{hide}from server.cli import main\nsys.exit(main(['queries', '--json']))"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"EPSPARQL_SERVER": url}, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
