@@ -116,7 +116,7 @@ class Joins:
             going = False
             for condition in [each for each in rest.conditions if all(argument in columns for _, argument in each.scope)]:
                 rest.conditions.remove(condition)
-                columns, n = self._apply(condition, columns, n)
+                columns, n = self._apply_condition(condition, columns, n)
                 going = True
         for atom in [each for each in rest.absent if all(argument > 0 or argument in columns for argument in each.arguments)]:
             rest.absent.remove(atom)
@@ -124,7 +124,7 @@ class Joins:
                 columns, n = _keep_rows(columns, ~self._contains(atom, columns, n, rows_of(atom.relation)))
         return columns, n
 
-    def _apply(self, condition: Condition, columns: Columns, n: int) -> tuple[Columns, int]:
+    def _apply_condition(self, condition: Condition, columns: Columns, n: int) -> tuple[Columns, int]:
         scope = condition.scope
         place, combinations = _combined([columns[argument] for _, argument in scope], n)
         found = np.zeros(len(combinations), np.int64)
