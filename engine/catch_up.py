@@ -148,7 +148,7 @@ class Behind:
         outcomes = []
         for block in engine.past(engine.position, upto):
             outcomes.append(engine.apply_block(block))
-            self.rows += block.rows.num_rows
+            self.rows += block.num_rows
         assert engine.position == upto, "the log has what is read of it"
         return outcomes
 

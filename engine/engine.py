@@ -152,11 +152,11 @@ class Engine(EngineState):
 
     def _arrivals(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the block's occurrences by stream, without late ones."""
-        if not block.rows.num_rows:
+        if not block.num_rows:
             self._ends = {}
             return {}
         if not self.share.whole:
-            return self._routed(block.rows, [e for e in block.entries if isinstance(e, Events)])
+            return self._routed(block)
         wanted = self._terms_wanted(block)
         events = [e for e in block.entries if isinstance(e, Events)]
         arrived = import_arrivals(block.rows, self.terms, wanted)
@@ -170,14 +170,14 @@ class Engine(EngineState):
         which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
         return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
 
-    def _routed(self, rows: pa.RecordBatch, events: Sequence[Events]) -> dict[Feed, Arrivals]:
+    def _routed(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
         wanted: dict[str, set[Part | None]] = {}
         for member in self.members:
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
         waits = any(len(find_reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
-        found, self._ends = route_rows(rows, events, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
+        found, self._ends = route_rows(block, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
         return found
 
     def _terms_wanted(self, block: Block) -> int:

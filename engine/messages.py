@@ -1,6 +1,8 @@
 """This module defines the immutable messages that an engine is fed: entries of the input log, in order. Nothing here knows files or sockets."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,7 @@ OCCURRENCES = pa.schema(
     ]
 )
 """Each row is a triple occurrence, with terms in canonical N-Triples text."""
+NO_ROWS = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in OCCURRENCES], schema=OCCURRENCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +207,42 @@ class Entail:
 Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Facts | Entail
 
 
+NO_END: Micros = -(1 << 62)
+"""A late occurrence, which is never applied, has this end among those of others."""
+
+
+class RowSource(Protocol):
+    """Gives the OCCURRENCES of a block, or those of one partition alone. Raises: whatever reading the log raises."""
+
+    @property
+    def num_rows(self) -> int: ...
+    def read_all(self) -> pa.RecordBatch: ...
+    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        """Return the rows whose subject belongs to a bucket, in order, and the place of each among all rows."""
+
+    def read_ends(self) -> NDArray[np.int64]:
+        """Return the end of each row, NO_END for a late one."""
+
+    def find_latest_ends(self, events: Sequence[Events]) -> dict[int, Micros]:
+        """Return, by offset, the latest end of what each entry brings in time; other entries may be among them."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Holds entries with consecutive offsets; `rows` (OCCURRENCES) holds those of its Events, in order."""
+    """Holds entries with consecutive offsets; `source` has the OCCURRENCES of its Events, in order."""
 
     entries: tuple[Entry, ...]
-    rows: pa.RecordBatch
+    source: pa.RecordBatch | RowSource
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """Return all rows; a source reads them anew each time."""
+        return self.source if isinstance(self.source, pa.RecordBatch) else self.source.read_all()
+
+    @property
+    def num_rows(self) -> int:
+        found: int = self.source.num_rows
+        return found
 
     @property
     def first(self) -> int:

@@ -47,7 +47,7 @@ def _replayed(engine: EngineState, planned: Planned, after: int) -> EngineState:
     for first, until in ((0, begins), (begins, after)):
         for block in engine.past(first, until) if first < until else ():
             changes += side.apply_block(block).changes
-            engine.caught_up += block.rows.num_rows
+            engine.caught_up += block.num_rows
             if engine.caught_up - before > MOST_ROWS:
                 raise NotRepeatable(f"the log has over {MOST_ROWS:,} rows")
         if until == begins:

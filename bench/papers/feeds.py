@@ -80,20 +80,20 @@ def run(queries: Mapping[str, str], feed: Iterable[pa.RecordBatch], background: 
     registered = [engine.position + k for k in range(len(queries))]
     for name, text in queries.items():
         whole = text if text.startswith("#!") else PREFIXES + text
-        _apply_block(engine, Block((Register(engine.position, name, whole, policy),), _NOTHING))
+        _apply(engine, Block((Register(engine.position, name, whole, policy),), _NOTHING))
     before_mb, found, cpu_s, wall_s = rss_mb(), list[pa.RecordBatch](), 0.0, 0.0
     for rows in feed:
         last = int(rows.column("end")[-1].cast(pa.int64()).as_py())
         block = Block((Events(engine.position, "default", rows.num_rows, last),), rows)
         wall, cpu = time.perf_counter(), time.process_time()
-        found.append(_apply_block(engine, block))
+        found.append(_apply(engine, block))
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
     state_bytes = sum(engine.usage(each).state_bytes for each in registered)
     found.append(engine.feed(Block((Finish(engine.position, "default"),), _NOTHING)).solutions)
     return Result(found, cpu_s, wall_s, state_bytes, rss_mb() - before_mb)
 
 
-def _apply_block(engine: Engine, block: Block) -> pa.RecordBatch:
+def _apply(engine: Engine, block: Block) -> pa.RecordBatch:
     outcome = engine.feed(block)
     for change in outcome.changes:
         raise QueryFailed(f"{change.name}: {change.reason}")

@@ -38,7 +38,7 @@ _PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Amounts:
+class LoadSize:
     """Says how much is measured: events of W1, single events, events in frames of 10, and queries of distinct constants."""
 
     whole: int
@@ -47,10 +47,10 @@ class Amounts:
     queries: int
 
 
-FULL, QUICK = Amounts(1_000_000, 10_000, 200_000, 5_000), Amounts(3_000, 200, 1_000, 20)
+FULL, QUICK = LoadSize(1_000_000, 10_000, 200_000, 5_000), LoadSize(3_000, 200, 1_000, 20)
 
 
-def measure(size: Amounts) -> Iterator[str]:
+def measure(size: LoadSize) -> Iterator[str]:
     """Yield the lines. Raises: WrongCount where solutions are lost or repeated."""
     with started() as child:
         yield from _measure_whole(child, size.whole)
@@ -91,7 +91,7 @@ def _arrow_bodies(events: Drawn) -> list[bytes]:
 
 
 # ---------------------------------------------------------------- few events at once
-def _measure_singles(child: Child, size: Amounts) -> Iterator[str]:
+def _measure_singles(child: Child, size: LoadSize) -> Iterator[str]:
     """Measure events that come one by one, or ten at a time; each first event of a frame is a solution."""
     yield asyncio.run(_frames(child, "single frames, 1,000/s", size.singles, 1, 1 / _PACE))
     yield asyncio.run(_frames(child, "single frames, pipelined", size.singles, 1, 0.0))

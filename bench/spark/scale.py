@@ -49,17 +49,19 @@ class Shared:
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
     """Yield a line: the busiest task and all tasks with 1, 2 and 4 partitions, the front, and the bound that follows.
 
+    Each number of partitions has a log of its own, for the log is written in slices for them; `appending_s` is for four, as `front_cpu_s` is.
     `busiest_speedup_4` says how much less the busiest of four tasks takes than one task does, and `cpu_growth_4` how much more all four take.
     `end_to_end_bound` is by how much four executors can speed up the whole: the front goes beside them, and the slower of the two counts.
     """
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
         root = Path(place)
-        _append_bodies(root / "warm", workload, drawn(min(_WARM_EVENTS, n), k))
-        parsing, appending = _append_bodies(root / "log", workload, events)
-        found = {number: _shared(root, number, lambda matches: check(workload, n, k, matches)) for number in PARTITIONS}
+        for number in PARTITIONS:
+            _append_bodies(root / f"of {number}" / "warm", workload, drawn(min(_WARM_EVENTS, n), k), number)
+        written = {number: _append_bodies(root / f"of {number}", workload, events, number) for number in PARTITIONS}
+        found = {number: _shared(root / f"of {number}", number, lambda matches: check(workload, n, k, matches)) for number in PARTITIONS}
     one, four = found[1], found[4]
-    front = {number: parsing + appending + each.merging for number, each in found.items()}
+    front = {number: sum(written[number]) + each.merging for number, each in found.items()}
     yield line(
         "scale",
         workload=workload,
@@ -67,8 +69,8 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
         k=k,
         busiest_s={str(number): round(each.busiest, 3) for number, each in found.items()},
         all_s={str(number): round(each.all, 3) for number, each in found.items()},
-        parsing_s=round(parsing, 3),
-        appending_s=round(appending, 3),
+        parsing_s=round(written[4][0], 3),
+        appending_s=round(written[4][1], 3),
         merging_s={str(number): round(each.merging, 3) for number, each in found.items()},
         busiest_speedup_4=round(one.busiest / four.busiest, 2),
         cpu_growth_4=round(four.all / one.all - 1, 3),
@@ -78,10 +80,10 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------- the front
-def _append_bodies(data: Path, workload: str, events: Drawn) -> tuple[float, float]:
+def _append_bodies(data: Path, workload: str, events: Drawn, partitions: int) -> tuple[float, float]:
     """Parse the events as bodies of ndjson and append them to a log after a query. Return the CPU seconds of both."""
     parsing = appending = 0.0
-    with LogWriter(data, lambda: BEGIN) as log:
+    with LogWriter(data, lambda: BEGIN, partitions=partitions) as log:
         log.append(lambda offset: Register(offset, "q", PREFIXES + WORKLOADS[workload]))
         for body in _ndjson_bodies(events):
             began = time.process_time()
@@ -122,14 +124,8 @@ def _merge_logs(data: Path, logs: PartitionLogs, number: int) -> tuple[float, in
 
 
 # ---------------------------------------------------------------- the tasks
-def _shared(root: Path, number: int, counted: Callable[[int], None]) -> Shared:
+def _shared(data: Path, number: int, counted: Callable[[int], None]) -> Shared:
     """Run the tasks of so many partitions over the log, merge what they find, and have the solutions counted."""
-    data = root / f"of {number}"
-    (data / "log").parent.mkdir()
-    (data / "log").symlink_to(root / "log" / "log")
-    warm = data / "warm"
-    warm.mkdir()
-    (warm / "log").symlink_to(root / "warm" / "log")
     logs = [PartitionLogs(data / "partitions" / str(number), 0) for number in range(_ROUNDS)]
     tasks = []
     for bucket in range(number):
@@ -144,15 +140,18 @@ def _shared(root: Path, number: int, counted: Callable[[int], None]) -> Shared:
 def _solved(data: Path, logs: Sequence[PartitionLogs], share: PartitionShare) -> float:
     """Run a partition's task to the end of the log, once into each of `logs`, after a small log that warms the process. Return the median CPU seconds."""
     _solve_log(data / "warm", PartitionLogs(data / "warm" / "partitions", 0), share)
-    seconds = []
-    for each in logs:
-        began = time.process_time()
-        _solve_log(data, each, share)
-        seconds.append(time.process_time() - began)
-    return median(seconds)
+    return median([_solve_log(data, each, share) for each in logs])
 
 
-def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> None:
+def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> float:
+    """Return the CPU seconds that the events take, once the query is registered: a task does that when it starts."""
     with closing(LogReader(data)) as log, closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.bucket)) as writer:
-        for piece in host.run(0, log.head()):
-            writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
+        _commit_range(host, writer, 0, 1)
+        began = time.process_time()
+        _commit_range(host, writer, 1, log.head())
+        return time.process_time() - began
+
+
+def _commit_range(host: EngineHost, writer: PartitionWriter, lo: int, hi: int) -> None:
+    for piece in host.run(lo, hi):
+        writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)

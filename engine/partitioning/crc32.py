@@ -1,4 +1,4 @@
-"""Compiled code finds which rows of a column are in a share: CRC-32 of each text that a row has, once, eight bytes a step.
+"""Compiled code finds the bucket of each row of a column: CRC-32 of each text that a row has, once, eight bytes a step. It also joins the CRCs of parts.
 
 The numbers are zlib's. Table j gives the effect of a byte that j more bytes follow, so eight look-ups stand for eight steps of the plain algorithm.
 Source: Kounavis and Berry, "A Systematic Approach to Building High Performance Software-Based CRC Generators" (2005).
@@ -16,7 +16,7 @@ _native = Native.of(Path(__file__))
 MIX = 0x9E3779B1
 """The sum of bits that a CRC is would deal texts that differ in a digit or two unevenly, hence this multiplication."""
 _POLYNOMIAL, _SLICE, _WORD = 0xEDB88320, 8, 0xFFFFFFFF
-UNSEEN, OTHER, OWN = range(3)
+NO_BUCKET, UNSEEN = -1, -2
 
 
 def _make_tables() -> NDArray[np.int64]:
@@ -58,22 +58,46 @@ def find_crc(tables: Any, data: Any, begin: int, end: int) -> int:
 
 
 @_native.entry_point
-def _mark_share(tables: Any, texts: Any, indices: Any, bucket: int, buckets: int, found: Any) -> None:
+def _mark_buckets(tables: Any, texts: Any, indices: Any, buckets: int, found: Any) -> None:
     offsets, data = texts
-    seen = np.zeros(len(offsets) - 1, np.uint8)
+    seen = np.full(len(offsets) - 1, UNSEEN, np.int16)
     for row in range(len(indices)):
         which = indices[row]
         if which < 0:
-            found[row] = False
+            found[row] = NO_BUCKET
             continue
         if seen[which] == UNSEEN:
             mixed = find_crc(tables, data, offsets[which], offsets[which + 1]) * MIX & _WORD
-            seen[which] = OWN if mixed * buckets >> 32 == bucket else OTHER
-        found[row] = seen[which] == OWN
+            seen[which] = mixed * buckets >> 32
+        found[row] = seen[which]
 
 
-def mark_share(offsets: NDArray[np.int32], data: NDArray[np.uint8], indices: NDArray[np.int32], bucket: int, buckets: int) -> NDArray[np.bool_]:
-    """Return which rows have a text of the bucket. `indices` names each row's text among those between `offsets`; below 0 is none."""
-    found = np.empty(len(indices), np.bool_)
-    _mark_share(_TABLES, (offsets, data), indices, bucket, buckets, found)
+def mark_buckets(offsets: NDArray[np.int32], data: NDArray[np.uint8], indices: NDArray[np.int32], buckets: int) -> NDArray[np.int16]:
+    """Return the bucket of each row's text. `indices` names it among those between `offsets`; a row below 0 has none, and NO_BUCKET."""
+    found = np.empty(len(indices), np.int16)
+    _mark_buckets(_TABLES, (offsets, data), indices, buckets, found)
     return found
+
+
+@_native.inlined
+def _multiply(a: int, b: int) -> int:
+    """Return the product of two polynomials modulo the CRC's; the highest bit is the constant term."""
+    product, bit = 0, 1 << 31
+    while bit:
+        if a & bit:
+            product ^= b
+        b = b >> 1 ^ _POLYNOMIAL if b & 1 else b >> 1
+        bit >>= 1
+    return product
+
+
+@_native.entry_point
+def join_crcs(first: int, second: int, length: int) -> int:
+    """Return the CRC-32 of bytes followed by `length` others, from the CRCs of both."""
+    power, factor = 1 << 23, 1 << 31  # x to the 8th, for a byte, and 1
+    while length:
+        if length & 1:
+            factor = _multiply(power, factor)
+        power = _multiply(power, power)
+        length >>= 1
+    return _multiply(factor, first) ^ second

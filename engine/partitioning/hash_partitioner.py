@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.partitioning.crc32 import MIX, mark_share
+from engine.partitioning.crc32 import MIX, NO_BUCKET, mark_buckets
 from engine.triples.quads import Quad
 
 
@@ -51,18 +51,28 @@ class PartitionShare:
 
     def select_rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
         """Return which rows of a column of terms are in the share; null, no graph, is in none."""
-        texts = column.dictionary
-        _, offsets, data = texts.buffers()
-        indices = column.indices.fill_null(-1) if column.indices.null_count else column.indices
-        if not len(texts):
-            return np.zeros(len(indices), np.bool_)
-        return mark_share(
-            np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset),
-            np.frombuffer(data, np.uint8),
-            indices.to_numpy(),
-            self.bucket,
-            self.buckets,
-        )
+        own: NDArray[np.bool_] = find_buckets(column, self.buckets) == self.bucket
+        return own
+
+    def overlaps(self, other: "PartitionShare") -> bool:
+        """Return whether some hash may belong to both shares, which need not be of one number of buckets."""
+        return self.bucket * other.buckets < (other.bucket + 1) * self.buckets and other.bucket * self.buckets < (self.bucket + 1) * other.buckets
+
+    def contains(self, other: "PartitionShare") -> bool:
+        """Return whether all hashes of the other share belong to this one."""
+        return self.bucket * other.buckets <= other.bucket * self.buckets and (other.bucket + 1) * self.buckets <= (self.bucket + 1) * other.buckets
+
+
+def find_buckets(column: pa.DictionaryArray, buckets: int) -> NDArray[np.int16]:
+    """Return the bucket of each row of a column of terms, NO_BUCKET for null."""
+    texts = column.dictionary
+    _, offsets, data = texts.buffers()
+    indices = column.indices.fill_null(NO_BUCKET) if column.indices.null_count else column.indices
+    if not len(texts):
+        return np.full(len(indices), NO_BUCKET, np.int16)
+    return mark_buckets(
+        np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset), np.frombuffer(data, np.uint8), indices.to_numpy(), buckets
+    )
 
 
 ONE = PartitionShare()

@@ -9,13 +9,12 @@ import pyarrow as pa
 import epsparql
 from engine.dictionary.arrow_encoding import plain
 from engine.engine import Engine
-from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, Block, Entry, Events, Finish, Micros, Outcome, Tick, int64s
+from engine.messages import END_OF_TIME, INSTANT, NO_ROWS, SOLUTIONS, Block, Entry, Events, Finish, Micros, Outcome, Tick, int64s
 from epsparql.algebra import Ask, Construct, Query, Select
 from pipeline.dataframes.asked import Asked
 from pipeline.errors import FormatError, SolveFailed
 from pipeline.formats.arrow import terms_of
 from pipeline.formats.batches.fast_path import batch_of_columns
-from pipeline.log.codec import NO_ROWS
 from pipeline.solutions.formats import TRUE
 
 STREAM = "default"

@@ -23,7 +23,7 @@ from engine.messages import END_OF_TIME, Micros
 from pipeline.dataframes.asked import Asked
 from pipeline.dataframes.spark_keys import key_of
 from pipeline.errors import SolveFailed
-from pipeline.log.arrow_ipc import stream_of
+from pipeline.log.encoding.arrow_ipc import stream_of
 
 if TYPE_CHECKING:
     from pipeline.dataframes.engine_task import Solver

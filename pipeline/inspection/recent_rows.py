@@ -30,7 +30,7 @@ class RecentRows:
 
 def read_pieces(frame: Frame, payload: memoryview, stream: str, since: int, before: int | None = None) -> Iterator[RecentRows]:
     """Yield the stream's rows in entries from `since` on and below `before`, by entry, the last entry first."""
-    arrived, records, reader = decode_records(frame.first, payload)
+    arrived, records, read_rows = decode_records(frame.first, payload)
     end, wanted = 0, []
     for entry in (record.entry for record in records):
         begin, end = end, end + rows_of(entry)
@@ -43,6 +43,6 @@ def read_pieces(frame: Frame, payload: memoryview, stream: str, since: int, befo
         ):
             wanted.append((entry, begin))
     if wanted:
-        rows = reader.read_next_batch().replace_schema_metadata(None)
+        rows = read_rows()
         for entry, begin in reversed(wanted):
             yield RecentRows(entry.offset, arrived, rows.slice(begin, entry.rows))

@@ -1,6 +1,10 @@
-"""This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON."""
+"""This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON.
 
-from collections.abc import Sequence
+Many rows stand in slices where the server has several partitions (`pipeline/log/encoding/sliced_rows.py`).
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
@@ -8,7 +12,6 @@ import msgspec
 import pyarrow as pa
 
 from engine.messages import (
-    OCCURRENCES,
     CatchUp,
     Drop,
     DropStream,
@@ -26,13 +29,16 @@ from engine.messages import (
     Tick,
     Withdraw,
 )  # fmt: skip
-from pipeline.log.arrow_ipc import stream_of
+from pipeline.log.encoding.arrow_ipc import Part, stream_of
+from pipeline.log.encoding.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
 from pipeline.rejected_rows import Rejected
 
 HAS_LATE = 1
 """This frame flag says that some of its rows are late."""
 HAS_REJECTED = 2
 """This frame flag says that rows of some of its bodies were rejected."""
+HAS_SLICES = 4
+"""This frame flag says that the rows are in slices."""
 
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
@@ -74,10 +80,17 @@ def rows_of(entry: Entry) -> int:
     return entry.rows if isinstance(entry, Events) else 0
 
 
-def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch) -> memoryview:
+def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch, slices: int = 1) -> tuple[list[Part], int, int]:
+    """Return a frame's payload in parts, its flags and its checksum. `slices` is how many slices the rows are to be in, if there are enough of them."""
     plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], *_known(r)) for r in records]
-    batch = rows.replace_schema_metadata({b"entries": msgspec.json.encode((at, plain))})
-    return memoryview(stream_of(batch))
+    entries = msgspec.json.encode((at, plain))
+    flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)
+    if slices > 1 and rows.num_rows > slices * SLICE_ROWS:
+        events = [record.entry for record in records if isinstance(record.entry, Events)]
+        parts, crc = encode_slices(entries, events, rows, slices)
+        return parts, flags | HAS_SLICES, crc
+    payload = memoryview(stream_of(rows.replace_schema_metadata({b"entries": entries})))
+    return [payload], flags, zlib.crc32(payload)
 
 
 def _known(record: Record) -> tuple[Any, ...]:
@@ -86,12 +99,25 @@ def _known(record: Record) -> tuple[Any, ...]:
     return (*known, [astuple(row) for row in record.rejected]) if record.rejected else known
 
 
-def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], pa.RecordBatchStreamReader]:
-    """Decode the entries alone; the rows are left in the reader."""
+def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], Callable[[], pa.RecordBatch]]:
+    """Decode the entries alone, and return what reads the rows."""
+    if is_sliced(payload):
+        at, records, rows = decode_slices(first, fetch_from(payload))
+        return at, records, rows.read_all
     reader = pa.ipc.open_stream(pa.py_buffer(payload))
-    at, plain = msgspec.json.decode(reader.schema.metadata[b"entries"])
-    records = tuple(_record(first + i, *members) for i, members in enumerate(plain))
-    return at, records, reader
+    at, records = _decode_entries(first, reader.schema.metadata[b"entries"])
+    return at, records, lambda: reader.read_next_batch().replace_schema_metadata(None)
+
+
+def decode_slices(first: int, fetch: Fetch) -> tuple[Micros, tuple[Record, ...], SlicedRows]:
+    """Decode the entries of a frame with slices, which are read when they are asked for. Raises: whatever `fetch` raises."""
+    frame = SlicedFrame.from_payload(fetch)
+    return *_decode_entries(first, frame.index.entries), SlicedRows(frame, 0, len(frame.which))
+
+
+def _decode_entries(first: int, entries: bytes | msgspec.Raw) -> tuple[Micros, tuple[Record, ...]]:
+    at, plain = msgspec.json.decode(entries)
+    return at, tuple(_record(first + i, *members) for i, members in enumerate(plain))
 
 
 def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
@@ -106,8 +132,5 @@ def _entry(offset: int, kind: str, values: list[Any]) -> Entry:
 
 
 def decode(first: int, payload: memoryview) -> Content:
-    at, records, reader = decode_records(first, payload)
-    return Content(at, records, reader.read_next_batch().replace_schema_metadata(None))
-
-
-NO_ROWS = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in OCCURRENCES], schema=OCCURRENCES)
+    at, records, read_rows = decode_records(first, payload)
+    return Content(at, records, read_rows())

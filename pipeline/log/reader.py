@@ -3,16 +3,17 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from threading import Condition, Lock
 
 import pyarrow as pa
 
-from engine.dictionary.arrow_encoding import joined_terms
-from engine.messages import OCCURRENCES, TERM, Block, Entry, Events, Micros
+from engine.messages import Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
-from pipeline.log.codec import HAS_LATE, HAS_REJECTED, NO_ROWS, Content, decode, decode_records, rows_of
+from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, decode, decode_records, decode_slices, rows_of
+from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
 from pipeline.log.segments import Frame, FrameReader, oldest
 from pipeline.rejected_rows import Rejected
 
@@ -81,11 +82,14 @@ class Published:
 
 
 class LogReader:
-    """Reads the log of a data directory, in the writer's process or in any other. One thread at a time."""
+    """Reads the log of a data directory, in the writer's process or in any other. One thread at a time.
 
-    def __init__(self, data_dir: Path | str, published: Published | None = None) -> None:
+    With `sliced`, blocks read rows when they are asked for, so that a partition reads its own alone: before the next block is taken.
+    """
+
+    def __init__(self, data_dir: Path | str, published: Published | None = None, *, sliced: bool = False) -> None:
         self._frames = FrameReader(Path(data_dir) / "log")
-        self._published = published
+        self._published, self._sliced = published, sliced
 
     def head(self) -> int:
         """Return the position after the last published entry."""
@@ -108,11 +112,11 @@ class LogReader:
         parts: list[Block] = []
         rows = entries = 0
         for part in self._parts(position, max_rows, until):
-            if parts and (rows + part.rows.num_rows > max_rows or entries + len(part.entries) > max_rows):
+            if parts and (rows + part.num_rows > max_rows or entries + len(part.entries) > max_rows):
                 yield merge(parts)
                 parts, rows, entries = [], 0, 0
             parts.append(part)
-            rows += part.rows.num_rows
+            rows += part.num_rows
             entries += len(part.entries)
         if parts:
             yield merge(parts)
@@ -173,12 +177,11 @@ class LogReader:
         if position >= until:
             return
         for frame in self._told(self._frames.frames(position, head)):
-            content = self._content(frame)
-            entries = tuple(record.entry for record in content.records)
+            entries, rows = self._read_frame(frame)
             if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
-                yield Block(entries, content.rows)
+                yield Block(entries, rows)
             else:
-                yield from _cut(entries, content.rows, position, until, max_rows)
+                yield from _cut(entries, rows, position, until, max_rows)
             if frame.after >= until:
                 return
 
@@ -190,15 +193,20 @@ class LogReader:
             self._tell(fault)
             raise
 
-    def _content(self, frame: Frame) -> Content:
-        known = None if self._published is None else self._published.content(frame.first)
-        if known is not None:
-            return known
+    def _read_frame(self, frame: Frame) -> tuple[tuple[Entry, ...], pa.RecordBatch | SlicedRows]:
+        content = None if self._published is None else self._published.content(frame.first)
         try:
-            return decode(frame.first, self._frames.payload(frame))
+            if content is None and self._sliced and frame.flags & HAS_SLICES:
+                _, records, rows = decode_slices(frame.first, self._fetch(frame))
+                return tuple(record.entry for record in records), rows
+            content = content or decode(frame.first, self._frames.payload(frame))
         except Corrupt as fault:
             self._tell(fault)
             raise
+        return tuple(record.entry for record in content.records), content.rows
+
+    def _fetch(self, frame: Frame) -> Fetch:
+        return partial(self._frames.part, frame)
 
     def _tell(self, fault: Corrupt) -> None:
         if self._published is not None:
@@ -210,7 +218,7 @@ class SharedReader(LogReader):
 
     def __init__(self, data_dir: Path | str, readers: int, apart: int) -> None:
         """Open the log; `apart` is by how many blocks the fastest of the readers may be ahead of the slowest."""
-        super().__init__(data_dir)
+        super().__init__(data_dir, sliced=True)
         self._lock = Lock()
         self._readers, self._most = readers, apart + 1
         self._kept: dict[Asked, tuple[Block, int]] = {}  # and how many have yet to take it
@@ -221,6 +229,9 @@ class SharedReader(LogReader):
         while (block := self._block((position, max_rows, until))) is not None:
             yield block
             position = block.after
+
+    def _fetch(self, frame: Frame) -> Fetch:
+        return fetch_from(self._frames.payload(frame))  # it is not read from the file by several threads
 
     def _block(self, asked: "Asked") -> Block | None:
         with self._lock:
@@ -245,7 +256,7 @@ Asked = tuple[int, int, int | None]
 """Tells where a block begins, and how it was asked for."""
 
 
-def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch, position: int, until: int, max_rows: int) -> Iterator[Block]:
+def _cut(entries: tuple[Entry, ...], rows: pa.RecordBatch | SlicedRows, position: int, until: int, max_rows: int) -> Iterator[Block]:
     """Yield the entries of a frame in [position, until), in pieces of at most `max_rows` rows or one entry."""
     taken: list[Entry] = []
     begin = row = 0
@@ -269,18 +280,9 @@ def merge(parts: list[Block]) -> Block:
     """Return one block made of consecutive ones."""
     if len(parts) == 1:
         return parts[0]
-    filled = [part.rows for part in parts if part.rows.num_rows]
-    rows = NO_ROWS if not filled else filled[0] if len(filled) == 1 else _together(filled)
-    return Block(tuple(entry for part in parts for entry in part.entries), rows)
-
-
-def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of several frames. Each frame keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
-    columns = []
-    for k, kind in enumerate(OCCURRENCES.types):
-        column = [part.column(k) for part in parts]
-        columns.append(joined_terms(column) if kind == TERM else pa.concat_arrays(column))
-    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
+    rows = JoinedRows(parts)
+    entries = tuple(entry for part in parts for entry in part.entries)
+    return Block(entries, rows if any(isinstance(part.source, SlicedRows) for part in parts) else rows.read_all())
 
 
 def _late_rows(content: Content, stream: str, after: int) -> Iterator[list[LateRow]]:

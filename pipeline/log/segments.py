@@ -81,11 +81,16 @@ def oldest(directory: Path) -> int:
     return min(segments(directory), default=0) if directory.exists() else 0
 
 
-def pack_header(payload: Sequence[bytes | memoryview], length: int, first: int, after: int, rows: int, flags: int) -> bytes:
-    """Return the header of a frame. `payload` is in parts, with `length` bytes in all."""
+def crc_of(payload: Sequence[bytes | memoryview]) -> int:
+    """Return the checksum of a payload in parts."""
     crc = 0
     for part in payload:
         crc = zlib.crc32(part, crc)
+    return crc
+
+
+def pack_header(crc: int, length: int, first: int, after: int, rows: int, flags: int) -> bytes:
+    """Return the header of a frame, whose payload has `length` bytes and this checksum."""
     start = HEADER.pack(MAGIC, length, first, after, rows, flags, crc, 0)[:-4]
     return start + zlib.crc32(start).to_bytes(4, "little")
 
@@ -362,6 +367,14 @@ class FrameReader:
             raise Corrupt(file.path, frame.byte, "the checksum of this frame's payload does not hold")
         return data
 
+    def part(self, frame: Frame, begin: int, length: int, crc: int | None) -> memoryview:
+        """Return some bytes of a frame's payload by a checksum of their own; None: they are checked later. Raises: Corrupt."""
+        file, byte = self._open(frame.segment), frame.byte + HEADER.size + begin
+        data = file.bytes_at(byte, length, frame.end)
+        if len(data) < length or (crc is not None and zlib.crc32(data) != crc):
+            raise Corrupt(file.path, byte, "the checksum of this part of a frame does not hold")
+        return data
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -445,8 +458,8 @@ class FrameWriter:
         """Return the flags of the last frame, as far as its segment is the last one."""
         return self._tail.flags
 
-    def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0) -> bool:
-        """Write a frame, whose payload is in parts; it is neither durable nor published yet.
+    def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0, crc: int | None = None) -> bool:
+        """Write a frame, whose payload is in parts; it is neither durable nor published yet. `crc` is the payload's checksum, if it is known.
 
         Return True if it began a new segment. Raises: OutOfOrder, OSError.
         """
@@ -455,10 +468,10 @@ class FrameWriter:
         rotated = self._tail.size >= self._segment_bytes
         if rotated:
             self._rotate()
-        frames = [(list(payload), sum(map(len, payload)), after, rows, flags)]
+        frames = [(list(payload), crc_of(payload) if crc is None else crc, after, rows, flags)]
         if self._before is not None:  # one write has link and frame, so a segment without frames has no link either
             link = msgspec.json.encode(self._before)
-            frames.insert(0, ([link], len(link), first, 0, LINK))
+            frames.insert(0, ([link], zlib.crc32(link), first, 0, LINK))
         self._write(first, frames)
         self._before = None
         return rotated
@@ -493,12 +506,13 @@ class FrameWriter:
         self._lock.close()
 
     def _write(self, first: int, frames: list[tuple[list[bytes | memoryview], int, int, int, int]]) -> None:
-        """Write frames at the end, in one write. Each has the parts of its payload, its length, the position after it, rows and flags."""
+        """Write frames at the end, in one write. Each has the parts of its payload, its checksum, the position after it, rows and flags."""
         parts: list[bytes | memoryview] = []
         added: list[tuple[Frame, bytes]] = []
         at = self._tail.size
-        for payload, length, after, rows, flags in frames:
-            header = pack_header(payload, length, first, after, rows, flags)
+        for payload, crc, after, rows, flags in frames:
+            length = sum(map(len, payload))
+            header = pack_header(crc, length, first, after, rows, flags)
             frame = unpack_header(header, self._tail.segment, at)
             assert frame is not None
             added.append((frame, header))

@@ -13,10 +13,10 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
-from engine.messages import INSTANT, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
+from engine.messages import INSTANT, NO_ROWS, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
 from pipeline.errors import Corrupt, LogFailed, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.log.catalog import Catalogue, find_slowest, least_end, source_ends
-from pipeline.log.codec import HAS_LATE, HAS_REJECTED, NO_ROWS, Content, Record, decode_records, encode
+from pipeline.log.codec import Content, Record, decode_records, encode
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
 from pipeline.log.reader import SMALL, LogReader, Published
@@ -56,8 +56,8 @@ class LogWriter:
 
     `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys. `keep` (segment, bytes of it) returns
     once the log is kept elsewhere up to there too: before anything is acknowledged. `max_waiting` bounds the events of a stream that wait for its
-    declared sources; 0 means no limit. Raises: Locked at once if another writer has the directory;
-    Corrupt if the log is damaged before its end; whatever `keep` raises.
+    declared sources; 0 means no limit. Rows of large frames are stored in slices, one for each of the `partitions`. Raises: Locked at once if another
+    writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
     """
 
     def __init__(
@@ -68,7 +68,9 @@ class LogWriter:
         segment_bytes: int = SEGMENT_BYTES,
         keep: Callable[[int, int], None] | None = None,
         max_waiting: int = 0,
+        partitions: int = 1,
     ) -> None:
+        self._partitions = partitions
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
         self._max_waiting = max_waiting
         self._opened = clock()
@@ -289,13 +291,12 @@ class LogWriter:
     def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-        flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)
-        payload = encode(at, records, batch)
-        rotated = self._frames.append([payload], first, self.catalogue.position, batch.num_rows, flags)
+        payload, flags, crc = encode(at, records, batch, self._partitions)
+        rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
         self._frames.sync()
         self._frames.publish()
         self._backlog.add(self._frames.position, batch.num_rows)
-        small = len(payload) <= SMALL and batch.get_total_buffer_size() <= SMALL
+        small = sum(map(len, payload)) <= SMALL and batch.get_total_buffer_size() <= SMALL
         self._published.announce(self._frames.position, Content(at, tuple(records), batch) if small else None)
         if rotated or self._keys.is_due():
             self._save()

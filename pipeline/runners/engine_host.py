@@ -35,7 +35,7 @@ class EngineHost:
         self._name = name_of(share.bucket, share.buckets)
         self._marks = Marks(Path(data_dir))
         self._snapshots = Snapshots(Path(data_dir) / "snapshots", self._name, share)
-        self._reader = reader or LogReader(data_dir)
+        self._reader = reader or LogReader(data_dir, sliced=not share.whole)
         self._reporter = Reporter(data_dir, self._name, time.monotonic)
         self._engine: Engine | None = None
         self._weight, self._snapshot_weight = 0, snapshot_weight  # the weight of all that was read since the last snapshot
@@ -94,7 +94,7 @@ class EngineHost:
         for block in self._reader.blocks(engine.position, max_rows, until):
             before = engine.caught_up
             engine, outcome = self._feed_block(engine, block, max_rows)
-            self._weight += block.rows.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
+            self._weight += block.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
             yield engine, Advance(block.first, block.after, outcome)
             if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
                 self._write_snapshot(engine)
@@ -114,7 +114,7 @@ class EngineHost:
                 with closing(LogReader(self._data)) as log:
                     for before in log.blocks(0, max_rows, block.first):
                         engine.feed(before)
-                        self._weight += before.rows.num_rows
+                        self._weight += before.num_rows
 
     def _past(self, lo: int, hi: int) -> Iterator[Block]:
         """Yield the blocks that queries which are behind read, while a later part of the log is read for the others. Raises LogGap."""

@@ -11,7 +11,7 @@ from secrets import token_hex
 import pyarrow as pa
 
 from pipeline.errors import StoreFailed
-from pipeline.log.arrow_ipc import stream_of
+from pipeline.log.encoding.arrow_ipc import stream_of
 from pipeline.object_store.backends import ObjectStore, connect_store
 
 SPILL = "spill"

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.messages import TIED, Outcome, StateChange, int64s
-from pipeline.log.arrow_ipc import parts_of
+from pipeline.log.encoding.arrow_ipc import parts_of
 from pipeline.log.segments import FrameReader, FrameWriter, segment_path, segments, write_begin
 
 SEGMENT_BYTES = 16 << 20

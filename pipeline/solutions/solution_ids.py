@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engine.messages import SOLUTIONS, Micros, StateChange
 from pipeline.errors import OutOfOrder
-from pipeline.log.arrow_ipc import Part, parts_of
+from pipeline.log.encoding.arrow_ipc import Part, parts_of
 
 STORED = SOLUTIONS.append(pa.field("ordinal", pa.int64(), nullable=False))
 _ID = re.compile(r"([0-9a-f]{16})-([0-9a-f]{8})(\.[0-9]{8})?")

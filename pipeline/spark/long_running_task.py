@@ -73,7 +73,7 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
             raise Superseded(f"attempt {claim.attempt} commits no more: a later one has taken its place")
 
     data, weight = residence.data, residence.snapshot_weight
-    with closing(LogReader(data)) as log, closing(LogReader(data)) as counted:
+    with closing(LogReader(data, sliced=not residence.share.whole)) as log, closing(LogReader(data)) as counted:
         if residence.share.whole:
             telling = BatchTeller(data, counted)
             following = Following(WholeWork(data, log, 1, weight), tenure, Callbacks(telling.committed, check, telling.tell))

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from engine.messages import StateChange
 from pipeline.log import LogReader
-from pipeline.log.arrow_ipc import stream_of
+from pipeline.log.encoding.arrow_ipc import stream_of
 from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
 from pipeline.runners.host_messages import Advance, Elsewhere
 from pipeline.runners.spill import SPILL_BYTES, Spill

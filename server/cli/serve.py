@@ -23,6 +23,7 @@ from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
 from pipeline.parquet_export import Exporter, export_place
+from pipeline.partition_count import recorded
 from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
 from server.app import create_app
@@ -174,7 +175,13 @@ def _explain(error: OSError) -> str:
 
 def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
     try:
-        log = LogWriter(settings.data, clock, keep=None if keeper is None else keeper.write_log, max_waiting=settings.max_waiting)
+        log = LogWriter(
+            settings.data,
+            clock,
+            keep=None if keeper is None else keeper.write_log,
+            max_waiting=settings.max_waiting,
+            partitions=settings.partitions or recorded(settings.data) or 1,
+        )
         try:
             check_solutions(settings.data)
         except BaseException:

@@ -118,8 +118,8 @@ class QuerySummary(BaseModel):
 
     `memory` is null for a query that does not run, and until the runner has reported it.
 
-    `graph` is the background graph that a static rule writes. `derived` counts the triples there that follow from static rules and have a predicate of
-    its template. It is null until the runner has reported it. Both are null for all other queries.
+    `graph` is the background graph that a static rule writes. `derived` counts the triples that follow there and have a predicate of its template.
+    It is null until the runner has reported it. Both are null for all other queries.
     """
 
     name: str

@@ -153,9 +153,9 @@ CASES: dict[str, Callable[[LogWriter], None]] = {
 }
 
 
-def write(case: str, data: Path) -> None:
+def write(case: str, data: Path, partitions: int = 1) -> None:
     """The finished log of a case."""
-    with LogWriter(data, frozen_clock) as log:
+    with LogWriter(data, frozen_clock, partitions=partitions) as log:
         CASES[case](log)
         finish(log)
 

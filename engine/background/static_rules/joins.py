@@ -116,7 +116,7 @@ class Joins:
             going = False
             for condition in [each for each in rest.conditions if all(argument in columns for _, argument in each.scope)]:
                 rest.conditions.remove(condition)
-                columns, n = self._apply(condition, columns, n)
+                columns, n = self._apply_condition(condition, columns, n)
                 going = True
         for atom in [each for each in rest.absent if all(argument > 0 or argument in columns for argument in each.arguments)]:
             rest.absent.remove(atom)
@@ -124,7 +124,7 @@ class Joins:
                 columns, n = _keep_rows(columns, ~self._contains(atom, columns, n, rows_of(atom.relation)))
         return columns, n
 
-    def _apply(self, condition: Condition, columns: Columns, n: int) -> tuple[Columns, int]:
+    def _apply_condition(self, condition: Condition, columns: Columns, n: int) -> tuple[Columns, int]:
         scope = condition.scope
         place, combinations = _combined([columns[argument] for _, argument in scope], n)
         found = np.zeros(len(combinations), np.int64)
@@ -174,7 +174,7 @@ class Joins:
             counts = end - begin
             ends = np.cumsum(counts)
             total = int(ends[-1])
-            self._charge_work(total)
+            self._count(total)
             first = 0
             while first < n:
                 before = int(ends[first - 1]) if first else 0
@@ -195,7 +195,7 @@ class Joins:
 
     def _crossed(self, columns: Columns, n: int, others: Columns, m: int) -> list[tuple[Columns, int]]:
         """Join each row with each of others; variables that both have are equal."""
-        self._charge_work(n * m)
+        self._count(n * m)
         pieces = []
         step = max(1, PIECE // max(m, 1))
         for first in range(0, n if m else 0, step):
@@ -223,7 +223,7 @@ class Joins:
             return columns, len(fits)
         return {argument: column[fits] for argument, column in columns.items()}, int(fits.sum())
 
-    def _charge_work(self, rows: int) -> None:
+    def _count(self, rows: int) -> None:
         self.work += rows
         if self.most_work and self.work > self.most_work:
             raise EntailmentLimit(f"the static rules need joins of more than {self.most_work:,} rows for this change")

@@ -83,13 +83,15 @@ def _add_tail(commands: Commands) -> None:
     parser = _add_client_command(commands, "tail", "print_tail", "Print the last solutions of a query, and then each new one as it is found.")
     parser.add_argument("name", metavar="NAME", help="This is the query, or with --stream the stream.")
     parser.add_argument("--stream", action="store_true", help="The events of the stream NAME are printed, and not solutions.")
-    parser.add_argument("--last", type=_count, default=_LAST, metavar="N", help=f"The last N solutions or events come first. The default is {_LAST}.")
+    parser.add_argument(
+        "--last", type=_parse_count, default=_LAST, metavar="N", help=f"The last N solutions or events come first. The default is {_LAST}."
+    )
     parser.add_argument("--after", metavar="ID", help="All solutions or events after this id come first, however many there are.")
     parser.add_argument("--count", type=int, metavar="N", help="The command ends after this many lines.")
     _add_json(parser)
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _MOST_LAST):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST_LAST}")
     return int(text)

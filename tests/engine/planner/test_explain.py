@@ -55,6 +55,7 @@ NODES = [
     pytest.param("SELECT DISTINCT ?x { ?x :a ?y } ORDER BY ?y LIMIT 3", ["Select DISTINCT ?x ORDER BY ?y LIMIT 3"], id="Select"),
     pytest.param("CONSTRUCT { ?x :z ?y } INTO STREAM <o> { ?x :a ?y }", ["Construct ?x <http://e/z> ?y INTO STREAM <o>"], id="Construct"),
     pytest.param("ASK FROM :g FROM NAMED :h { ?x :a ?y }", ["Ask FROM <http://e/g> FROM NAMED <http://e/h>"], id="Ask"),
+    pytest.param("CONSTRUCT { ?x :b ?y } INTO BACKGROUND :g { ?x :a ?y }", ["BackgroundRule ?x <http://e/b> ?y INTO BACKGROUND <http://e/g>"], id="BackgroundRule"),
     pytest.param("DESCRIBE ?x :c { ?x :a ?y }", ["Describe ?x <http://e/c>"], id="Describe"),
     pytest.param("#!etalis recent\nexceptionAlarm(d, X) <- a(X).", ["Alarm until _:alarm#1"], id="Alarm"),
     pytest.param("#!etalis recent\nd <- 7 seq a.", ["Instant 1970-01-01T00:00:07Z"], id="Instant"),

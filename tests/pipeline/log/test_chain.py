@@ -46,7 +46,7 @@ def write_unlinked(directory: Path, count: int, each: int = 4) -> None:
         data = b""
         for position in range(first, min(first + each, count)):
             payload = f"payload {position:04d}".encode()
-            data += pack_header([payload], len(payload), position, position + 1, 0, 0) + payload + bytes(-len(payload) % 8)
+            data += pack_header(zlib.crc32(payload), len(payload), position, position + 1, 0, 0) + payload + bytes(-len(payload) % 8)
         segment_path(directory, first).write_bytes(data)
 
 

@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.messages import END_OF_TIME, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
+from engine.messages import END_OF_TIME, NO_ROWS, Block, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Register, SetStream, Tick
 from pipeline.errors import Corrupt, LogFailed, NotOfOneLog, Overloaded, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.log import Ack, LogReader, LogWriter, SharedReader
 from pipeline.log import reader as reader_module
 from pipeline.log import writer as writer_module
 from pipeline.log.catalog import Catalogue
-from pipeline.log.codec import NO_ROWS, decode
+from pipeline.log.codec import decode
 from pipeline.log.segments import HEADER, FrameReader, segment_path, segments
 from pipeline.log.writer_state import load_state
 from tests.soak import examples, is_full

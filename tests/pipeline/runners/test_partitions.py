@@ -11,7 +11,7 @@ from engine.catch_up import is_history
 from engine.errors import OneBucketOnly
 from engine.messages import Register, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
-from pipeline.log import LogReader, LogWriter
+from pipeline.log import LogReader, LogWriter, codec
 from pipeline.partition_count import recorded, settle
 from pipeline.runners import prefetch
 from pipeline.runners.engine_host import EngineHost
@@ -24,11 +24,13 @@ from tests.support import spark_cases as cases
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All cases, solved by one engine."""
+    """All cases, in slices for three partitions, and solved by one engine that reads a log without slices."""
     root = tmp_path_factory.mktemp("logs")
     for case in cases.CASES:
-        cases.write(case, root / case)
-        shutil.copytree(root / case, root / "solved" / case)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(codec, "SLICE_ROWS", 0)
+            cases.write(case, root / case, 3)
+        cases.write(case, root / "solved" / case)
         run(root / "solved" / case, 1)
     return root
 
@@ -47,7 +49,7 @@ def run(data: Path, buckets: int | None, **options: int) -> None:
         runner.stop()
 
 
-@pytest.mark.parametrize("buckets", [2, 4])
+@pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 @pytest.mark.parametrize("case", [case for case in cases.CASES if case != "history"])
 def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
     run(copied(logs / case, tmp_path), buckets, max_rows=60)
@@ -190,7 +192,7 @@ QUERIES = {
 }
 
 
-def long_stream(data: Path, events: int = EVENTS) -> None:
+def long_stream(data: Path, events: int = EVENTS, partitions: int = 1) -> None:
     """Each occurrence comes within the delay of its end, at random."""
     chance = Random(5)
     ends = [cases.START + k * 2_000 - k * 2_000 % 50_000 for k in range(events)]
@@ -198,7 +200,7 @@ def long_stream(data: Path, events: int = EVENTS) -> None:
     subjects = [f"<http://e/s{chance.randrange(300)}>" for _ in range(events)]
     predicates = [f"<http://e/{chance.choice('ab')}>" for _ in range(events)]
     values = [f'"{chance.randrange(100)}"^^<http://www.w3.org/2001/XMLSchema#integer>' for _ in range(events)]
-    with LogWriter(data, cases.frozen_clock) as log:
+    with LogWriter(data, cases.frozen_clock, partitions=partitions) as log:
         log.append(lambda offset: SetStream(offset, "default", max_delay=DELAY))
         for name, text in QUERIES.items():
             log.append(lambda offset, name=name, text=text: Register(offset, name, text))  # type: ignore[misc]
@@ -211,11 +213,14 @@ def long_stream(data: Path, events: int = EVENTS) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_stream_out_of_order(tmp_path: Path) -> None:
+def test_a_long_stream_out_of_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several partitions read a log in slices for three."""
+    monkeypatch.setattr(codec, "SLICE_ROWS", 100)
     long_stream(tmp_path / "log of")
+    long_stream(tmp_path / "sliced", partitions=3)
     found = {}
     for buckets in (1, 2, 4):
-        run(copied(tmp_path / "log of", tmp_path / str(buckets)), buckets)
+        run(copied(tmp_path / ("log of" if buckets == 1 else "sliced"), tmp_path / str(buckets)), buckets)
         found[buckets] = cases.found_in(tmp_path / str(buckets))
     assert {solution.query for solution in found[1][0]} == set(QUERIES)
     assert found[2] == found[1]

@@ -8,7 +8,7 @@ import pytest
 
 from engine.partitioning import PartitionShare
 from pipeline.errors import Locked
-from pipeline.log import LogReader
+from pipeline.log import LogReader, codec
 from pipeline.log.segments import segments
 from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.host_messages import Advance
@@ -46,15 +46,18 @@ def merge_all(data: Path, logs: PartitionLogs, number: int) -> int:
 
 @pytest.mark.parametrize("number", [2, 4])
 @pytest.mark.parametrize("case", ["sequences", "changing", "rules", "completing"])
-def test_merged_logs_are_the_solution_log_of_one_engine(case: str, number: int, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    cases.write(case, data)
+def test_merged_logs_are_the_solution_log_of_one_engine(case: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partitions read slices for three; the engine reads a log without."""
+    data, plain = tmp_path / "data", tmp_path / "plain"
+    cases.write(case, plain)
+    monkeypatch.setattr(codec, "SLICE_ROWS", 0)
+    cases.write(case, data, 3)
     logs, head = PartitionLogs(data / "partitions", 0), cases.head_of(data)
     for bucket in range(number):
         solve(data, logs, PartitionShare(bucket, number), range(7 + bucket, head, 20 + 13 * bucket))
     assert merge_all(data, logs, number) == head
     assert cases.found_in(data)[0]
-    assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
+    assert cases.found_in(data) == cases.undisturbed(plain, tmp_path / "elsewhere")
 
 
 def test_nothing_is_merged_beyond_the_partition_that_is_behind(tmp_path: Path) -> None:

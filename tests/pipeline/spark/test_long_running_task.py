@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.errors import Locked, SparkFailed
-from pipeline.log import LogWriter
+from pipeline.log import LogWriter, codec
 from pipeline.log.lock import take_when_free
 from pipeline.runners.log_follower import Callbacks, Following, WholeWork
 from pipeline.solutions.solution_log import SolutionWriter
@@ -34,9 +34,13 @@ PARTITIONS = {"sequences": (1, 4), "changing": (2, 4), "rules": (4,), "completin
 
 
 @pytest.mark.parametrize(("case", "buckets"), [(case, number) for case in cases.CASES for number in PARTITIONS[case]])
-def test_the_answers_are_those_of_the_in_process_runner(case: str, buckets: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_answers_are_those_of_the_in_process_runner(
+    case: str, buckets: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of several tasks reads its slices of the log."""
+    monkeypatch.setattr(codec, "SLICE_ROWS", 0)
     data = tmp_path / "data"
-    cases.write(case, data)
+    cases.write(case, data, buckets)
     found = solve(spark, data, tmp_path / "scratch", buckets)
     assert found[0]
     assert found == cases.undisturbed(data, tmp_path / "elsewhere")
