@@ -1,4 +1,4 @@
-"""Reads what connectors are to do, from a TOML file or from JSON, and checks it against the table of options.py."""
+"""Reads what connectors are to do, from a TOML file or from JSON, and checks it against the table of systems.py."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from connectors.credentials import CredentialPlaces
 from connectors.errors import MissingLibrary, WrongOption
-from connectors.options import COMMON, IN, OUT, SYSTEMS, Option, System
+from connectors.systems import COMMON, IN, OUT, SYSTEMS, Option, System
 
 _SHOWN = 100  # a message shows this many characters of a value
 _LONGEST_NAME = 200

@@ -17,10 +17,10 @@ from typing import Any
 from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
-from connectors.options import IN, SYSTEMS
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.server_access import ServerAccess
 from connectors.status import FAILED, StatusBoard, encode_status
+from connectors.systems import IN, SYSTEMS
 
 HOPELESS = 3
 """The exit code of a connector that another start would not help: its options or its library are at fault."""

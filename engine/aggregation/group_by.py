@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from engine.aggregation.arguments import Argument, Take
-from engine.aggregation.group_windows import Ever, Sliding
 from engine.aggregation.native import layout as g
 from engine.aggregation.native_group_by import NativeGroups, fits, read_moments
 from engine.aggregation.row_batch import Ints, Moments, Passage, Reports, RowBatch, in_order, no_rows, order_moments, rows_of, together
 from engine.aggregation.set_functions import folding
 from engine.aggregation.term_values import TermValues, Value
+from engine.aggregation.window_contents import Ever, Sliding
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.rewrite.rename_hidden import restore_name

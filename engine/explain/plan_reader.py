@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
 from engine.aggregation.alarms import AlarmCollector, InstantCollector
 from engine.aggregation.operator import Collector
+from engine.aggregation.rsp_window_report import ReportCollector
 from engine.aggregation.runs import RunCollector
-from engine.aggregation.window_report import ReportCollector
 from engine.explain.algebra_outline import Item, Outliner, from_, length, variables, words, write_term
 from engine.explain.dataflow import Feeds
 from engine.explain.source_attribution import Written

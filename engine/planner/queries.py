@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from engine.aggregation import AskCollector
-from engine.aggregation.window_report import ReportCollector
+from engine.aggregation.rsp_window_report import ReportCollector
 from engine.alpha.alpha_nodes import AS_SENT
 from engine.errors import Refusal
 from engine.kernel.state import layout as c

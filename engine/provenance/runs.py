@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.aggregation.group_windows import Ever
 from engine.aggregation.set_functions import folding
 from engine.aggregation.term_values import TermValues
+from engine.aggregation.window_contents import Ever
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import truth
 from engine.kernel.state import layout as c

@@ -47,7 +47,7 @@ class EngineHost:
 
         Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """
-        engine = self._at(lo, max_rows)
+        engine = self._restore_engine(lo, max_rows)
         try:
             for reader, piece in self._feed(engine, hi, max_rows):
                 engine = reader
@@ -79,7 +79,7 @@ class EngineHost:
         self._reader.close()
         self._marks.close()
 
-    def _at(self, lo: int, max_rows: int) -> Engine:
+    def _restore_engine(self, lo: int, max_rows: int) -> Engine:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
             engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)

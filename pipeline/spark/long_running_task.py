@@ -121,7 +121,7 @@ class ResidentJob:
 
     def work(self) -> None:
         """Return when the job was ended. Raises: what ended a task or the merge; the others end with it."""
-        steps: list[Callable[[], None]] = [lambda residence=residence: self._keep_task(residence) for residence in self._residences]  # type: ignore[misc]
+        steps: list[Callable[[], None]] = [lambda residence=residence: self._rerun_task(residence) for residence in self._residences]  # type: ignore[misc]
         if len(self._residences) > 1:
             steps.append(self._merge)
         with ThreadPoolExecutor(len(steps), thread_name_prefix="partition") as pool:
@@ -156,7 +156,7 @@ class ResidentJob:
         for residence in self._residences:
             Claim(residence.claim, residence.run).withdraw()
 
-    def _keep_task(self, residence: Residence) -> None:
+    def _rerun_task(self, residence: Residence) -> None:
         """Run a job of one task, again and again until the task is no longer wanted. Raises: what ended a task that got nowhere."""
         partition = PartitionReader(residence.logs, residence.share.bucket)
         reader = self._solutions if residence.share.whole else partition

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from connectors.configuration import Connector, check_library, parse_connector
 from connectors.errors import MissingLibrary, WrongOption
-from connectors.options import COMMON, SYSTEMS
 from connectors.status import Status
 from connectors.supervisor import describe_connector
+from connectors.systems import COMMON, SYSTEMS
 from server.connectors.registry import ConnectorRegistry
 from server.dependencies import ADMIN, Connected, Shared
 from server.http.body_parsing import parse_json_object, read_body

@@ -11,9 +11,9 @@ from connectors.credentials import CredentialPlaces, read_credentials, redact
 from connectors.errors import WrongOption
 from connectors.inbound.bodies import MOST_BYTES, join_messages
 from connectors.inbound.source import Message, Source
-from connectors.options import IN, OUT, SYSTEMS
 from connectors.outbound.sink import Sink
 from connectors.status import Status, StatusBoard, decode_status, encode_status
+from connectors.systems import IN, OUT, SYSTEMS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTATION = (ROOT / "docs/connectors.md").read_text(encoding="utf-8")

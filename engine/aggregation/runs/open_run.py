@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.aggregation.group_windows import Ever
 from engine.aggregation.term_values import Value
+from engine.aggregation.window_contents import Ever
 from engine.kernel.state import layout as c
 from epsparql.algebra import Aggregate, RunWindow
 from epsparql.terms import Variable

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation.arguments import Argument, terms_of_many
-from engine.aggregation.group_windows import Ever
 from engine.aggregation.native_group_by import fits, read_moments
 from engine.aggregation.operator import AT_LAST
 from engine.aggregation.row_batch import Ints, Moments, Passage, Reports, RowBatch, in_order, no_rows, order_moments, rows_of, together
@@ -27,6 +26,7 @@ from engine.aggregation.runs.native_runs import Elements, NativeRuns
 from engine.aggregation.runs.open_run import Element, Row, Run, RunShape
 from engine.aggregation.set_functions import Folding, folding
 from engine.aggregation.term_values import TermValues, Value
+from engine.aggregation.window_contents import Ever
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.state import layout as c

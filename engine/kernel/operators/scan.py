@@ -68,11 +68,11 @@ def scan_as(net, predicate, stream, occurrence, since):
     alpha_at[at + ALPHA_SEEN] += 1
     scan_rows(net, alpha_at[at + ALPHA_FIRST], alpha_at[at + ALPHA_N], stream, occurrence, since)
     if alpha_at[at + ALPHA_LIST] != 0:
-        scan_listed(net, alpha_at[at + ALPHA_LIST], stream, occurrence, since)
+        scan_entailed(net, alpha_at[at + ALPHA_LIST], stream, occurrence, since)
     if alpha_at[at + ALPHA_KEYED] != 0:
         listed = find_list(net.posted, predicate, occurrence.o)
         if listed != 0:
-            scan_listed(net, listed, stream, occurrence, since)
+            scan_entailed(net, listed, stream, occurrence, since)
 
 
 @inlined
@@ -97,7 +97,7 @@ def scan_rows(net, first, n, stream, occurrence, since):
 
 
 @jit
-def scan_listed(net, listed, stream, occurrence, since):
+def scan_entailed(net, listed, stream, occurrence, since):
     """Give what an occurrence is taken as to the scans that want it."""
     first = net.lists[listed].first
     for k in range(first, first + net.lists[listed].n):
