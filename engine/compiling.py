@@ -1,9 +1,10 @@
-"""Tells the user that code is being compiled, for which the first command on a machine needs minutes."""
+"""Tells the user that code is being compiled, for which the first command on a machine needs minutes, and readies numba for several threads."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from numba.core import event
+from numba.core.registry import cpu_target
 
 _FUNCTIONS = 10  # a few that a warm-up did not meet take a second, and are not worth a word
 
@@ -26,3 +27,12 @@ class _Counter(event.Listener):
 def telling_of_compiling(tell: Callable[[], object]) -> AbstractContextManager[object]:
     """Call `tell` at most once, as soon as this process has compiled more than a few functions meanwhile."""
     return event.install_listener("numba:compile", _Counter(tell))
+
+
+def load_type_tables() -> None:
+    """Load what numba otherwise loads with the first compiled function that is called. Call this before there are several threads.
+
+    Another thread that asks for the type of an argument meanwhile fails, since the table of types changes while it looks through it.
+    """
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()

@@ -29,7 +29,7 @@ OCCURRENCES = pa.schema(
     ]
 )
 """Each row is a triple occurrence, with terms in canonical N-Triples text."""
-NO_ROWS = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in OCCURRENCES], schema=OCCURRENCES)
+NO_ROWS = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in OCCURRENCES], schema=OCCURRENCES)
 
 
 @dataclass(frozen=True, slots=True)

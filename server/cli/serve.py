@@ -18,7 +18,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
-from engine.compiling import telling_of_compiling
+from engine.compiling import load_type_tables, telling_of_compiling
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
@@ -100,6 +100,7 @@ def serve(settings: Settings) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)  # as FastAPI does for a moment, which another thread may undo
+    load_type_tables()
     with listen(settings) as listener, telling_of_compiling(_tell_compiling):
         gate, graphs = gate_of(settings), read_background(settings)
         read_connectors(settings)  # faults are told before the store is taken

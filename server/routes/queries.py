@@ -454,7 +454,7 @@ async def _wait_for_promotion(service: Service, known: Registration, promotion: 
 
 def _check_options(name: str, wish: Wish) -> None:
     """Refuse what a static rule has no use for, since it reads no stream. Raises: Fault 409."""
-    for option, value, usual in (("from", wish.start, NOW), ("policy", wish.policy, UNRESTRICTED)):
+    for option, value, usual in (("from", NOW if wish.start is None else wish.start, NOW), ("policy", wish.policy, UNRESTRICTED)):
         if value != usual:
             detail = f"{name!r} is a rule over the background, which reads no stream: it has no {option!r}"
             raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, expected=f"the registration without {option!r}", query=name))

@@ -43,3 +43,12 @@ def test_pandas_is_left_out_where_it_is_installed() -> None:
 def test_all_that_python_calls_is_compiled_but_what_is_small() -> None:
     done = subprocess.run([sys.executable, "-c", _WARMING], check=True, capture_output=True, text=True)
     assert set(done.stdout.split()) == SMALL
+
+
+def test_numba_s_types_are_all_there_before_threads_ask_for_them() -> None:
+    """A server that was killed has subscribers at once, whose threads encode while the engine loads its first function."""
+    program = (
+        "from engine.compiling import load_type_tables\nfrom numba.core.typing.typeof import typeof_impl\nload_type_tables()\n"
+        "known = len(typeof_impl.registry)\nfrom engine.engine import Engine\nEngine()\nprint(len(typeof_impl.registry) - known)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "0\n"
