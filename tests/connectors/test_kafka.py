@@ -212,6 +212,7 @@ def test_a_partition_that_waits_for_others_does_not_hold_them_up(tmp_path: Path,
         assert client.stream("s")["late"] == 0
 
 
+@pytest.mark.soak
 def test_every_message_is_evaluated_once_and_in_order_whoever_is_killed(tmp_path: Path) -> None:
     """The mock keeps messages in memory, so all are killed but the broker. Four partitions are the stream's declared sources."""
     chance = Random(10)

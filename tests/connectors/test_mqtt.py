@@ -21,7 +21,7 @@ from connectors.outbound.mqtt import MqttSink
 from connectors.outbound.sink import Cursor, SolutionMessage
 from epsparql.terms import XSD, Iri, Literal
 from tests.connectors.systems.brokers import Daemon, mosquitto
-from tests.connectors.systems.chaos import EX, QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
+from tests.connectors.systems.chaos import CHAIN_KILLS, EX, QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
 
 pytestmark = pytest.mark.slow
 VERSIONS = ("5", "3.1.1")
@@ -138,7 +138,7 @@ def test_every_message_is_evaluated_and_no_solution_comes_twice_whoever_is_kille
             publisher = TopicPublisher(broker.port, "readings/a", event)
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, broker.restart)
-                kill_at_random(victims, chance, lambda: int(server.client.stream("default")["accepted"]))
+                kill_at_random(victims, chance, lambda: int(server.client.stream("default")["accepted"]), CHAIN_KILLS)
             finally:
                 total = publisher.stop()
             publish(broker.port, "readings/a", *map(event, range(max(total - AGAIN, 0), total + 1)))
@@ -149,6 +149,7 @@ def test_every_message_is_evaluated_and_no_solution_comes_twice_whoever_is_kille
             assert [int(str(each["v"].to_python())) for each in subscription] == list(range(total + 1))
 
 
+@pytest.mark.soak  # in CI, those who send messages in are killed
 def test_every_solution_arrives_in_order_whoever_of_server_and_connector_is_killed(tmp_path: Path, broker: Daemon) -> None:
     """The broker stays: it acknowledges before it stores, so with it the last solutions may go."""
     chance, total = Random(11), 600

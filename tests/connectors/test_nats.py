@@ -48,6 +48,7 @@ def publish(broker: Daemon, *payloads: str, subject: str = "readings.a") -> None
     with_jetstream(url_of(broker), send)
 
 
+@pytest.mark.soak  # in CI, the chain from JetStream to PostgreSQL is killed
 def test_every_message_is_evaluated_once_and_in_order_whoever_is_killed(tmp_path: Path, broker: Daemon) -> None:
     create_stream(url_of(broker), "READINGS", "readings.>")
     create_stream(url_of(broker), "FOUND", "found.>")

@@ -98,7 +98,7 @@ def assert_difference(http: httpx.Client, trial: dict[str, Any], new: Found, old
     assert {kind: sum(slot[kind] for slot in trial["timeline"]["slots"]) for kind in counts} == counts
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_trial_finds_the_difference_of_two_replays(client: Client, http: httpx.Client, stream: str, seed: int) -> None:
     name, random = f"tried-{seed}", Random(seed)
     client.create_stream(stream, max_delay="PT3S")
