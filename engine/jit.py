@@ -1,8 +1,9 @@
 """The one wrapper around numba: functions are compiled once a machine, and cached under a key of the package's own files.
 
 numba's cache does not see a change in another file of the package, and a stale cache can corrupt memory. So the cache's directory is named
-by a hash of all files of the package, in its sub-folders too, and of this file. Each package of compiled functions has a key of its own, so
-it is not compiled anew when another one changes. Its `__init__.py` says
+by a hash of all files of the package, in its sub-folders too, and of this file. The path of the files is no part of the key, so clones and
+environments of one machine share what one of them compiled. Each package of compiled functions has a key of its own, so it is not compiled
+anew when another one changes. Its `__init__.py` says
 
     native = Native.of(Path(__file__).parent)
 
@@ -20,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config as config_module
+from numba.core.caching import UserProvidedCacheLocator
 
 config: Any = config_module  # its settings are made when it is loaded
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -32,6 +34,18 @@ def cache_directory(package: Path) -> Path:
     for file in sorted({*(package.rglob("*.py") if package.is_dir() else [package]), Path(__file__)}):
         digest.update(file.read_bytes())
     return Path(base) / f"{package.parent.name}-{package.stem}-{digest.hexdigest()[:16]}{'-checked' if config.BOUNDSCHECK else ''}"
+
+
+class ContentLocator(UserProvidedCacheLocator):
+    """Tells numba where the machine code of one file stands: below the package's directory, whatever the path of the file."""
+
+    def get_cache_path(self) -> str:
+        """Return the folder of the file's machine code."""
+        return str(Path(config.CACHE_DIR) / Path(self._py_file).parent.name)
+
+    def get_source_stamp(self) -> str:
+        """Return nothing that could differ: the name of the directory already holds the hash of all files."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +61,13 @@ class Native:
 
     def jit(self, function: Function, *, inline: bool = False, releases: bool = False) -> Function:
         """Compile `function` on first call; `inline` into its callers, `releases` the GIL while it runs."""
-        before = config.CACHE_DIR
-        config.CACHE_DIR = self.directory  # read while decorating; restored, because the setting is the whole process's
+        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+        # Both are read while decorating; they are restored, because the settings are the whole process's.
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
         try:
             return cast(Function, numba.njit(cache=True, forceinline=inline, nogil=releases)(function))
         finally:
-            config.CACHE_DIR = before
+            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 
     def inlined(self, function: Function) -> Function:
         """Compile a small function on the hot path into its callers: calls cost it more than it does."""
