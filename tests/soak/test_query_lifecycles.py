@@ -521,6 +521,31 @@ def history(random: Random) -> History:
     return History(tuple(actions), random.choice((0, 0, 0, 1, 2)), random.choice((0, 1, 1000)), random.choice((1, 3, 40)))
 
 
+def _adds(graph: str, *facts: Fact) -> Knows:
+    return Knows(Change(0, graph, ADD, facts))
+
+
+def _said_of(text: str, graph: str | None = None) -> Fact:
+    predicate, subject, value = text.split()
+    return Fact((term(subject), Iri(EXAMPLE + predicate), term(value)), None if graph is None else Iri(EXAMPLE + graph))
+
+
+def test_a_table_of_chains_that_grows_within_an_instant_loses_no_timeless_goal() -> None:
+    """A history that a driver found (seed 422108796): the table grew between the two steps in which a row met timed and timeless goals."""
+    from_ = "FROM STREAM <default> FROM STREAM <urn:derived>"
+    bodies = "{ ?s :p ?w . ?s ?p ?v . ?s :p ?w } AND { ?s :p ?u . ?s :q ?w . ?s ?p ?t } WITHIN 3", "{ ?s :p ?u } OPTIONAL { ?s a :C }"
+    queries = [Comes(f"q{k}", f"{query_strategies.PROLOGUE}SELECT * {from_} WHERE {{ {body} }}") for k, body in enumerate(bodies)]
+    under = Fact((Iri(EXAMPLE + "q"), Iri(RDFS + "subPropertyOf"), Iri(EXAMPLE + "p")))
+    first, second = (_said_of("p a 1", "g"), 0, 0), ((_said_of("p a b", "h"), 0, 2), (_said_of("p a 1", "g"), 0, 1))
+    third = (_said_of("p a 1", "g"), 0, 2), (_said_of("p a 2", "g"), 0, 0)
+    actions = (
+        *queries, _adds("g", _said_of("p b 1"), _said_of("q a b")), _adds("g", _said_of("q a 2"), _said_of("k a 1")),
+        Brings(DEFAULT_STREAM, 1, (first,)), Brings(DEFAULT_STREAM, 1, second), Brings(DEFAULT_STREAM, 2, third),
+        _adds("h", _said_of("p a a"), under, _said_of("p a 1")), Goes("q1"),
+    )  # fmt: skip
+    assert fault_of(History(actions, delay=0, few=1000, block=1)) is None
+
+
 SHORT = 25
 """How many histories CI tries."""
 

@@ -122,12 +122,15 @@ def is_preceded(net, gate, x):
 def defer_timeless_goals(net, node, side, x, key):
     """Leave x's timeless goals, and the triples it meets in a table of the background, to other steps.
 
-    The goals begin with the one that is the newest now.
+    The goals begin with the newest of x's key. The newest of the whole chain may be on another one once the table of chains has grown.
     """
     stored = life_of(net.nodes[node], side) != NEVER
     if side == LEFT and net.nodes[node].look != NONE:
         push_frame_below(net, net.at.depth, node, LOOK_ON_STORED if stored else LOOK_ON, x if stored else copy_row(net, x), NONE)
-    goal = find_newest_timeless(net, hash_in_store(store_of(node, opposite_of(side)), key))
+    hash_ = hash_in_store(store_of(node, opposite_of(side)), key)
+    goal = find_newest_timeless(net, hash_)
+    while goal != NONE and net.rows[goal].hash != hash_:
+        goal = net.rows[goal].older
     if goal == NONE:
         return
     push_frame_below(net, net.at.depth, node, task_to_go_on(side, stored), x if stored else copy_row(net, x), goal)
