@@ -1,7 +1,7 @@
 """This module is the runner for a log that is whole: it evaluates the log in slices, and writes the same solutions with the same ids as any other."""
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
@@ -15,7 +15,7 @@ from pipeline.log import LogReader
 from pipeline.slices.execution import SlicedLog, SlicePiece, SliceWork
 from pipeline.solutions.solution_log import SolutionWriter
 
-Evaluate = Callable[[Sequence[SliceWork]], Generator[SlicePiece, None, None]]
+Evaluate = Callable[[], Generator[SlicePiece, None, None]]
 """It evaluates slices, and yields what they bring in the order of the log."""
 _log = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ def plan_log(data: Path, workers: int, slices: int | None = None) -> tuple[list[
 class SliceRunner:
     """Evaluates what a finished log holds, from its beginning to its head, in slices."""
 
-    def __init__(self, data: Path, works: Sequence[SliceWork], evaluate: Evaluate) -> None:
-        self._data, self._works, self._evaluate = data, works, evaluate
+    def __init__(self, data: Path, evaluate: Evaluate) -> None:
+        self._data, self._evaluate = data, evaluate
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
         self._thread: Thread | None = None
@@ -70,7 +70,7 @@ class SliceRunner:
 
     def _run(self, writer: SolutionWriter) -> None:
         try:
-            with closing(writer), closing(self._evaluate(self._works)) as pieces:
+            with closing(writer), closing(self._evaluate()) as pieces:
                 self._commit_pieces(writer, pieces)
         except Exception as fault:  # noqa: BLE001  # whatever it was, it must be seen
             self.state = f"failed: {type(fault).__name__}: {fault}"

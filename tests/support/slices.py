@@ -58,9 +58,9 @@ def _registering(name: str, text: str, registrations: list[Register]) -> Callabl
 
 
 def rows_of(occurrences: Sequence[Occurrence]) -> pa.RecordBatch:
-    columns = ([str(each.triple[k]) for each in occurrences] for k in range(3))
+    s, p, o = ([str(each.triple[k]) for each in occurrences] for k in range(3))
     graphs = [None if each.graph is None else str(each.graph) for each in occurrences]
-    return batch_of(*columns, graphs, [each.start for each in occurrences], [each.end for each in occurrences])
+    return batch_of(s, p, o, graphs, [each.start for each in occurrences], [each.end for each in occurrences])
 
 
 def by_one_engine(data: Path) -> tuple[list[Found], set[str]]:
