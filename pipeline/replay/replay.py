@@ -1,7 +1,6 @@
 """Replays files, or bodies in memory, as finished streams, in a temporary directory, with the same log, engine and solution log as the server's."""
 
 import json
-import os
 import re
 import shlex
 import tempfile
@@ -35,7 +34,7 @@ from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.log_follower import LogRunner
 from pipeline.slices.execution import SlicePiece, SliceWork
 from pipeline.slices.runner import SliceRunner, plan_log
-from pipeline.slices.workers import SliceThreads
+from pipeline.slices.workers import SliceThreads, count_cores
 from pipeline.solutions.formats import CSV, NDJSON, SPARQL_JSON, TURTLE, Triples, ndjson, write_page
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 
@@ -296,7 +295,7 @@ def _count_cores(master: str) -> int:
     found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
     if found is None:
         return _CLUSTER_TASKS
-    return int(found[1]) if (found[1] or "*") != "*" else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count_cores() if found[1] in (None, "*") else int(found[1])
 
 
 def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:

@@ -1,5 +1,6 @@
 """This module evaluates slices in threads, whose kernels run beside each other, and gives what they find in the order of the log."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,11 @@ from pipeline.slices.execution import SlicePiece, SliceWork, run_slice
 _AHEAD_BYTES = 256 << 20
 """What is found ahead of its turn takes about so much memory; then a slice waits for those before it."""
 _LOOK_S = 0.1
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(slots=True, eq=False)

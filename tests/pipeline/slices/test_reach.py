@@ -32,10 +32,13 @@ def durations() -> st.SearchStrategy[str]:
     return st.integers(0, 4).map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
 
 
-def patterns() -> st.SearchStrategy[str]:
+def patterns(depth: int = 2) -> st.SearchStrategy[str]:
     """Groups in groups, of which each has a bound on how far it looks back."""
     leaves = st.one_of(shared(), shared(), st.sampled_from(("{ ?s (:p|^:q) ?v }", "{ GRAPH ?g { ?s ?p ?v } }", "{ ?s :p? ?v }")))
-    return st.recursive(leaves, lambda inner: st.one_of(_chains(inner), _chains(inner), _others(inner), _reports(inner)), max_leaves=4)
+    if not depth:
+        return leaves
+    inner = patterns(depth - 1)
+    return st.one_of(_chains(inner), _chains(inner), _others(inner), _reports(inner), *([leaves] if depth == 1 else []))
 
 
 def _chains(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
