@@ -24,12 +24,14 @@ def _slices_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "SLICE_EVENTS", 50)
 
 
-def tried(data: Path, place: Path, engines: tuple[EnginePlan, ...], bounds: TrialRange, threads: int) -> tuple[TrialStatus, dict[str, bytes], int]:
-    """The last status of a trial, the solutions that it kept, and how many pieces it told of."""
+def tried(
+    data: Path, place: Path, engines: tuple[EnginePlan, ...], bounds: TrialRange, threads: int
+) -> tuple[TrialStatus, dict[str, list[str]], int]:
+    """The last status of a trial, the solutions that it kept (of several queries, they stand piece by piece), and how many pieces it told of."""
     place.mkdir()
     told: list[TrialStatus] = []
     status = run_trial(TrialPlan(str(data), str(place), bounds, engines, ("default",), 10_000, 0, threads), told.append)
-    return status, {file.name: file.read_bytes() for file in place.iterdir()}, len(told)
+    return status, {file.name: sorted(file.read_text().splitlines()) for file in place.iterdir()}, len(told)
 
 
 @pytest.mark.parametrize("bounds", [TrialRange(0, 0), TrialRange(0, 0, 100 * SECOND, 500 * SECOND), TrialRange(60, 0)])
@@ -59,7 +61,7 @@ def test_a_trial_in_slices_is_the_same_trial(tmp_path: Path, bounds: TrialRange)
             sliced, also, more = tried(data, tmp_path / f"{k} sliced", engines, bounds, 3)
             assert (replace(sliced, rows=whole.rows), also) == (whole, kept), "with an end in time, rows beyond it may be read"
             assert pieces == 1
-            assert more >= 3
+            assert more > 1
             assert min(sum(found) for found in zip(*whole.counts.values(), strict=True) if sum(found)) > 10
             assert whole.unbounded == {}
 
