@@ -65,7 +65,7 @@ def find_reaches(queries: Sequence[Asked], matches: Matches) -> list[Reach]:
                     derived[into] = _widest(derived.get(into, _NONE), _UNBOUNDED if grows or finder.opens else back)
             if derived == before:
                 break
-    return [finder.describe(back) for finder, back in zip(finders, found, strict=True)]
+    return [finder.make_reach(back) for finder, back in zip(finders, found, strict=True)]
 
 
 def _widest(*backs: _Back) -> _Back:
@@ -87,7 +87,7 @@ class _Finder:
     opens: bool = False
     outermost: a.Pattern | None = None  # the pattern whose solutions are the query's, but for conditions and what BIND adds
 
-    def describe(self, back: _Back) -> Reach:
+    def make_reach(self, back: _Back) -> Reach:
         if back.end < c.FOREVER:
             return Reach(back.end, opens=self.opens)
         return Reach(None, self.reasons[0] if self.reasons else "a rule that writes a stream of it, whose own reach has no bound")
@@ -107,7 +107,7 @@ class _Finder:
         self.outermost = query.pattern
         while isinstance(self.outermost, a.Filter | a.Extend):
             self.outermost = self.outermost.pattern
-        return self.find(query.pattern, c.FOREVER)
+        return self.look_back(query.pattern, c.FOREVER)
 
     def _read_own_rules(self, query: a.StreamQuery) -> None:
         """Take in how far back the query's own rules reach."""
@@ -120,7 +120,7 @@ class _Finder:
                 self.derived = unbounded
                 return
         for _ in range(len(rules) + 1):
-            self.derived = _widest(given, *(self.find(rule.pattern, c.FOREVER) for rule in rules))
+            self.derived = _widest(given, *(self.look_back(rule.pattern, c.FOREVER) for rule in rules))
             if self.derived == before:
                 return
             before = self.derived
@@ -132,7 +132,7 @@ class _Finder:
         return _UNBOUNDED
 
     # ------------------------------------------------------------ patterns
-    def find(self, pattern: a.Pattern, span: Micros) -> _Back:
+    def look_back(self, pattern: a.Pattern, span: Micros) -> _Back:
         """Return how far back solutions of a pattern that last at most `span` µs depend on occurrences."""
         match pattern:
             case a.Bgp(triples):
@@ -142,17 +142,17 @@ class _Finder:
             case a.Values():
                 return _NONE
             case a.Union(left, right):
-                return _widest(self.find(left, span), self.find(right, span))
+                return _widest(self.look_back(left, span), self.look_back(right, span))
             case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin():
                 return self._find_join(pattern, span)
             case a.SeqWithout() | a.JoinWithout():
                 return self._find_without(pattern, span)
             case a.Filter(condition, inner):
-                return self._decided([condition], inner) or self.find(inner, min(span, span_of(list_conjuncts(condition))))
+                return self._decided([condition], inner) or self.look_back(inner, min(span, span_of(list_conjuncts(condition))))
             case a.Within(inner, limit):
-                return self.find(inner, min(span, limit))
+                return self.look_back(inner, min(span, limit))
             case a.Extend(inner, _, expression):
-                return self._decided([expression], inner) or self.find(inner, span)
+                return self._decided([expression], inner) or self.look_back(inner, span)
             case a.Minus():
                 return self._none("MINUS, which looks at all that came before")
             case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
@@ -160,15 +160,15 @@ class _Finder:
             case a.WithoutFor() | a.Alarm() | a.Instant():
                 return self._find_timer(pattern, span)
             case a.Graph(_, inner):
-                return _widest(self.find(inner, span), self.derived)
+                return _widest(self.look_back(inner, span), self.derived)
             case a.Group():
                 return self._find_group(pattern)
             case a.SubSelect(inner, modifiers=modifiers):
                 if modifiers == a.PLAIN:
-                    return self.find(inner, span)
+                    return self.look_back(inner, span)
                 if _counts(modifiers) and not has_window(inner):
                     return self._none("LIMIT and OFFSET, which count from the beginning")
-                return self._timed(inner, "ORDER BY") or self.find(inner, c.FOREVER)
+                return self._timed(inner, "ORDER BY") or self.look_back(inner, c.FOREVER)
             case a.InWindow():
                 raise AssertionError("the rewriting of places leaves none")
             case _:
@@ -198,7 +198,7 @@ class _Finder:
         if chooses and self.policy != UNRESTRICTED:
             return self._none(f"the policy {self.policy}")
         span = min(span, find_scope(pattern, self.matches).longest)
-        found = [self.find(side, span) for side in (pattern.left, pattern.right) if not _is_untimed(side)]
+        found = [self.look_back(side, span) for side in (pattern.left, pattern.right) if not _is_untimed(side)]
         if len(found) < 2:
             return _widest(*found)
         widest = _widest(*found)
@@ -213,7 +213,7 @@ class _Finder:
             if (unbounded := self._timed(side, "WITHOUT")) is not None:
                 return unbounded
         span = min(span, find_scope(pattern, self.matches).longest, *(() if pattern.within is None else (pattern.within,)))
-        sides = (self.find(side, span) for side in (pattern.left, pattern.right, pattern.absent))
+        sides = (self.look_back(side, span) for side in (pattern.left, pattern.right, pattern.absent))
         return self._within(span, _widest(*sides).start, "WITHOUT, whose sides may lie any time apart")
 
     def _find_optional(self, pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: Micros) -> _Back:
@@ -223,15 +223,15 @@ class _Finder:
         unbounded = self._timed(kept, "an optional part") or self._decided(conditions, kept)
         if unbounded is not None:
             return unbounded
-        x = self.find(kept, span)
+        x = self.look_back(kept, span)
         if _is_untimed(other):
             return x
         if isinstance(pattern, a.EqLeftJoin):
-            return _widest(x, self.find(other, min(span, find_scope(kept, self.matches).longest)))
+            return _widest(x, self.look_back(other, min(span, find_scope(kept, self.matches).longest)))
         own = span_of(conditions)
         if own >= c.FOREVER:
             return self._none("an optional part: FILTER(getDURATION() < ...) in its group bounds that")
-        back = _further(own, self.find(other, own).start)
+        back = _further(own, self.look_back(other, own).start)
         return _widest(x, _Back(back, back))
 
     def _find_timer(self, pattern: a.WithoutFor | a.Alarm | a.Instant, span: Micros) -> _Back:
@@ -240,9 +240,9 @@ class _Finder:
         if (unbounded := self._timed(pattern.pattern, "a timer")) is not None:
             return unbounded
         if isinstance(pattern, a.Alarm):
-            return self._within(span, self.find(pattern.pattern, span).start, "an alarm, which may be any time ahead")
+            return self._within(span, self.look_back(pattern.pattern, span).start, "an alarm, which may be any time ahead")
         left = span if span >= c.FOREVER else max(span - pattern.duration, 0)
-        x, z = self.find(pattern.pattern, left), self.find(pattern.absent, pattern.duration)
+        x, z = self.look_back(pattern.pattern, left), self.look_back(pattern.absent, pattern.duration)
         return _Back(_further(pattern.duration, max(x.end, z.start)), max(x.start, z.start))
 
     def _find_group(self, pattern: a.Group) -> _Back:
@@ -256,7 +256,7 @@ class _Finder:
             self.opens = True
         if (unbounded := self._timed(pattern.pattern, "an aggregate")) is not None:
             return unbounded
-        back = _further(self.find(pattern.pattern, c.FOREVER).end, window.length)
+        back = _further(self.look_back(pattern.pattern, c.FOREVER).end, window.length)
         return _Back(back, back)
 
 

@@ -60,7 +60,7 @@ class SliceRunner:
     def start(self) -> None:
         """Open the solution log and start the thread. Raises: Locked, Corrupt."""
         writer, self.state = SolutionWriter(self._data), "running"
-        self._thread = Thread(target=self._run, args=(writer,), name="slices", daemon=True)
+        self._thread = Thread(target=self._commit_all, args=(writer,), name="slices", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -68,7 +68,7 @@ class SliceRunner:
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, writer: SolutionWriter) -> None:
+    def _commit_all(self, writer: SolutionWriter) -> None:
         try:
             with closing(writer), closing(self._evaluate()) as pieces:
                 self._commit_pieces(writer, pieces)

@@ -39,11 +39,11 @@ class SliceThreads:
         self._taken = self._next = 0
         self._over = False
 
-    def run(self, works: Sequence[SliceWork]) -> Generator[SlicePiece, None, None]:
+    def evaluate(self, works: Sequence[SliceWork]) -> Generator[SlicePiece, None, None]:
         """Yield the pieces of all slices in order. Raises what evaluating a slice raises."""
         self._works = works
         self._at_work = {k: _Progress() for k in range(len(works))}
-        threads = [Thread(target=self._work, name=f"slices-{k}", daemon=True) for k in range(min(self._threads, len(works)))]
+        threads = [Thread(target=self._take_turns, name=f"slices-{k}", daemon=True) for k in range(min(self._threads, len(works)))]
         for thread in threads:
             thread.start()
         try:
@@ -75,7 +75,7 @@ class SliceThreads:
                 return
 
     # ------------------------------------------------------------ in a thread
-    def _work(self) -> None:
+    def _take_turns(self) -> None:
         while (k := self._begin()) is not None:
             progress = self._at_work[k]
             try:

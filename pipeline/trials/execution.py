@@ -76,7 +76,7 @@ class _Side:
         self.time: Micros = NO_TIME
         """Before this instant the watched queries bring no more solutions."""
 
-    def take(self, outcome: Outcome, times: Mapping[int, Micros], comparison: Comparison) -> None:
+    def take_piece(self, outcome: Outcome, times: Mapping[int, Micros], comparison: Comparison) -> None:
         """Take what a piece of the log brought. A query that has ended brings nothing in later slices."""
         ended = set(self.ended)
         for change in outcome.changes:
@@ -117,10 +117,10 @@ def _read_log(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStat
     sides = [_Side(engine) for engine in plan.engines]
     status, rows = TrialStatus(first, first, plan.range.until, unbounded=_list_unbounded(plan, reaches)), 0
     threads = SliceThreads(plan.threads, LiveWork(data, plan.threads).count_threads)
-    with Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison, closing(threads.run(works)) as pieces:
+    with Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison, closing(threads.evaluate(works)) as pieces:
         for piece in pieces:
             for side, outcome, times in zip(sides, piece.outcomes, piece.times, strict=True):
-                side.take(outcome, times, comparison)
+                side.take_piece(outcome, times, comparison)
             time, rows = min(side.time for side in sides), rows + piece.rows
             comparison.compare_until(time)
             status = replace(_status(comparison, sides, status), position=piece.hi, rows=rows)

@@ -18,7 +18,7 @@ from tests.reference.evaluator import Occurrence
 from tests.support.feeds import Body
 
 
-class Found(NamedTuple):
+class SliceSolution(NamedTuple):
     """A solution as it was emitted."""
 
     entry: int
@@ -63,9 +63,9 @@ def rows_of(occurrences: Sequence[Occurrence]) -> pa.RecordBatch:
     return batch_of(s, p, o, graphs, [each.start for each in occurrences], [each.end for each in occurrences])
 
 
-def by_one_engine(data: Path) -> tuple[list[Found], set[str]]:
+def by_one_engine(data: Path) -> tuple[list[SliceSolution], set[str]]:
     """The solutions of one engine over a whole log, in order, and the queries that it refused."""
-    engine, found, refused = Engine(), list[Found](), set[str]()
+    engine, found, refused = Engine(), list[SliceSolution](), set[str]()
     with closing(LogReader(data)) as reader:
         for block in reader.blocks(0, 1000):
             outcome = engine.feed(block)
@@ -74,7 +74,7 @@ def by_one_engine(data: Path) -> tuple[list[Found], set[str]]:
     return found, refused
 
 
-def in_slices(works: Sequence[SliceWork]) -> list[Found]:
+def in_slices(works: Sequence[SliceWork]) -> list[SliceSolution]:
     """The solutions of slices, one slice after the other."""
     return [
         solution
@@ -92,7 +92,7 @@ def plan_of(data: Path, registrations: Sequence[Register], first: int) -> tuple[
     return log, log.plan(first, log.find_reaches())
 
 
-def list_solutions(solutions: pa.RecordBatch) -> list[Found]:
+def list_solutions(solutions: pa.RecordBatch) -> list[SliceSolution]:
     start, end = (solutions.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     columns = (solutions.column(name).to_pylist() for name in ("entry", "query", "values"))
-    return [Found(at, query, s, e, tuple(values)) for at, query, values, s, e in zip(*columns, start, end, strict=True)]
+    return [SliceSolution(at, query, s, e, tuple(values)) for at, query, values, s, e in zip(*columns, start, end, strict=True)]

@@ -1,4 +1,4 @@
-"""What each operator's reach is, and that large logs in slices give what one engine gives."""
+"""Each operator has the reach that it must have, and large logs in slices give what one engine gives."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -14,7 +14,7 @@ from pipeline.slices.execution import SliceWork
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, SECOND, Body, select, term
 from tests.support.run_both import block
-from tests.support.slices import Found, by_one_engine, in_slices, list_solutions, plan_of, written_log
+from tests.support.slices import SliceSolution, by_one_engine, in_slices, list_solutions, plan_of, written_log
 
 NEAR = 'FILTER(getDURATION() < "PT5S"^^xsd:duration)'
 DURATION = '"PT20S"^^xsd:duration'
@@ -114,7 +114,7 @@ def test_what_the_background_gives_is_decided_at_the_first_instant() -> None:
 
 
 def test_rules_are_looked_through() -> None:
-    """What a rule derives has the interval of its solution, so a window bounds how far back both look."""
+    """Triples that a rule derives have the interval of its solution, so a window bounds how far back both look."""
     rule = f"{PREFIXES}CONSTRUCT {{ ?s :D ?b }} INTO STREAM <d> WHERE {{ {{ ?s :A ?a }} SEQ {{ ?s :B ?b }} WITHIN 7 }}"
     single = f"{PREFIXES}SELECT * FROM STREAM <d> WHERE {{ ?s :D ?a }}"
     pair = f"{PREFIXES}SELECT * FROM STREAM <d> WHERE {{ {{ ?s :D ?a }} SEQ {{ ?s :D ?b }} WITHIN 5 }}"
@@ -167,9 +167,9 @@ def test_the_twelve_runs(name: str) -> None:
             assert longest < 1.3 * (planner.until - planner.first) / count + 20, "slices read little twice"
 
 
-def by_threads(works: Sequence[SliceWork], threads: int, allowed: int | None = None) -> list[Found]:
+def by_threads(works: Sequence[SliceWork], threads: int, allowed: int | None = None) -> list[SliceSolution]:
     runner = workers.SliceThreads(threads, None if allowed is None else lambda: allowed)
-    return [each for piece in runner.run(works) for outcome in piece.outcomes for each in list_solutions(outcome.solutions)]
+    return [each for piece in runner.evaluate(works) for outcome in piece.outcomes for each in list_solutions(outcome.solutions)]
 
 
 def test_threads_are_held_back_and_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_threads_are_held_back_and_stop(monkeypatch: pytest.MonkeyPatch) -> None
         assert by_threads(works, 4, allowed=1) == expected, "one thread may work at a time"
         monkeypatch.setattr(workers, "_AHEAD_BYTES", 1)
         assert by_threads(works, 4) == expected, "what is found ahead of its turn waits"
-        with closing(workers.SliceThreads(2).run(works)) as pieces:
+        with closing(workers.SliceThreads(2).evaluate(works)) as pieces:
             next(pieces)
 
         def fail(_: object) -> Iterator[None]:
@@ -188,7 +188,7 @@ def test_threads_are_held_back_and_stop(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr(workers, "run_slice", fail)
         with pytest.raises(OSError, match="no such disk"):
-            list(workers.SliceThreads(2).run(works))
+            list(workers.SliceThreads(2).evaluate(works))
 
 
 def test_few_events_are_one_slice_and_a_long_reach_makes_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_few_events_are_one_slice_and_a_long_reach_makes_few(monkeypatch: pytest
 
 
 def test_a_change_of_the_background_is_not_cut_off() -> None:
-    """What is behind the last change is cut alone."""
+    """Entries behind the last change alone are cut."""
     with written_log({"q": RUNS["keyed SEQ"]}, random_bodies(300), ["default"]) as (data, registrations, first):
         log, planner = plan_of(data, registrations, first)
         middle = (planner.first + planner.until) // 2

@@ -1,4 +1,4 @@
-"""What is evaluated in slices: trials with their comparison, and replays with ids."""
+"""Trials with their comparison, and replays with ids, are the same in slices."""
 
 from dataclasses import replace
 from io import StringIO
