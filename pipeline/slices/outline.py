@@ -39,7 +39,7 @@ class _Place:
     courses: Courses
 
     @property
-    def events(self) -> int:
+    def event_count(self) -> int:
         return sum(course.events for course in self.courses.values())
 
 
@@ -110,7 +110,7 @@ class LogOutline:
     @property
     def places(self) -> list[tuple[int, int]]:
         """Return positions in their order, with how many events in time come before each."""
-        return [(place.offset, place.events) for place in self._places]
+        return [(place.offset, place.event_count) for place in self._places]
 
     def courses_at(self, position: int) -> Courses:
         """Return how far the streams have come before the entry at a position."""

@@ -48,7 +48,7 @@ class SliceThreads:
             thread.start()
         try:
             for k in range(len(works)):
-                yield from self._take(k)
+                yield from self._take_pieces(k)
         finally:
             with self._changed:
                 self._over = True
@@ -56,7 +56,7 @@ class SliceThreads:
             for thread in threads:
                 thread.join()
 
-    def _take(self, k: int) -> Iterator[SlicePiece]:
+    def _take_pieces(self, k: int) -> Iterator[SlicePiece]:
         """Yield the pieces of a slice as they come."""
         progress = self._at_work[k]
         while True:

@@ -526,11 +526,11 @@ def _trial(arguments: argparse.Namespace) -> int:
     from server.cli.subcommands.trial import describe_trial, try_query
 
     try:
-        wish = {"query": read_query(arguments.query).text, "from": arguments.start, "to": arguments.end}
-        wish |= {"compare_with": arguments.against} if arguments.against else {}
-        wish |= {"policy": arguments.policy} if arguments.policy else {}
+        text = read_query(arguments.query).text
+        options = {"compare_with": arguments.against, "start": arguments.start, "until": arguments.end}
+        options |= {"policy": arguments.policy} if arguments.policy else {}
         with _progress() as tell:
-            document = try_query(connect_client(arguments), wish, lambda done, of: tell(ReplayStep(done, of)))
+            document = try_query(connect_client(arguments), text, options, lambda done, of: tell(ReplayStep(done, of)))
     except (SourceFault, ApiError, Unreachable, WrongServer) as fault:
         return fail(fault)
     for line in describe_trial(document):
