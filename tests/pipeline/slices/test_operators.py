@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from engine.engine import Engine
 from engine.messages import Facts, Register
 from engine.planner.reach import Reach
+from pipeline.log import LogReader
 from pipeline.slices import plan, workers
 from pipeline.slices.execution import SliceWork
 from tests.reference.evaluator import Occurrence
@@ -209,3 +211,16 @@ def test_a_change_of_the_background_is_not_cut_off() -> None:
         slices = planner.plan_exactly(10)
         assert len(slices) > 3
         assert all(part.first > middle for part in slices[1:])
+
+
+def test_logs_of_the_first_version_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not say how late a stream's events are, so that is read from the rows."""
+    with written_log({"q": RUNS["WITHOUT"]}, random_bodies(300), ["default"]) as (data, registrations, first):
+        _, planner = plan_of(data, registrations, first)
+        read = LogReader.records
+        monkeypatch.setattr(LogReader, "records", lambda *given: (replace(record, latest=None) for record in read(*given)))
+        _, other = plan_of(data, registrations, first)
+        slices = other.plan_exactly(5)
+        assert len(slices) == 5
+        monkeypatch.undo()
+        assert slices == planner.plan_exactly(5)
