@@ -123,8 +123,8 @@ class PlanReach(BaseModel):
 class PlanDocument(BaseModel):
     """Describes how a query is evaluated.
 
-    The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, what it reads of the background, and how
-    far it reaches back, by itself and over an empty background. `reach` is null for a rule over the background.
+    The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and what it reads of the background.
+    `reach` is how far it reaches back by itself, over an empty background. It is null for a rule over the background.
 
     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go. In a plan whose property path
     or rule is recursive, a step may feed several others.

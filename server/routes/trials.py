@@ -94,7 +94,7 @@ class TrialDocument(BaseModel):
     """Describes a trial. `state` is waiting, running, completed or failed, with the reason.
 
     `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the queries that look back without a
-    bound, with the reason of each: because of them the log is not cut into slices, and the trial works on one core.
+    bound, with the reason of each. Because of them, the trial works on one core.
     """
 
     id: str
