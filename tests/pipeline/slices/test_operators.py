@@ -16,7 +16,7 @@ from pipeline.slices.execution import SliceWork
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, SECOND, Body, select, term
 from tests.support.run_both import block
-from tests.support.slices import SliceSolution, by_one_engine, in_slices, list_solutions, plan_of, written_log
+from tests.support.slices import SliceSolution, by_one_engine, list_solutions, plan_of, written_log
 
 NEAR = 'FILTER(getDURATION() < "PT5S"^^xsd:duration)'
 DURATION = '"PT20S"^^xsd:duration'
@@ -155,7 +155,7 @@ def random_bodies(count: int) -> list[Body]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_twelve_runs(name: str) -> None:
-    """Six queries on 4 and on 16 slices, by threads and one after the other; each slice reads less than all."""
+    """Six queries on 4 and on 16 slices, by threads; each slice reads little more than its part."""
     with written_log({"q": RUNS[name]}, random_bodies(1200), ["default"]) as (data, registrations, first):
         expected, _ = by_one_engine(data)
         assert len(expected) > 100
@@ -163,7 +163,6 @@ def test_the_twelve_runs(name: str) -> None:
         for count in (4, 16):
             works = log.list_work(planner.plan_exactly(count))
             assert len(works) == count
-            assert in_slices(works) == expected
             assert by_threads(works, 3) == expected
             longest = max(work.part.until - work.part.first for work in works)
             assert longest < 1.3 * (planner.until - planner.first) / count + 20, "slices read little twice"

@@ -125,7 +125,7 @@ def check_slices(queries: Mapping[str, str], bodies: tuple[Body, ...], streams: 
         log, planner = plan_of(data, registrations, first)
         unbounded = {registered: reach.reason for registered, reach in log.find_reaches().items() if reach.micros is None}
         assume(not unbounded)
-        finest = planner.plan_exactly(12)
+        finest = planner.plan_exactly(9)
         event(f"slices: {min(len(finest) // 5, 4)}, solutions: {bool(expected)}")
         for slices in (planner.plan_exactly(count), finest):
             assert in_slices(log.list_work(slices)) == expected
