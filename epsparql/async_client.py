@@ -238,6 +238,36 @@ class AsyncClient:
         """Drop a query, and its solutions."""
         await self._json("DELETE", f"/queries/{segment(name)}")
 
+    # ------------------------------------------------------------ trials
+    async def start_trial(
+        self, query: str, *, compare_with: str | None = None, start: str | int = "beginning", until: str | int = "now", **options: str
+    ) -> dict[str, Any]:  # fmt: skip
+        """Start a trial: what would a query have found in the log's past, and how does that differ from a registered one?
+
+        `start` and `until` are offsets of the log, or xsd:dateTimes or dates. Return the trial; `trial` tells how it goes on by its `["id"]`.
+        """
+        wish = {"query": query, "from": start, "to": until, **({} if compare_with is None else {"compare_with": compare_with}), **options}
+        return await self._json("POST", "/trials", wish)
+
+    async def trial(self, trial: str) -> dict[str, Any]:
+        """Return a trial: its state, its progress, its counts and its timeline. Raises: ApiError 404."""
+        return await self._json("GET", f"/trials/{segment(trial)}")
+
+    async def trials(self) -> list[dict[str, Any]]:
+        """Return the trials that the token may read, the newest first."""
+        found: list[dict[str, Any]] = (await self._json("GET", "/trials"))["trials"]
+        return found
+
+    async def trial_solutions(self, trial: str, of: str = "new", *, after: int = 0, limit: int = 1000) -> list[dict[str, Any]]:
+        """Return a page of the solutions that a trial kept of the `new` side alone, of the `old` side alone, or of `both`, after the first `after` ones."""
+        path = f"/trials/{segment(trial)}/solutions?{urlencode({'of': of, 'after': after, 'limit': limit})}"
+        found: list[dict[str, Any]] = (await self._json("GET", path))["solutions"]
+        return found
+
+    async def drop_trial(self, trial: str) -> None:
+        """Cancel a trial, if it is at work, and delete what it found."""
+        await self._json("DELETE", f"/trials/{segment(trial)}")
+
     # ------------------------------------------------------------ solutions
     async def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
         """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""

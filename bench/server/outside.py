@@ -93,9 +93,9 @@ def _arrow_bodies(events: Drawn) -> list[bytes]:
 # ---------------------------------------------------------------- few events at once
 def _measure_singles(child: Child, size: LoadSize) -> Iterator[str]:
     """Measure events that come one by one, or ten at a time; each first event of a frame is a solution."""
-    yield asyncio.run(_frames(child, "single frames, 1,000/s", size.singles, 1, 1 / _PACE))
-    yield asyncio.run(_frames(child, "single frames, pipelined", size.singles, 1, 0.0))
-    yield asyncio.run(_frames(child, "frames of 10, 10,000 events/s", size.tens, 10, 10 / 10_000))
+    yield asyncio.run(measure_frames(child, "single frames, 1,000/s", size.singles, 1, 1 / _PACE))
+    yield asyncio.run(measure_frames(child, "single frames, pipelined", size.singles, 1, 0.0))
+    yield asyncio.run(measure_frames(child, "frames of 10, 10,000 events/s", size.tens, 10, 10 / 10_000))
     yield asyncio.run(_posts(child, "single POSTs, 1 connection", size.singles // 2, 1, 0.0))
     yield asyncio.run(_posts(child, f"single POSTs, {_CONNECTIONS} connections", size.singles, _CONNECTIONS, 0.0))
     yield asyncio.run(_posts(child, f"single POSTs, 1,000/s over {_CONNECTIONS} connections", size.singles, _CONNECTIONS, 1 / _PACE))
@@ -110,7 +110,7 @@ def _prepare(child: Child, workload: str) -> str:
     return name
 
 
-async def _frames(child: Child, workload: str, n: int, each: int, every_s: float) -> str:
+async def measure_frames(child: Child, workload: str, n: int, each: int, every_s: float) -> str:
     """Send `n` events in frames of `each`. The latency is from sending a frame until its solution is there."""
     name, base_us = _prepare(child, workload), time.time_ns() // 1000
     frames = ["\n".join(event(number, base_us, each) for number in range(first, min(first + each, n))).encode() for first in range(0, n, each)]

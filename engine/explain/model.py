@@ -18,6 +18,7 @@ from engine.physical_plan.join_trees import Linear, Tree
 from engine.physical_plan.plan import Fragment, Read
 from engine.planner import plan_query
 from engine.planner.builder.join_order import NO_RATES, Rates
+from engine.planner.reach import Asked, Reach, find_reaches
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
@@ -26,7 +27,10 @@ from epsparql.renderer.queries import render
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Holds the canonical text, the algebra, the plan (outermost first), the partition key (None: none) with the reason, and what is kept for ever."""
+    """Holds the canonical text, the algebra, the plan (outermost first), the partition key (None: none) with the reason, what is kept for ever, and the reach.
+
+    The reach is that of the query alone, without the rules that write its streams.
+    """
 
     query: str
     algebra: tuple[Item, ...]
@@ -37,6 +41,7 @@ class Explanation:
     shape: str = ""  # the order of joins and its reason, where rates were given
     reads: tuple[Read, ...] = ()  # what the query reads of a background
     rows: tuple[StepRows | None, ...] = ()  # of each step, where the query runs
+    reach: Reach | None = None  # of a query over streams
 
 
 def explain(
@@ -52,7 +57,9 @@ def explain(
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewrite_query(query, default_graph, policy, without)
-    fragment = plan_query(taken, network.planning.make_names(FactIndex(terms), policy=policy, rates=rates))
+    names = network.planning.make_names(FactIndex(terms), policy=policy, rates=rates)
+    assert not isinstance(taken, a.BackgroundRule)
+    fragment = plan_query(taken, names)
     algebra, apart = Outliner.from_query(query).outline_query(query), partition(query, policy)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
     outliner = Outliner.from_query(taken, fragment.columns)
@@ -67,6 +74,7 @@ def explain(
         tuple(unbounded),
         shape_of(fragment, NO_RATES if "order" in without else rates),
         tuple(reads),
+        reach=find_reaches([Asked(taken, policy)], names.matches)[0],
     )
 
 

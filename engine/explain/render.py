@@ -5,12 +5,14 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from engine.explain.algebra_outline import length
 from engine.explain.live_counts import StepRows
 from engine.explain.model import Explanation
 from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
 from engine.physical_plan.operator_names import RELATIONS
 from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
+from engine.planner.reach import Reach
 
 _ENTITIES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;"}
 DEEPEST = 12
@@ -45,6 +47,7 @@ def render_text(explanation: Explanation) -> str:
             *_cut(f"  {line}" for line in tree(*_in_runs(plan, [" ".join(phrases(*each)) for each in _with_rows(explanation)]))),
             f"partition key: {key}, because {explanation.reason}",
             *_cut([f"unbounded state: {'; '.join(explanation.unbounded) or 'none'}"]),
+            *([f"reach: {_write_reach(explanation.reach)}"] if explanation.reach is not None else []),
             *([f"shape: {explanation.shape}"] if explanation.shape else []),
             *(
                 ["background", *_cut(f"  {read.pattern}: {read.triples:,} triples, {USES[read.use]}" for read in explanation.reads)]
@@ -53,6 +56,10 @@ def render_text(explanation: Explanation) -> str:
             ),
         ]
     )
+
+
+def _write_reach(reach: Reach) -> str:
+    return f"unbounded, because of {reach.reason}" if reach.micros is None else f"{length(reach.micros)} before a solution's end"
 
 
 def phrases(step: OperatorStep, rows: StepRows | None = None) -> list[str]:
@@ -164,8 +171,13 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
         "plan": [_step(step) | ({"live": _live(rows)} if explanation.rows else {}) for step, rows in _with_rows(explanation)],
         "partition": {"key": explanation.key, "reason": explanation.reason},
         "unbounded": list(explanation.unbounded),
+        "reach": None if explanation.reach is None else _describe_reach(explanation.reach),
         "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],
     }
+
+
+def _describe_reach(reach: Reach) -> dict[str, Any]:
+    return {"duration": None if reach.micros is None else length(reach.micros), "reason": reach.reason}
 
 
 def _step(step: OperatorStep) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class SubplanSharing:
     def _plan_meeting(self, subplan: Subplan, moment: Moment) -> None:
         """Note until when a subplan of this moment may keep other goals than equal ones of earlier moments."""
         if len(self._alone[subplan.digest]) + len(self._shared.get(subplan.digest, ())) > 1:
-            self.due = min(self.due, moment.latest + subplan.reach)
+            self.due = min(self.due, moment.latest + subplan.memory)
 
     def unite_due(self) -> None:
         """Evaluate as one the subplans that came at different moments and keep the same goals by now.
@@ -210,11 +210,11 @@ class SubplanSharing:
         known |= {digest: shares[0].readings[0].subplan for digest, shares in self._shared.items()}
         for subplan in sorted(known.values(), key=lambda subplan: -len(subplan.nodes)):  # the outermost first
             moments = sorted({moment for moment in self._list_moments(subplan.digest) if moment is not None}, key=lambda moment: moment.latest)
-            past = [moment for moment in moments if moment.latest + subplan.reach < now]
+            past = [moment for moment in moments if moment.latest + subplan.memory < now]
             if len(past) > 1:
                 self._unite_shares(subplan.digest, past)
             if len(past) < len(moments) > 1:
-                self.due = min(self.due, moments[len(past)].latest + subplan.reach)
+                self.due = min(self.due, moments[len(past)].latest + subplan.memory)
 
     def _list_moments(self, digest: bytes) -> list[Moment | None]:
         alone = self._alone.get(digest, {})

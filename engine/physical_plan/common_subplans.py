@@ -38,7 +38,7 @@ class Subplan:
     digest: bytes
     nodes: tuple[int, ...]
     columns: tuple[int, ...]
-    reach: int  # how long before now an occurrence that a goal rests on may have begun, in µs
+    memory: int  # how long before now an occurrence that a goal rests on may have begun, in µs
     gates: frozenset[int] = frozenset()  # nodes outside of it without whose goals it keeps nothing: it does not stand alone
 
     @property
@@ -71,7 +71,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
     node = fragment.nodes[number]
     if node.timeless or node.edges.n != 1 or fragment.lookups.get(number) is not None:
         return None
-    nodes, columns, reach, gates = [number], list[int](), 0, {node.gate} - {c.NONE}
+    nodes, columns, memory, gates = [number], list[int](), 0, {node.gate} - {c.NONE}
     parts: list[object] = [node.kind, node.relation, node.span, node.life_left, node.life_right]
     for side in SIDES[node.kind]:
         for feeder in feeders.get((number, side), ()):
@@ -80,7 +80,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
                     return None
                 nodes += inner.nodes
                 gates |= inner.gates - {number}
-                bound, name, reach = inner.columns, inner.digest.hex(), max(reach, inner.reach)
+                bound, name, memory = inner.columns, inner.digest.hex(), max(memory, inner.memory)
             else:
                 bound, name = feeder.binds, _name_of(feeder)
             columns += [column for column in dict.fromkeys(bound) if column not in columns]
@@ -93,7 +93,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
         return None
     kept = max(node.life_left, node.life_right) + node.span if node.kind == c.JOIN else 0
     digest = hashlib.blake2b(repr([*parts, condition]).encode(), digest_size=16).digest()
-    return Subplan(digest, tuple(nodes), tuple(columns), max(reach, kept), frozenset(gates))
+    return Subplan(digest, tuple(nodes), tuple(columns), max(memory, kept), frozenset(gates))
 
 
 def _name_of(scan: Scan) -> str:

@@ -14,6 +14,7 @@ from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.planner.builder.plan_builder import IN_PARTITIONS
+from engine.planner.reach import Asked, Reach, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
@@ -174,6 +175,18 @@ class Registry:
         self.known = known
         for member in self.members:
             member.network.background.announce(known, member.time)
+
+    def find_reaches(self, entries: Sequence[Register]) -> list[Reach]:
+        """Return how far back each of these queries looks, through those of them that are rules, over the background as it is.
+
+        Raises: QueryError.
+        """
+        asked = []
+        for entry in entries:
+            query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
+            assert not isinstance(query, a.BackgroundRule), "that is part of the background"
+            asked.append(Asked(query, entry.policy))
+        return find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
 
     def drop_query(self, registered: int) -> None:
         self._layout = None

@@ -19,7 +19,7 @@ from engine.planner.groups_and_modifiers import longest_gap
 from engine.planner.operators import policies
 from engine.planner.operators.joins import relation_of
 from engine.planner.operators.minus import visible
-from engine.planner.operators.optional import reach_of
+from engine.planner.operators.optional import bounds_of
 from engine.planner.operators.property_paths import keeps_steps
 from engine.planner.operators.without import blocking_life
 from epsparql import algebra as a
@@ -231,14 +231,14 @@ class _Reader:
 
     def _optional(self, join: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, under: Under) -> None:
         x, y, at = self.scope(join.left), self.scope(join.right), self._at(join, under)
-        reach = reach_of(join, under.span, y if isinstance(join, a.SeqRightJoin) else x)
-        if c.FOREVER in reach.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
+        bounds = bounds_of(join, under.span, y if isinstance(join, a.SeqRightJoin) else x)
+        if c.FOREVER in bounds.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
             side, group = ("on its left", "the left group") if isinstance(join, a.SeqRightJoin) else ("of its group", "the group")
             self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
         if join.condition is not None:
             self.expressions((join.condition,), x.joined(y), under)
-        self.read_pattern(join.left, replace(under, span=reach.spans[0]))
-        self.read_pattern(join.right, replace(under, span=reach.spans[1]))
+        self.read_pattern(join.left, replace(under, span=bounds.spans[0]))
+        self.read_pattern(join.right, replace(under, span=bounds.spans[1]))
 
     def _said(self, code: str, at: Span) -> bool:
         return any(doubt.code == code and doubt.span == at for doubt in self.parsed.warnings)

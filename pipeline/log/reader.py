@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from engine.messages import Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
-from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, decode, decode_records, decode_slices, rows_of
+from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, decode, decode_records, decode_slices, rows_of
 from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
 from pipeline.log.segments import Frame, FrameReader, oldest
 from pipeline.rejected_rows import Rejected
@@ -134,6 +134,13 @@ class LogReader:
             rows += max(frame.rows, frame.after - frame.first)
             position = frame.after
         return position
+
+    def records(self, position: int, until: int) -> Iterator[Record]:
+        """Yield the entries [position, until), with what their writer knew of them; rows are not decoded."""
+        for frame in takewhile(lambda frame: frame.first < until, self._told(self._frames.frames(position)) if position < until else ()):
+            for record in decode_records(frame.first, self._frames.payload(frame))[1]:
+                if position <= record.entry.offset < until:
+                    yield record
 
     def rows(self, position: int, until: int) -> int:
         """Count the rows of the frames that begin in [position, until), late ones too; no payload is read."""

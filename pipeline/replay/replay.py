@@ -1,9 +1,10 @@
 """Replays files, or bodies in memory, as finished streams, in a temporary directory, with the same log, engine and solution log as the server's."""
 
 import json
+import re
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,13 +32,18 @@ from pipeline.replay.input_files import (
 )
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.log_follower import LogRunner
+from pipeline.slices.execution import SlicePiece, SliceWork
+from pipeline.slices.runner import SliceRunner, plan_log
+from pipeline.slices.workers import SliceThreads, count_cores
 from pipeline.solutions.formats import CSV, NDJSON, SPARQL_JSON, TURTLE, Triples, ndjson, write_page
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
 _LOOK_S = 0.2
-_NAMED = 5  # a message names this many of the queries that read a stream
+_NAMED = 5  # a message names this many queries
+_CLUSTER_TASKS = 16
+"""So many slices are at work together on a cluster, whose size Spark alone knows."""
 
 
 class PolicyFault(ValueError):
@@ -61,6 +67,7 @@ class Replay:
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
     entailment: str = RDFS
     mappings: Sequence[NamedFile] = ()  # by stream; one without a name is for all streams that have none of their own
+    slices: int | None = None  # into how many parts the log is cut; None: as many as the cores, or Spark's, are worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +101,22 @@ class Unfed:
         return f"{_listed(self.readers)} the stream <{self.stream}>, which stays empty: no file and no rule writes it; give --stream {option}"
 
 
+@dataclass(frozen=True, slots=True)
+class Unsliced:
+    """Names the queries for which the log cannot be cut into slices, with the reason of each."""
+
+    reasons: Mapping[str, str]
+
+    def __str__(self) -> str:
+        told = "; ".join(f"{name}: {reason}" for name, reason in [*self.reasons.items()][:_NAMED])
+        return f"the log is evaluated as a whole, because queries look back without a bound: {told}"
+
+
+Doubt = Unfed | Unsliced
+
+
 def run(
-    replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Unfed], None]
+    replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Doubt], None]
 ) -> ReplaySummary:
     """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
@@ -105,7 +126,7 @@ def run(
         doubt(each)
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
         fed = write_log(log, replay, shapes)
-        with _solved(log, Path(directory), replay, tell) as solutions:
+        with _solved(log, Path(directory), replay, tell, doubt) as solutions:
             _raise_failures(solutions, replay.queries)
             counts = _report(solutions, fmt, shapes, out)
         return ReplaySummary(len(fed), sum(message.rows.num_rows for message in fed), counts)
@@ -223,9 +244,11 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
 
 # ---------------------------------------------------------------- the run
 @contextmanager
-def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[ReplayStep], None]) -> Iterator[SolutionReader]:
+def _solved(
+    log: LogWriter, directory: Path, replay: Replay, tell: Callable[[ReplayStep], None], doubt: Callable[[Doubt], None]
+) -> Iterator[SolutionReader]:
     """Run the log and yield the solution log once it holds everything."""
-    runner, moved = _runner(log, directory, replay), Event()
+    runner, moved = _choose_runner(log, directory, replay, doubt), Event()
     runner.on_commit(lambda _position: moved.set())
     runner.start()
     try:
@@ -243,12 +266,36 @@ def _solved(log: LogWriter, directory: Path, replay: Replay, tell: Callable[[Rep
         runner.stop()
 
 
-def _runner(log: LogWriter, directory: Path, replay: Replay) -> LogRunner:
-    if replay.runner == "inprocess":
-        return InProcessRunner(directory, log.reader())
-    from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
+def _choose_runner(log: LogWriter, directory: Path, replay: Replay, doubt: Callable[[Doubt], None]) -> LogRunner:
+    """Return what evaluates the log: in slices where that is worth it and the queries allow it, else as a whole."""
+    on_spark = replay.runner == "spark"
+    cores = _count_cores(replay.master if on_spark else "local[*]")
+    works, unbounded = plan_log(directory, cores, replay.slices) if replay.slices != 1 else ([], {})
+    if len(works) > 1:
+        return SliceRunner(directory, lambda: _evaluate_slices(directory, replay, works, cores))
+    if replay.slices is not None and unbounded:
+        doubt(Unsliced(unbounded))
+    if on_spark:
+        from pipeline.spark.supervisor import SparkRunner  # only where Spark is wanted
 
-    return SparkRunner(directory, replay.master)
+        return SparkRunner(directory, replay.master)
+    return InProcessRunner(directory, log.reader())
+
+
+def _evaluate_slices(directory: Path, replay: Replay, works: Sequence[SliceWork], cores: int) -> Generator[SlicePiece, None, None]:
+    if replay.runner == "spark":
+        from pipeline.spark.slice_tasks import run_with_session
+
+        return run_with_session(replay.master, works, cores, directory / "spark.log")
+    return SliceThreads(min(cores, len(works))).evaluate(works)
+
+
+def _count_cores(master: str) -> int:
+    """Return how many cores a local master has; for a cluster, as many slices are at work as one machine of it may have cores."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
+    if found is None:
+        return _CLUSTER_TASKS
+    return count_cores() if found[1] in (None, "*") else int(found[1])
 
 
 def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> None:

@@ -1,10 +1,10 @@
-"""This module runs a trial: engines that begin empty read the log's past, with the background as the log changed it.
+"""This module runs a trial: engines that begin empty read the log's past in slices, with the background as the log changed it.
 
 An engine here heeds no entry about queries. Its own stand from the trial's beginning, as one that is registered now to read from there would
 (docs/decisions/0067-trials.md).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,21 +12,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.background.changes import is_change
-from engine.catch_up import EngineState, fork
+from engine.catch_up import fork
 from engine.engine import Engine
-from engine.errors import LogGap
-from engine.messages import Block, DropStream, Events, Micros, Register, StateChange, int64s
+from engine.messages import Micros, Outcome, Register, int64s
+from engine.planner.reach import Reach
 from engine.runtime.watermarks import NO_MARK, NO_TIME
 from pipeline.errors import Gone, PipelineError
 from pipeline.formats.batches.timestamps import iso
-from pipeline.log import LogReader
 from pipeline.log.segments import oldest
 from pipeline.registrations.query_cache import get_shape
+from pipeline.slices.execution import SlicedLog
+from pipeline.slices.live_work import LiveWork
+from pipeline.slices.workers import SliceThreads
 from pipeline.trials.comparison import Comparison
 from pipeline.trials.plan import EnginePlan, TrialPlan, TrialRange, find_earliest, snapshots_of
-
-BLOCK_ROWS = 50_000
 
 
 class TrialRefused(PipelineError):
@@ -62,55 +61,35 @@ class TrialStatus:
     width: Micros = 0
     slots: list[tuple[int, list[int]]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
+    unbounded: dict[str, str] = field(default_factory=dict)
+    """These queries look back without a bound, for this reason, so that the trial was run on one core."""
 
 
 class _Side:
-    """Runs the queries of one engine."""
+    """Follows the queries of one engine, which every slice has anew."""
 
-    def __init__(self, data: Path, plan: EnginePlan, engine: EngineState) -> None:
-        self._plan, self._data, self.engine = plan, data, engine
+    def __init__(self, plan: EnginePlan) -> None:
+        self._names = {entry.offset: entry.name for entry in plan.registrations}
         self._watched = {watched.registered: watched for watched in plan.watched}
-        engine.heeds = lambda entry: isinstance(entry, DropStream) or is_change(entry, engine.known)
-        engine.past = self._past
-        self.ended: list[Ended] = []
+        self._default = plan.watched[0].side
+        self.ended: dict[int, Ended] = {}
+        self.time: Micros = NO_TIME
+        """Before this instant the watched queries bring no more solutions."""
 
-    def begin(self, first: int) -> None:
-        """Let the queries read from here on."""
-        changes: list[StateChange] = []
-        for entry in self._plan.registrations:
-            self.engine.enrol_query(replace(entry, reads_from=first), changes)
-        self._note(changes)
-
-    def feed(self, block: Block, comparison: Comparison) -> None:
-        assert isinstance(self.engine, Engine)
-        outcome = self.engine.feed(block)
-        self._note(outcome.changes)
+    def take_piece(self, outcome: Outcome, times: Mapping[int, Micros], comparison: Comparison) -> None:
+        """Take what a piece of the log brought. A query that has ended brings nothing in later slices."""
+        ended = set(self.ended)
+        for change in outcome.changes:
+            watched = self._watched.get(change.registered)
+            side = watched.side if watched is not None else self._default
+            self.ended.setdefault(change.registered, Ended(self._names[change.registered], side, change.state, change.reason))
         if outcome.solutions.num_rows:
             registered = int64s(outcome.solutions.column("registered"))
             for number in np.unique(registered).tolist():
-                if number in self._watched:
+                if number in self._watched and number not in ended:
                     mask = registered == number
                     comparison.add(self._watched[number], outcome.solutions if mask.all() else outcome.solutions.filter(pa.array(mask)))
-
-    @property
-    def time(self) -> Micros:
-        """Return the instant before which the watched queries bring no more solutions."""
-        times = [m.time for m in self.engine.members if any(registered in self._watched for registered in m.network.planned)]
-        return min(times, default=NO_MARK)
-
-    def _note(self, changes: Iterable[StateChange]) -> None:
-        names = {entry.offset: entry.name for entry in self._plan.registrations}
-        for change in changes:
-            watched = self._watched.get(change.registered)
-            side = watched.side if watched is not None else self._plan.watched[0].side
-            self.ended.append(Ended(names[change.registered], side, change.state, change.reason))
-
-    def _past(self, lo: int, hi: int) -> Iterator[Block]:
-        with closing(LogReader(self._data)) as reader:
-            try:
-                yield from reader.blocks(lo, BLOCK_ROWS, hi)
-            except Gone as gone:
-                raise LogGap(str(gone)) from gone
+        self.time = max(self.time, min((times[each] for each in self._watched if each in times), default=NO_MARK))
 
 
 def run_trial(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStatus:
@@ -129,40 +108,41 @@ def _read_log(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStat
     """Run a trial. Raises: TrialRefused, Gone, Corrupt."""
     data = Path(plan.data)
     forms = {watched: get_shape(_text_of(engine.registrations, watched.registered)).form for engine in plan.engines for watched in engine.watched}
-    with closing(LogReader(data)) as reader, Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison:
-        sides = [_Side(data, engine, _engine_at(data, plan.range)) for engine in plan.engines]
-        first = _find_first(reader, plan, sides[0].engine)
-        status = TrialStatus(first, first, plan.range.until)
-        for side in sides:
-            for block in reader.blocks(side.engine.position, BLOCK_ROWS, first):
-                side.engine.apply_block(block)
-            side.begin(first)
-        rows = 0
-        for block in reader.blocks(first, BLOCK_ROWS, plan.range.until):
-            for side in sides:
-                side.feed(block, comparison)
-            time, rows = min(side.time for side in sides), rows + block.rows.num_rows
+    begun = _engine_at(data, plan.range)
+    log = SlicedLog(data, [engine.registrations for engine in plan.engines], plan.range.until, begun)
+    first = _find_first(log, plan, begun)
+    reaches = log.find_reaches()
+    planner = log.plan(first, reaches)
+    works = log.list_work(planner.plan_for(plan.threads))
+    sides = [_Side(engine) for engine in plan.engines]
+    status, rows = TrialStatus(first, first, plan.range.until, unbounded=_list_unbounded(plan, reaches)), 0
+    threads = SliceThreads(plan.threads, LiveWork(data, plan.threads).count_threads)
+    with Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison, closing(threads.evaluate(works)) as pieces:
+        for piece in pieces:
+            for side, outcome, times in zip(sides, piece.outcomes, piece.times, strict=True):
+                side.take_piece(outcome, times, comparison)
+            time, rows = min(side.time for side in sides), rows + piece.rows
             comparison.compare_until(time)
-            status = replace(_status(comparison, sides), first=first, position=block.after, until=plan.range.until, rows=rows)
+            status = replace(_status(comparison, sides, status), position=piece.hi, rows=rows)
             tell(status)
             if plan.range.before is not None and time >= plan.range.before:
                 break
         comparison.compare_until(NO_MARK)
-        return replace(_status(comparison, sides), first=first, position=plan.range.until, until=plan.range.until, rows=rows)
+        return replace(_status(comparison, sides, status), position=plan.range.until)
 
 
 def _text_of(registrations: tuple[Register, ...], registered: int) -> str:
     return next(entry.text for entry in registrations if entry.offset == registered)
 
 
-def _status(comparison: Comparison, sides: list[_Side]) -> TrialStatus:
+def _status(comparison: Comparison, sides: list[_Side], before: TrialStatus) -> TrialStatus:
     counts = {name: list(found) for name, found in comparison.counts.items()}
     slots = sorted((slot, list(found)) for slot, found in comparison.timeline.slots.items())
-    ended = list(dict.fromkeys(each for side in sides for each in side.ended))
-    return TrialStatus(0, 0, 0, 0, counts, dict(comparison.written), comparison.timeline.width, slots, ended)
+    ended = list(dict.fromkeys(each for side in sides for each in side.ended.values()))
+    return replace(before, counts=counts, kept=dict(comparison.written), width=comparison.timeline.width, slots=slots, ended=ended)
 
 
-def _engine_at(data: Path, bounds: TrialRange) -> EngineState:
+def _engine_at(data: Path, bounds: TrialRange) -> Engine:
     """Return an engine without queries that knows background and watermarks, at or before the beginning. Raises: TrialRefused."""
     begin = oldest(data / "log")
     if not begin:
@@ -170,7 +150,9 @@ def _engine_at(data: Path, bounds: TrialRange) -> EngineState:
     restored = snapshots_of(data).newest(bounds.first)
     if restored is None or restored.position < begin:
         raise TrialRefused(describe_earliest(begin, find_earliest(data, begin)))
-    return fork(restored, restored.position, set())
+    known = fork(restored, restored.position, set())
+    assert isinstance(known, Engine)
+    return known
 
 
 def describe_earliest(begin: int, earliest: int | None) -> str:
@@ -179,31 +161,19 @@ def describe_earliest(begin: int, earliest: int | None) -> str:
     return f"the log begins at offset {begin}, and background and watermarks before it are gone; {known}"
 
 
-def _find_first(reader: LogReader, plan: TrialPlan, engine: EngineState) -> int:
+def _find_first(log: SlicedLog, plan: TrialPlan, begun: Engine) -> int:
     """Return the position of the first entry that the queries read. Raises: TrialRefused where it may have been removed."""
     since = plan.range.since
     if since is None:
         return plan.range.first
-    known = max((engine.streams[name].latest for name in plan.streams if name in engine.streams), default=NO_TIME)
-    if engine.position and known >= since:
-        raise TrialRefused(f"events from {iso(since)} on were removed from the log in part; begin after {iso(known)}, or at offset {engine.position}")
-    for block in reader.blocks(engine.position, BLOCK_ROWS, plan.range.until):
-        found = _first_in(block, since, plan.streams)
-        if found is not None:
-            return found
-    return plan.range.until
+    known = max((begun.streams[name].latest for name in plan.streams if name in begun.streams), default=NO_TIME)
+    if begun.position and known >= since:
+        raise TrialRefused(f"events from {iso(since)} on were removed from the log in part; begin after {iso(known)}, or at offset {begun.position}")
+    found = log.outline.find_first(since, plan.streams)
+    return plan.range.until if found is None else found
 
 
-def _first_in(block: Block, since: Micros, streams: tuple[str, ...]) -> int | None:
-    """Return the offset of the first entry in a block that brings an occurrence of these streams which ends at `since` or later."""
-    ends = int64s(block.rows.column("end"))
-    if not len(ends) or int(ends.max()) < since:
-        return None
-    good = (ends >= since) & ~np.asarray(block.rows.column("late").to_numpy(zero_copy_only=False), bool)
-    row = 0
-    for entry in block.entries:
-        if isinstance(entry, Events):
-            if entry.stream in streams and good[row : row + entry.rows].any():
-                return entry.offset
-            row += entry.rows
-    return None
+def _list_unbounded(plan: TrialPlan, reaches: Mapping[int, Reach]) -> dict[str, str]:
+    """Return why queries look back without a bound, by name."""
+    entries = (entry for engine in plan.engines for entry in engine.registrations)
+    return {entry.name: reaches[entry.offset].reason for entry in entries if reaches[entry.offset].micros is None}

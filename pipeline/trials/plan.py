@@ -50,7 +50,8 @@ class TrialRange:
 class TrialPlan:
     """Holds all that the process of a trial is told.
 
-    `kept` is how many solutions each of the three lists keeps, and `memory` the bytes that the process may add to what it begins with.
+    `kept` is how many solutions each of the three lists keeps, `memory` the bytes that the process may add to what it begins with, and `threads` on how
+    many cores it works.
     """
 
     data: str
@@ -60,6 +61,7 @@ class TrialPlan:
     streams: tuple[str, ...]
     kept: int
     memory: int
+    threads: int
 
 
 def plan_engines(new: Register, old: Registration | None, others: Sequence[Registration]) -> tuple[EnginePlan, ...]:

@@ -24,6 +24,7 @@ _RUNNERS = ("spark", "inprocess")
 _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _SHELLS = ("bash", "zsh", "tcsh")
+_MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
 _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server"}
@@ -258,10 +259,23 @@ def _add_replay(commands: Commands) -> None:
     )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
+    parser.add_argument(
+        "--slices",
+        type=_slice_count,
+        metavar="N",
+        help="The events are cut into this many slices of time, which are evaluated beside each other if all queries look back for a bounded time. "
+        "The default is as many as the cores are worth; 1 is one piece. The solutions are the same.",
+    )
     parser.add_argument("--low-latency", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--format", choices=("ndjson", "json", "csv", "turtle"), default="ndjson", help="Solutions are written in this format. The default is ndjson."
     )
+
+
+def _slice_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST_SLICES):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of slices from 1 to {_MOST_SLICES}")
+    return int(text)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -290,6 +304,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             policies,
             arguments.entailment or _ENTAILMENTS[0],
             [named_file(each) for each in arguments.mapping],
+            arguments.slices,
         )
         with _progress() as tell, telling_of_compiling(_tell_compiling):
             summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
@@ -511,11 +526,11 @@ def _trial(arguments: argparse.Namespace) -> int:
     from server.cli.subcommands.trial import describe_trial, try_query
 
     try:
-        wish = {"query": read_query(arguments.query).text, "from": arguments.start, "to": arguments.end}
-        wish |= {"compare_with": arguments.against} if arguments.against else {}
-        wish |= {"policy": arguments.policy} if arguments.policy else {}
+        text = read_query(arguments.query).text
+        options = {"compare_with": arguments.against, "start": arguments.start, "until": arguments.end}
+        options |= {"policy": arguments.policy} if arguments.policy else {}
         with _progress() as tell:
-            document = try_query(connect_client(arguments), wish, lambda done, of: tell(ReplayStep(done, of)))
+            document = try_query(connect_client(arguments), text, options, lambda done, of: tell(ReplayStep(done, of)))
     except (SourceFault, ApiError, Unreachable, WrongServer) as fault:
         return fail(fault)
     for line in describe_trial(document):

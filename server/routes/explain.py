@@ -113,10 +113,18 @@ class PlanRead(BaseModel):
     use: Literal["copied", "looked up", "waiting"]
 
 
+class PlanReach(BaseModel):
+    """Tells how long before a solution's end events may end on which it depends. `duration` is null where nothing bounds that, and then there is a reason."""
+
+    duration: str | None
+    reason: str
+
+
 class PlanDocument(BaseModel):
     """Describes how a query is evaluated.
 
     The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and what it reads of the background.
+    `reach` is how far it reaches back by itself, over an empty background. It is null for a rule over the background.
 
     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go. In a plan whose property path
     or rule is recursive, a step may feed several others.
@@ -127,6 +135,7 @@ class PlanDocument(BaseModel):
     plan: list[PlanStep]
     partition: PlanPartition
     unbounded: list[str]
+    reach: PlanReach | None
     background: list[PlanRead]
 
 

@@ -13,6 +13,7 @@ from engine.messages import POLICIES, UNRESTRICTED, Micros, Register
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape, get_shape
+from pipeline.slices.workers import count_cores
 from pipeline.trials.comparison import BOTH, KINDS
 from pipeline.trials.execution import TrialStatus, describe_earliest
 from pipeline.trials.plan import NEW, OLD, TrialPlan, TrialRange, find_earliest, plan_engines, streams_of
@@ -92,7 +93,8 @@ class EndedQuery(BaseModel):
 class TrialDocument(BaseModel):
     """Describes a trial. `state` is waiting, running, completed or failed, with the reason.
 
-    `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all.
+    `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the queries that look back without a
+    bound, with the reason of each. Because of them, the trial works on one core.
     """
 
     id: str
@@ -111,6 +113,7 @@ class TrialDocument(BaseModel):
     queries: list[ComparedQuery]
     timeline: TrialTimeline
     ended: list[EndedQuery]
+    unbounded: dict[str, str]
 
 
 class TrialList(BaseModel):
@@ -265,7 +268,8 @@ def _plan_trial(service: Service, name: str, wish: Wish, old: Registration | Non
     if all(query.text != wish.text for query in service.log.catalogue.queries.values()):
         drop_shape(wish.text)
     bounds = _find_range(service, head, name, start, end)
-    return TrialPlan(str(settings.data), "", bounds, engines, streams, settings.max_trial_solutions, settings.max_trial_memory)
+    cores = min(settings.trial_cores or count_cores(), count_cores())
+    return TrialPlan(str(settings.data), "", bounds, engines, streams, settings.max_trial_solutions, settings.max_trial_memory, cores)
 
 
 def _find_range(service: Service, head: int, name: str, start: _Place, end: _Place) -> TrialRange:
@@ -310,6 +314,7 @@ def _describe_trial(trial: Trial) -> TrialDocument:
         queries=shown,
         timeline=TrialTimeline(width=format_duration(status.width) or "", slots=slots),
         ended=[EndedQuery.model_validate(asdict(each)) for each in status.ended],
+        unbounded=status.unbounded,
         **{"from": wish.start},
     )
 

@@ -1,4 +1,4 @@
-"""Runs one trial in a process of its own, on one core, with less right to it than the server, and within its memory.
+"""Runs one trial in a process of its own, with less right to the cores than the server, and within its memory.
 
 The process reads a `TrialPlan` from stdin, and writes a line of JSON to stdout now and then: what it has found so far. It ends with stdin.
 """

@@ -10,10 +10,11 @@ import pytest
 from bench.background import lookup, reasoning, static_rules
 from bench.engine import calls, engine, goals, growth, queries, runs, shapes, shared, threads
 from bench.measurement import TooFewEvents, WrongCount, percentile, slope
-from bench.server import bodies, end_to_end, mapping, outside, server, start, subscribers
+from bench.server import bodies, end_to_end, mapping, outside, server, start, subscribers, trials
 from bench.spark import scale
 from bench.spark.spark import Commits
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
+from pipeline.slices.workers import count_cores
 from server.cli.commands import main
 from server.cli.subcommands.definition import BROKEN
 from tests.soak import is_full
@@ -202,6 +203,15 @@ def test_what_users_feel() -> None:
     assert [each["workload"] for each in found if not each.get("delivered")] == ["registrations", "events of queries", "GET /queries", "restart"]
     assert [each["solutions"] for each in found[:4]] == [matches_of("W1", outside.QUICK.whole, 1_000)] * 4
     assert all(each["p50_ms"] <= each["p99_ms"] for each in found if "p50_ms" in each)
+
+
+@pytest.mark.soak
+def test_trials_alone_and_beside_live_events() -> None:
+    """Each trial finds the difference of two engines, or the bench says so."""
+    found = [json.loads(line) for line in trials.measure(50_000)]
+    assert [each["threads"] for each in found if "threads" in each] == sorted({1, count_cores()})
+    assert all(each["new"] > 0 and each["both"] > 0 for each in found if "threads" in each)
+    assert found[-1]["workload"] == "W1 beside live events"
 
 
 @pytest.mark.soak

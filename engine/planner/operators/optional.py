@@ -13,7 +13,7 @@ from engine.planner.operators.without import absent_span
 from epsparql import algebra as a
 
 
-class Reach(NamedTuple):
+class OptionalBounds(NamedTuple):
     """Says how far an optional join looks: its own span, how long goals of its left and right side live, and the spans of these (µs)."""
 
     span: int
@@ -21,7 +21,7 @@ class Reach(NamedTuple):
     spans: tuple[int, int]
 
 
-def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, kept: Scope, *, expires: bool = True) -> Reach:
+def bounds_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, kept: Scope, *, expires: bool = True) -> OptionalBounds:
     """Return how far an optional join looks whose `kept` side has this scope; `span` is that of the solutions that are wanted of it.
 
     If nothing `expires`, it looks at all that ever came. Equal intervals are equally long, so EQUALSOPTIONAL looks at no longer ones than are wanted,
@@ -31,13 +31,13 @@ def reach_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, kep
     life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
     match pattern:
         case a.LeftJoin():
-            return Reach(own, (c.NEVER, life), (span, own))
+            return OptionalBounds(own, (c.NEVER, life), (span, own))
         case a.EqLeftJoin():
             equal = min(span, own, kept.longest)
             inner = equal if expires and not kept.timeless else min(own, absent_span(c.FOREVER, equal))
-            return Reach(own, (c.NEVER, 0 if expires else life), (span, inner))
+            return OptionalBounds(own, (c.NEVER, 0 if expires else life), (span, inner))
         case a.SeqRightJoin():
-            return Reach(own, (life, c.NEVER), (own, span))
+            return OptionalBounds(own, (life, c.NEVER), (own, span))
 
 
 KINDS = {a.LeftJoin: (c.OPTIONAL, c.ANY), a.EqLeftJoin: (c.EQUALSOPTIONAL, c.EQUALS), a.SeqRightJoin: (c.OPTIONALSEQ, c.SEQ)}
@@ -48,23 +48,23 @@ def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.S
     check_functions([] if pattern.condition is None else [pattern.condition])
     kind, relation = KINDS[type(pattern)]
     kept = y if kind == c.OPTIONALSEQ else x
-    reach = reach_of(pattern, span, kept, expires=builder.options.expires)
+    bounds = bounds_of(pattern, span, kept, expires=builder.options.expires)
     down, _, own = split_conditions(wanted, kept.certain, frozenset())
     marks, conditions = plan_marks(builder, [] if pattern.condition is None else [pattern.condition], x.joined(y))
-    node = Node(kind, relation, reach.span, timeless=x.timeless or y.timeless)
-    node.life_left, node.life_right = reach.lives
+    node = Node(kind, relation, bounds.span, timeless=x.timeless or y.timeless)
+    node.life_left, node.life_right = bounds.lives
     node.filter, node.condition = builder.compile_conditions(own), builder.compile_conditions(conditions)
     node.key, node.rest = builder.key_columns(x, y)
     number = builder.add_node(node, target)
     set_marks(builder, number, marks)
-    if kept.timeless and c.FOREVER not in reach.lives:
+    if kept.timeless and c.FOREVER not in bounds.lives:
         builder.fragment.forgetful.add(number)
     builder.fragment.deciding[number, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT] = kept.timeless
     if kind == c.OPTIONALSEQ:
         if not y.timeless:
             builder.fragment.strict.add((number, c.LEFT))
-        plan_undecided(builder, pattern.left, (number, c.LEFT), y, reach.spans[0])
-        builder.plan_pattern(pattern.right, (number, c.RIGHT), reach.spans[1], down)
+        plan_undecided(builder, pattern.left, (number, c.LEFT), y, bounds.spans[0])
+        builder.plan_pattern(pattern.right, (number, c.RIGHT), bounds.spans[1], down)
     else:
-        builder.plan_pattern(pattern.left, (number, c.LEFT), reach.spans[0], down)
-        plan_undecided(builder, pattern.right, (number, c.RIGHT), x, reach.spans[1])
+        builder.plan_pattern(pattern.left, (number, c.LEFT), bounds.spans[0], down)
+        plan_undecided(builder, pattern.right, (number, c.RIGHT), x, bounds.spans[1])

@@ -12,25 +12,24 @@ _LOOK_S = 0.2
 _PAGE = 1000
 
 
-def try_query(client: Client, wish: Mapping[str, Any], tell: Callable[[int, int], None]) -> dict[str, Any]:
+def try_query(client: Client, query: str, options: Mapping[str, Any], tell: Callable[[int, int], None]) -> dict[str, Any]:
     """Start a trial, print what only one side has, delete the trial, and return its last document.
 
-    `tell` is told how much of the log was read, and how much there is. Raises: ApiError, Unreachable.
+    `options` are those of `Client.start_trial`. `tell` is told how much of the log was read, and how much there is. Raises: ApiError, Unreachable.
     """
-    _, headers, _ = client.request("POST", "/trials", json.dumps(wish), **{"Content-Type": "application/json"})
-    path = {name.lower(): value for name, value in headers.items()}["location"]
+    trial = client.start_trial(query, **options)["id"]
     try:
-        while (document := _read(client, path))["state"] in ("waiting", "running"):
+        while (document := client.trial(trial))["state"] in ("waiting", "running"):
             if (progress := document["progress"]) is not None:
                 tell(progress["position"] - progress["from"], progress["to"] - progress["from"])
             time.sleep(_LOOK_S)
         for side in ("new", "old") if document["state"] == "completed" else ():
-            for solution in _read_solutions(client, path, side):
+            for solution in _read_solutions(client, trial, side):
                 sys.stdout.write(json.dumps({"only": side, **solution}, ensure_ascii=False) + "\n")
         sys.stdout.flush()
         return document
     finally:
-        client.request("DELETE", path)
+        client.drop_trial(trial)
 
 
 def describe_trial(document: Mapping[str, Any]) -> list[str]:
@@ -41,14 +40,8 @@ def describe_trial(document: Mapping[str, Any]) -> list[str]:
     return lines + [f"only the first {document['kept'][side]:,} solutions of the {side} side were kept (max_trial_solutions)" for side in left]
 
 
-def _read(client: Client, path: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(client.request("GET", path)[2])
-    return document
-
-
-def _read_solutions(client: Client, path: str, side: str) -> Iterator[dict[str, Any]]:
-    after: int | None = 0
-    while after is not None:
-        page = _read(client, f"{path}/solutions?of={side}&after={after}&limit={_PAGE}")
-        yield from page["solutions"]
-        after = page["next"]
+def _read_solutions(client: Client, trial: str, side: str) -> Iterator[dict[str, Any]]:
+    after = 0
+    while page := client.trial_solutions(trial, side, after=after, limit=_PAGE):
+        yield from page
+        after += len(page)

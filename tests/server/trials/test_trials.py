@@ -253,6 +253,6 @@ def test_the_command_prints_what_only_one_side_has(client: Client, url: str, str
     shown = [json.loads(line) for line in printed.out.splitlines()]
     assert [(each["only"], each["end"]) for each in shown] == [("old", moment(n)) for n in range(3)]
     assert printed.err == "commanded: 0 only new, 3 only old, 2 both\n"
-    assert "commanded" not in {trial["compare_with"] for trial in client._json("GET", "/trials")["trials"]}, "it is deleted"
+    assert "commanded" not in {trial["compare_with"] for trial in client.trials()}, "it is deleted"
     assert main(["trial", str(query), "--server", url, "--to", "tomorrow"]) == 2
     assert "to cannot be 'tomorrow'" in capsys.readouterr().err

@@ -1,0 +1,80 @@
+"""This module evaluates slices of a log as ordinary tasks of Spark's, each a job of its own, and gives what they find in the order of the log.
+
+Executors must see the log's directory.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from engine.messages import Micros, Outcome, StateChange
+from pipeline.log.encoding.arrow_ipc import stream_of
+from pipeline.runners.spill import SPILL_BYTES, Spill
+from pipeline.slices.execution import SlicePiece, SliceWork, run_slice
+from pipeline.spark.spark_session import quietly, session
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """Holds a piece as a task sends it: the solutions of each engine as an Arrow stream, or the name of the object that holds them."""
+
+    lo: int
+    hi: int
+    rows: int
+    solutions: tuple[bytes | str, ...]
+    changes: tuple[tuple[StateChange, ...], ...]
+    times: tuple[Mapping[int, Micros], ...]
+
+
+def solve_slices(works: Iterable[SliceWork]) -> Iterator[_Sent]:
+    """Evaluate slices, in a task."""
+    for work in works:
+        spill = Spill(work.data)
+        for piece in run_slice(work):
+            if piece is not None:
+                solutions = tuple(_send(piece, outcome.solutions, spill) for outcome in piece.outcomes)
+                yield _Sent(piece.lo, piece.hi, piece.rows, solutions, tuple(outcome.changes for outcome in piece.outcomes), piece.times)
+
+
+def _send(piece: SlicePiece, solutions: pa.RecordBatch, spill: Spill) -> bytes | str:
+    return spill.put(piece.lo, piece.hi, solutions) if solutions.nbytes > SPILL_BYTES else stream_of(solutions).to_pybytes()
+
+
+def run_on_spark(spark: SparkSession, works: Sequence[SliceWork], together: int) -> Generator[SlicePiece, None, None]:
+    """Yield the pieces of all slices in order, with this many of them at work together. Raises what ends a task, after Spark has tried it again."""
+    waiting: deque[Future[list[_Sent]]] = deque()
+    pool = ThreadPoolExecutor(together, thread_name_prefix="slices")
+    try:
+        for work in works:
+            waiting.append(pool.submit(_run_task, spark, work))
+            if len(waiting) > 2 * together:
+                yield from _receive(waiting.popleft().result(), Spill(work.data))
+        while waiting:
+            yield from _receive(waiting.popleft().result(), Spill(works[0].data))
+    finally:
+        for task in waiting:
+            task.cancel()
+        quietly(spark.sparkContext.cancelAllJobs)
+        pool.shutdown()
+
+
+def _run_task(spark: SparkSession, work: SliceWork) -> list[_Sent]:
+    return spark.sparkContext.parallelize([work], 1).mapPartitions(solve_slices).collect()
+
+
+def _receive(pieces: Sequence[_Sent], spill: Spill) -> Iterator[SlicePiece]:
+    for sent in pieces:
+        found = [spill.read(each) if isinstance(each, str) else pa.ipc.open_stream(each).read_next_batch() for each in sent.solutions]
+        outcomes = tuple(Outcome(solutions, changes) for solutions, changes in zip(found, sent.changes, strict=True))
+        yield SlicePiece(sent.lo, sent.hi, sent.rows, outcomes, sent.times)
+
+
+def run_with_session(master: str, works: Sequence[SliceWork], together: int, log: Path) -> Generator[SlicePiece, None, None]:
+    """Evaluate slices on a session of their own. Spark's own output goes to the file `log`. Raises: JavaMissing."""
+    with session(master, log=log) as spark:
+        yield from run_on_spark(spark, works, together)
