@@ -52,7 +52,7 @@ check:
 lint: $(TEST_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy epsparql engine pipeline server connectors bench tests
+	$(BIN)/mypy epsparql verification engine pipeline server connectors bench tests
 
 fast: $(TEST_STAMP) $(COMPILED:%=warm)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10

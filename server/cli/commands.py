@@ -15,6 +15,7 @@ from epsparql.extras import MissingExtra, check_extra
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, OK, POLICIES, Commands, add_command, fail
+from server.cli.subcommands.verify import add_verify
 
 if TYPE_CHECKING:
     from pipeline.replay.input_files import QueryFile
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
         _add_check,
         _add_test,
         _add_trial,
+        add_verify,
         _add_warm,
         _add_demo,
         _add_bench,
