@@ -15,6 +15,7 @@ from epsparql.extras import MissingExtra, check_extra
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, OK, POLICIES, Commands, add_command, fail
+from server.cli.subcommands.token import add_token
 from server.cli.subcommands.verify import add_verify
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 _SHELLS = ("bash", "zsh", "tcsh")
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
-_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server"}
+_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server", "token": "server"}
 """Commands that need more than the extra `engine`."""
 
 
@@ -90,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
         _add_test,
         _add_trial,
         add_verify,
+        add_token,
         _add_warm,
         _add_demo,
         _add_bench,
