@@ -26,7 +26,7 @@ from verification.history import END_OF_TIME, History, Registration
 from verification.log_files import Emitted, parse_term, parse_triples, read_solutions
 from verification.reach import Reach, is_positive, reach_through_rules
 
-SLICE_ROWS = 400
+SLICE_ROWS = 150
 """A slice has about so many events that the query may use."""
 MOST_ROWS = 6_000
 """A slice with more events, those before it included, is left out: the definitions are evaluated by brute force."""
@@ -131,20 +131,20 @@ class _Check:
 
     @cached_property
     def writing_rules(self) -> dict[str, tuple[Registration, algebra.Construct]]:
-        """Return the rules that write what the query reads, through other rules too."""
+        """Return the rules that write what the query looks for, through other rules too."""
         found: dict[str, tuple[Registration, algebra.Construct]] = {}
-        reached = set(self.query.streams)
+        rules = [each for each in self.history.registrations.values() if isinstance(each.query, algebra.Construct)]
         while True:
+            queries: list[Query] = [self.query, *(rule for _, rule in found.values())]
+            streams, wanted = {stream for query in queries for stream in query.streams}, self._named_predicates(queries)
             more = {
                 each.name: (each, replace(each.query, pattern=marked(each.query.pattern)))
-                for each in self.history.registrations.values()
-                if isinstance(each.query, algebra.Construct) and each.query.into in reached
+                for each in rules
+                if isinstance(each.query, algebra.Construct) and each.query.into in streams and _may_write(each.query, wanted)
             }
-            streams = {stream for _, rule in more.values() for stream in rule.streams}
-            found = more
-            if streams <= reached:
+            if more.keys() == found.keys():
                 return found
-            reached |= streams
+            found = more
 
     @cached_property
     def streams(self) -> frozenset[str]:
@@ -157,9 +157,12 @@ class _Check:
     @cached_property
     def predicates(self) -> frozenset[str] | None:
         """Return the predicates that the query and its rules name, None if others matter."""
+        return self._named_predicates([self.query, *(rule for _, rule in self.writing_rules.values())])
+
+    def _named_predicates(self, queries: Iterable[Query]) -> frozenset[str] | None:
         if self.facts:
-            return None
-        nodes = [node for query in (self.query, *(rule for _, rule in self.writing_rules.values())) for node in walk_nodes(query.pattern)]
+            return None  # by its schema, one predicate entails others
+        nodes = [node for query in queries for node in walk_nodes(query.pattern)]
         patterns = [node for node in nodes if isinstance(node, algebra.TriplePattern)]
         general = any(isinstance(node, algebra.Path | algebra.Graph) for node in nodes)
         if general or any(isinstance(each.predicate, Variable | TripleTermPattern) for each in patterns):
@@ -316,6 +319,11 @@ class _Check:
             assert x.start is not None
             assert x.end is not None
             yield from (Occurrence(triple, x.start, x.end) for triple in instantiated(name, rule.template, x))
+
+
+def _may_write(rule: algebra.Construct, predicates: frozenset[str] | None) -> bool:
+    """Return whether a rule may derive triples with one of these predicates."""
+    return predicates is None or any(isinstance(each.predicate, Variable) or str(each.predicate) in predicates for each in rule.template)
 
 
 def _bounds(ends: Sequence[Micros], emitted: Sequence[Emitted], last: Micros, *, whole: bool) -> list[tuple[Micros, Micros]]:

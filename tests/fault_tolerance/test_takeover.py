@@ -24,7 +24,7 @@ from tests.server.conftest import COMPILING_S, event, values
 from tests.soak import is_full
 from tests.support.s3_emulator import CREDENTIALS, Line, S3Bucket, served
 
-TERM_S = 2.0
+TERM_S = 4.0
 WITHIN_S = 10.0
 """A takeover takes no longer, from the death to the next acknowledgement."""
 PATIENCE_S = 120.0

@@ -159,16 +159,23 @@ def compatible(x: Solution, y: Solution) -> bool:
     return all(mine.get(variable, term) == term for variable, term in y.bindings)
 
 
-def likely_pairs(xs: Collection[Solution], ys: Collection[Solution]) -> Iterator[tuple[Solution, Solution]]:
-    """Yield all pairs but those that differ in a variable that every one of the solutions binds: which of them fit is for the caller to say."""
+def likely_pairs(xs: Collection[Solution], ys: Collection[Solution], *, same_interval: bool = False) -> Iterator[tuple[Solution, Solution]]:
+    """Yield all pairs but those that differ in a variable that every one of the solutions binds: which of them fit is for the caller to say.
+
+    With `same_interval`, pairs of timed solutions with other intervals are left out too.
+    """
     keys = sorted(_bound_by_all(xs) & _bound_by_all(ys), key=str)
-    partners: dict[tuple[Term | None, ...], list[Solution]] = {}
-    for y in ys:
-        bound = dict(y.bindings)
-        partners.setdefault(tuple(bound[key] for key in keys), []).append(y)
-    for x in xs:
+    intervals = same_interval and not any(x.timeless for x in (*xs, *ys))
+    partners: dict[object, list[Solution]] = {}
+
+    def key_of(x: Solution) -> object:
         bound = dict(x.bindings)
-        for y in partners.get(tuple(bound[key] for key in keys), ()):
+        return tuple(bound[key] for key in keys), (x.start, x.end) if intervals else None
+
+    for y in ys:
+        partners.setdefault(key_of(y), []).append(y)
+    for x in xs:
+        for y in partners.get(key_of(x), ()):
             yield x, y
 
 

@@ -213,7 +213,7 @@ class Evaluation:
                 yield Solution(bindings, start, end)
 
     def _joins(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[Solution]:
-        for x, y in likely_pairs(self.evaluate(left), self.evaluate(right)):
+        for x, y in likely_pairs(self.evaluate(left), self.evaluate(right), same_interval=relation is same_interval):
             if compatible(x, y) and relation(x, y):
                 yield joined(x, y)
 
