@@ -83,7 +83,7 @@ class Transport:
         return self._urls[self._turns % len(self._urls)]
 
     @property
-    def _parts(self) -> SplitResult:
+    def _address(self) -> SplitResult:
         return urlsplit(self.url)
 
     def turn(self) -> bool:
@@ -111,12 +111,12 @@ class Transport:
 
     def _send_request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
         connection = (
-            HTTPSConnection(self._parts.netloc, timeout=self._timeout_s, context=self._tls())
-            if self._parts.scheme == "https"
-            else HTTPConnection(self._parts.netloc, timeout=self._timeout_s)
+            HTTPSConnection(self._address.netloc, timeout=self._timeout_s, context=self._tls())
+            if self._address.scheme == "https"
+            else HTTPConnection(self._address.netloc, timeout=self._timeout_s)
         )
         try:
-            connection.request(method, self._parts.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
+            connection.request(method, self._address.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
             kept = connection.sock
             answer = OpenAnswer(connection, connection.getresponse(), kept)
         except BaseException as error:
@@ -147,11 +147,11 @@ class Transport:
         return None if self._trust is None else self._trust.context()
 
     def socket_url(self, path: str) -> str:
-        return f"{'wss' if self._parts.scheme == 'https' else 'ws'}://{self._parts.netloc}{self._parts.path}{path}"
+        return f"{'wss' if self._address.scheme == 'https' else 'ws'}://{self._address.netloc}{self._address.path}{path}"
 
     def socket_options(self) -> dict[str, Any]:
         common: dict[str, Any] = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
-        if self._parts.scheme == "https":
+        if self._address.scheme == "https":
             common["ssl"] = self._tls()
         return common | {"subprotocols": [BATCHES, SUBPROTOCOL], "additional_headers": self._headers}
 

@@ -1,4 +1,4 @@
-"""What is stored has a layout, and a layout has a number: a change of one without the other fails here (pipeline/log/format_version.py)."""
+"""Stored data have a layout, and a layout has a number: a change of one without the other fails here (pipeline/log/format_version.py)."""
 
 import dataclasses
 import json

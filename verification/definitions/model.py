@@ -168,14 +168,14 @@ def likely_pairs(xs: Collection[Solution], ys: Collection[Solution], *, same_int
     intervals = same_interval and not any(x.timeless for x in (*xs, *ys))
     partners: dict[object, list[Solution]] = {}
 
-    def key_of(x: Solution) -> object:
+    def join_key(x: Solution) -> object:
         bound = dict(x.bindings)
         return tuple(bound[key] for key in keys), (x.start, x.end) if intervals else None
 
     for y in ys:
-        partners.setdefault(key_of(y), []).append(y)
+        partners.setdefault(join_key(y), []).append(y)
     for x in xs:
-        for y in partners.get(key_of(x), ()):
+        for y in partners.get(join_key(x), ()):
             yield x, y
 
 

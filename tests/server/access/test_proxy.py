@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from epsparql.client import Client, Solution
+from tests.server.access.test_tls import write_certificate
 from tests.server.conftest import DEADLINE_S, event, serving, values
-from tests.server.operations.test_tls import write_certificate
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
