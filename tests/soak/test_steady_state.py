@@ -14,11 +14,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import linear_regression, median
 
-from epsparql.client import Client, Solution
+import pytest
+
+from epsparql.client import Client, Solution, segment
 from server.child_server import Child
 from tests.server.conftest import COMPILING_S, DEADLINE_S, EX, moment
 from tests.soak import budget_s, first_seed, is_full
 
+pytestmark = pytest.mark.slow
 QUERIES = 1000 if is_full() else 40
 SUBSCRIBERS = 50 if is_full() else 5
 SAMPLE_S = 10.0 if is_full() else 3.0
@@ -32,7 +35,7 @@ SHAPES = (
 )
 STREAMS = [f"{EX}soak/{number}" for number in range(4)]
 GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
-PREDICATES = 8
+PREDICATES, KEPT_STREAMS = 8, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,9 @@ class Load:
         self._register()
         self._unfollow()
         self._follow()
-        own = f"{EX}own/{self._second % 3}"
-        if self._second % 6 >= 3:
-            self._client.request("DELETE", f"/streams/{own.replace(':', '%3A').replace('/', '%2F')}")
-        else:
-            self._client.send(own, self._event(0))
+        self._client.send(f"{EX}own/{self._second}", self._event(0))
+        if self._second > KEPT_STREAMS:
+            self._client.request("DELETE", f"/streams/{segment(f'{EX}own/{self._second - KEPT_STREAMS}')}")
         triple = f"<{EX}s{self._second % 20}> a <{EX}Sensor> ."
         self._client.request("PUT", f"/ontologies/{GRAPH}", triple, Content_Type="text/turtle")
 
