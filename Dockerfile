@@ -20,6 +20,7 @@ RUN python -m venv /opt/venv
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY epsparql epsparql
+COPY verification verification
 COPY connectors connectors
 COPY engine engine
 COPY pipeline pipeline

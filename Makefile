@@ -52,7 +52,7 @@ check:
 lint: $(TEST_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy epsparql engine pipeline server connectors bench tests
+	$(BIN)/mypy epsparql verification engine pipeline server connectors bench tests
 
 fast: $(TEST_STAMP) $(COMPILED:%=warm)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
@@ -77,10 +77,10 @@ chromium:
 	    [ "$$(id -u)" = 0 ] || { echo "make: the browser tests need chromium; as root: apt-get install chromium" >&2; exit 1; }; \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 
-# The connectors are tested against Debian's brokers and database; they are installed only where there are none, and run on ports of their own.
-BROKERS := nats-server postgresql mosquitto mosquitto-clients kcat
+# The connectors are tested against Debian's brokers and database, and TLS behind its nginx; they are installed only where there are none, and run on ports of their own.
+BROKERS := nats-server postgresql mosquitto mosquitto-clients kcat nginx-light
 brokers: chromium
-	@PATH="$$PATH:/usr/sbin"; command -v nats-server >/dev/null && command -v mosquitto >/dev/null && command -v mosquitto_pub >/dev/null && command -v kcat >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+	@PATH="$$PATH:/usr/sbin"; command -v nats-server >/dev/null && command -v nginx >/dev/null && command -v mosquitto >/dev/null && command -v mosquitto_pub >/dev/null && command -v kcat >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
 	    [ "$$(id -u)" = 0 ] || { echo "make: the tests of connectors need $(BROKERS); as root: apt-get install $(BROKERS)" >&2; exit 1; }; \
 	    apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(BROKERS) >/dev/null; }
 

@@ -15,7 +15,7 @@ from connectors.systems import COMMON, IN, OUT, SYSTEMS, Option, System
 
 _SHOWN = 100  # a message shows this many characters of a value
 _LONGEST_NAME = 200
-_HEAD = ("server", "token_env", "token_file", "connectors")
+_HEAD = ("server", "ca_file", "token_env", "token_file", "connectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class ConnectorFile:
     connectors: tuple[Connector, ...]
     server: str
     token: Mapping[str, str]
+    ca_file: str | None = None
 
 
 def read_connector_file(path: Path) -> ConnectorFile:
@@ -71,7 +72,10 @@ def read_connector_file(path: Path) -> ConnectorFile:
         if "@" in urlsplit(server).netloc:
             raise WrongOption("server holds a credential; give the place of a token with token_env or token_file")
         token: dict[str, str] = {name: str(found[name]) for name in ("token_env", "token_file") if name in found}
-        return ConnectorFile(tuple(parse_connector(name, table) for name, table in tables.items()), server, token)
+        ca_file = found.get("ca_file")
+        if ca_file is not None and not isinstance(ca_file, str):
+            raise WrongOption("ca_file must be the path of a PEM file")
+        return ConnectorFile(tuple(parse_connector(name, table) for name, table in tables.items()), server, token, ca_file)
     except WrongOption as fault:
         raise WrongOption(f"{path}: {fault}") from None
 

@@ -37,8 +37,8 @@ class SolutionPage:
 class ServerAccess:
     """Makes the requests of one connector."""
 
-    def __init__(self, url: str, token: str | None) -> None:
-        self._client = Client(url, token, patience_s=0)
+    def __init__(self, url: str, token: str | None, ca_file: str | None = None, any_name: bool = False) -> None:
+        self._client = Client(url, token, patience_s=0, ca_file=ca_file, any_name=any_name)
 
     def read_positions(self, stream: str) -> dict[str, str]:
         """Return the stored positions of a stream's sources, by their ids. Raises: SystemFault."""

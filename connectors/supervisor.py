@@ -29,8 +29,8 @@ _log = logging.getLogger("epsparql.connectors")
 class _Child:
     """Supervises the process of one connector, in a thread."""
 
-    def __init__(self, connector: Connector, server: str, token: str | None) -> None:
-        self.connector, self._server, self._token = connector, server, token
+    def __init__(self, connector: Connector, server: str, token: str | None, trust: tuple[str, bool] | None) -> None:
+        self.connector, self._server, self._token, self._trust = connector, server, token, trust
         self._board, self._stopping = StatusBoard(), threading.Event()
         self._backoff = Backoff(self._stopping, self._board, longest_s=_LONGEST_S)
         self._credentials: dict[str, str] = {}
@@ -81,7 +81,7 @@ class _Child:
             assert process.stdout is not None
             words: list[str] = []
             try:
-                process.stdin.write(Assignment(self.connector, self._server, self._token, self._credentials).encode() + "\n")
+                process.stdin.write(Assignment(self.connector, self._server, self._token, self._credentials, self._trust).encode() + "\n")
                 process.stdin.flush()
                 for line in process.stdout:
                     status = decode_status(line)
@@ -130,10 +130,13 @@ class _Child:
 
 
 class Supervisor:
-    """Runs connectors by name. `grant` returns the token with which a connector reaches the server. Any thread may call its methods."""
+    """Runs connectors by name. `grant` returns the token with which a connector reaches the server. Any thread may call its methods.
 
-    def __init__(self, server: str, grant: Callable[[Connector], str | None]) -> None:
-        self.server, self._grant = server, grant
+    `trust` is a file of certificates that count, and whether they may be for any name; without it, those that the system trusts count.
+    """
+
+    def __init__(self, server: str, grant: Callable[[Connector], str | None], trust: tuple[str, bool] | None = None) -> None:
+        self.server, self._grant, self._trust = server, grant, trust
         self._lock = threading.Lock()
         self._children: dict[str, _Child] = {}
 
@@ -141,7 +144,7 @@ class Supervisor:
         """Start a connector, in place of one of its name."""
         self.stop(connector.name)
         with self._lock:
-            self._children[connector.name] = _Child(connector, self.server, self._grant(connector))
+            self._children[connector.name] = _Child(connector, self.server, self._grant(connector), self._trust)
 
     def stop(self, name: str) -> None:
         """Stop a connector, if there is one of this name."""

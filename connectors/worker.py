@@ -35,15 +35,17 @@ class Assignment:
     server: str
     token: str | None
     credentials: Mapping[str, str]
+    trust: tuple[str, bool] | None = None
+    """The file of certificates that count, and whether they may be for any name."""
 
     def encode(self) -> str:
         given = {"name": self.connector.name, "given": dict(self.connector.given)}
-        return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials)})
+        return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials), "trust": self.trust})
 
 
 def decode_assignment(line: str) -> Assignment:
     found = json.loads(line)
-    return Assignment(parse_connector(found["name"], found["given"]), found["server"], found["token"], found["credentials"])
+    return Assignment(parse_connector(found["name"], found["given"]), found["server"], found["token"], found["credentials"], found["trust"])
 
 
 def create_end(connector: Connector, credentials: Mapping[str, str]) -> Any:
@@ -57,7 +59,7 @@ def create_end(connector: Connector, credentials: Mapping[str, str]) -> Any:
 
 def run_assignment(assignment: Assignment, board: StatusBoard, stopping: threading.Event) -> None:
     """Run a connector until `stopping` is set. Raises: MissingLibrary, WrongOption."""
-    connector, server = assignment.connector, ServerAccess(assignment.server, assignment.token)
+    connector, server = assignment.connector, ServerAccess(assignment.server, assignment.token, *(assignment.trust or ()))
     delivery = InboundDelivery if connector.direction == IN else OutboundDelivery
     delivery(connector, create_end(connector, assignment.credentials), server, board, stopping).run()
 

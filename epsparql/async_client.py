@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import urlencode
@@ -30,6 +31,7 @@ from epsparql.connection.messages import (
     from_source,
     segment,
 )
+from epsparql.connection.tls import TrustedFile
 from epsparql.connection.transport import SUBPROTOCOL, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
@@ -50,13 +52,22 @@ _PAGE = 10_000
 _AGAIN_S = 0.1
 _ENDS = (": the stream is finished", ": the stream was deleted")
 _MOST = 1_000_000
+_UNAVAILABLE = 503
 
 
 class AsyncClient:
     """Sends requests to a server. `patience_s` is how long it goes on trying to reach a server that does not answer, restarts included."""
 
-    def __init__(self, url: str, token: str | None = None, patience_s: float = 60.0) -> None:
-        self._transport = AsyncTransport(url, token, patience_s + 30)
+    def __init__(
+        self, url: str, token: str | None = None, patience_s: float = 60.0, *, ca_file: str | Path | None = None, any_name: bool = False
+    ) -> None:
+        """Take a server's URL, or those of servers that stand by for each other, with commas between them. With https, the certificates of the PEM file `ca_file` are trusted, in place of those that the system trusts.
+
+        With `any_name`, they may be for any name: give that only with a file that holds the server's own certificate.
+        Raises: OSError, ssl.SSLError for a file that has no certificates.
+        """
+        trust = None if ca_file is None else TrustedFile(ca_file, any_name)
+        self._transport = AsyncTransport(url, token, patience_s + 30, trust)
         self.patience_s = patience_s
 
     # ------------------------------------------------------------ requests
@@ -317,6 +328,7 @@ class AsyncClient:
             except (OSError, InvalidHandshake, ConnectionClosed) as error:
                 if time.monotonic() + pause_s > deadline:
                     raise Unreachable(f"{self._transport.url} does not answer: {error}") from error
+                self._transport.turn()
             await self._transport.sleep(pause_s)
             pause_s = min(pause_s * 2, 1.0)
 
@@ -358,6 +370,7 @@ class AsyncFeed(_Socket):
         self._path, self._window = path, window
         self._pending: deque[str] = deque()
         self.acked, self.answered = 0, 0
+        self._refused_since = 0.0  # when the first of the servers refused to write; 0 where none does
 
     async def send(self, frame: str, *, source: Source | None = None) -> None:
         """Send one frame; wait while `window` frames are unanswered.
@@ -407,9 +420,22 @@ class AsyncFeed(_Socket):
                 raise_if_final(error)
                 await self._reopen()
                 continue
-            self._take_answer(json.loads(answer))
+            document = json.loads(answer)
+            if document.get("error", {}).get("status") == _UNAVAILABLE and self._may_turn():
+                await self.close()  # the server has lost its store; the frame is sent again to the one that has it
+            else:
+                self._take_answer(document)
+
+    def _may_turn(self) -> bool:
+        """Turn to the next server, if there are several and patience lasts."""
+        if not self._transport.turn():
+            return False
+        now = time.monotonic()
+        self._refused_since = self._refused_since or now
+        return now - self._refused_since < self._client.patience_s
 
     def _take_answer(self, answer: Mapping[str, Any]) -> None:
+        self._refused_since = 0.0
         self._pending.popleft()
         self.answered += 1
         if "error" in answer:

@@ -172,6 +172,22 @@ class NotOfOneLog(PipelineError):
         return f"{self.path} {self.reason}; {self.remedy}"
 
 
+class NewerFormat(PipelineError):
+    """A data directory or a store is in a format that this version cannot read."""
+
+    code = "newer-format"
+
+    def __init__(self, place: str, found: int, needed: int, known: int) -> None:
+        super().__init__(place, found, needed, known)
+        self.place, self.found, self.needed, self.known = place, found, needed, known
+
+    def __str__(self) -> str:
+        return (
+            f"{self.place} has format {self.found}, which versions from format {self.needed} on can read, and this version has format {self.known}; "
+            "start the version that wrote it, or a later one"
+        )
+
+
 class OutOfOrder(PipelineError):
     """A frame does not start where the log ends, or the ends of solutions fall."""
 

@@ -146,12 +146,22 @@ class Settings:
         "With several partitions, queries cannot be paused and cannot read the past.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
+    tls_cert: Path | None = _setting(
+        None, Path, "The server speaks TLS with the certificate of this PEM file, which may hold a chain. A file that has changed is read again."
+    )
+    tls_key: Path | None = _setting(None, Path, "This PEM file holds the key of `tls_cert`. Without it, the key is in the file of `tls_cert`.")
     store: str | None = _setting(
         None,
         str,
         "The server keeps a copy of the data directory in this object store, for example s3://bucket/prefix. An event is acknowledged once the store has it. "
         "An empty data directory is filled from the store.",
         told=False,
+    )
+    takeover_s: float | None = _setting(
+        None,
+        _seconds,
+        "The server stands by while another one renews its lease of the store, and takes its place when that has not happened for this long. "
+        "All servers of a store need this setting. Without it, a start takes the store at once.",
     )
     export: str | None = _setting(
         None,
@@ -322,6 +332,10 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
             f"--host {settings.host} can be reached from other machines; give --token-file (lines of '<sha256 of the token> <scopes>'), "
             "or listen on 127.0.0.1"
         )
+    if settings.takeover_s is not None and (settings.store is None or settings.takeover_s < 1):
+        raise SettingsError("--takeover-s is the time of a lease in a store: give --store too, and 1 s or more")
+    if settings.tls_key is not None and settings.tls_cert is None:
+        raise SettingsError("--tls-key is the key of a certificate; give --tls-cert too")
     return settings
 
 

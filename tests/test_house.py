@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("epsparql", "connectors", "engine", "pipeline", "server", "bench", "tests")
+PACKAGES = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench", "tests")
 MOST_FILES, AT_ALL = 12, 14
 MOST_PARAMETERS = 7
 MOST_FILES_OF_A_NAME = 4

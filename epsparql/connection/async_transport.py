@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from websockets.asyncio.client import ClientConnection as AsyncConnection
 from websockets.asyncio.client import connect
 
+from epsparql.connection.tls import TrustedFile
 from epsparql.connection.transport import Answer, OpenAnswer, Transport
 
 __all__ = ["AsyncConnection", "AsyncTransport", "OpenAnswer"]
@@ -15,9 +16,15 @@ __all__ = ["AsyncConnection", "AsyncTransport", "OpenAnswer"]
 class AsyncTransport:
     """Does what Transport does, without blocking the loop."""
 
-    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        self._blocking = Transport(url, token, timeout_s)
-        self.url = self._blocking.url
+    def __init__(self, url: str, token: str | None, timeout_s: float, trust: TrustedFile | None = None) -> None:
+        self._blocking = Transport(url, token, timeout_s, trust)
+
+    @property
+    def url(self) -> str:
+        return self._blocking.url
+
+    def turn(self) -> bool:
+        return self._blocking.turn()
 
     async def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
         return await asyncio.to_thread(self._blocking.request, method, path, body, headers)

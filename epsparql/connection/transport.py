@@ -5,12 +5,13 @@ The clients are the same code over this transport or over async_transport.py, wh
 
 import json
 import socket
+import ssl
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection as Connection
@@ -18,10 +19,12 @@ from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
 from epsparql.connection.messages import ApiError, Closed
+from epsparql.connection.tls import TrustedFile
 
 SUBPROTOCOL = Subprotocol("epsparql.v1+json")
 BATCHES = Subprotocol("epsparql.v1+ndjson")
 """With this subprotocol, which servers before 0.2 do not know, a frame holds many messages to a subscriber."""
+_UNAVAILABLE = 503
 RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
 """After these close codes a connection is worth another try."""
 
@@ -68,10 +71,25 @@ class OpenAnswer:
 class Transport:
     """Sends requests and opens WebSockets, and waits in the calling thread."""
 
-    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        self.url = url.rstrip("/")
-        self._parts, self._timeout_s = urlsplit(self.url), timeout_s
+    def __init__(self, url: str, token: str | None, timeout_s: float, trust: TrustedFile | None = None) -> None:
+        """Take a server's URL, or those of several servers with commas between them; without `trust`, the certificates that the system trusts count."""
+        self._urls, self._turns = [each.strip().rstrip("/") for each in url.split(",")], 0
+        self._timeout_s, self._trust = timeout_s, trust
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the server whose turn it is."""
+        return self._urls[self._turns % len(self._urls)]
+
+    @property
+    def _address(self) -> SplitResult:
+        return urlsplit(self.url)
+
+    def turn(self) -> bool:
+        """Turn to the next server after one that does not serve; return whether there are several."""
+        self._turns += 1
+        return len(self._urls) > 1
 
     def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
         """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
@@ -92,15 +110,29 @@ class Transport:
         return answer.read_line()
 
     def _send_request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        connection = kind(self._parts.netloc, timeout=self._timeout_s)
+        """Send a request to the server whose turn it is, or to the next one where a connection is refused: that has not seen it."""
+        for _ in self._urls[1:]:
+            with suppress(ConnectionRefusedError):
+                return self._send_once(method, path, body, headers)
+        return self._send_once(method, path, body, headers)
+
+    def _send_once(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
+        connection = (
+            HTTPSConnection(self._address.netloc, timeout=self._timeout_s, context=self._tls())
+            if self._address.scheme == "https"
+            else HTTPConnection(self._address.netloc, timeout=self._timeout_s)
+        )
         try:
-            connection.request(method, self._parts.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
+            connection.request(method, self._address.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
             kept = connection.sock
             answer = OpenAnswer(connection, connection.getresponse(), kept)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, OSError | HTTPException):
+                self.turn()
             raise
+        if answer.status == _UNAVAILABLE:
+            self.turn()
         if answer.status >= 400:
             raise ApiError(_problem_of(answer.status, answer.read()))
         return answer
@@ -118,11 +150,16 @@ class Transport:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
+    def _tls(self) -> ssl.SSLContext | None:
+        return None if self._trust is None else self._trust.context()
+
     def socket_url(self, path: str) -> str:
-        return f"{'wss' if self._parts.scheme == 'https' else 'ws'}://{self._parts.netloc}{self._parts.path}{path}"
+        return f"{'wss' if self._address.scheme == 'https' else 'ws'}://{self._address.netloc}{self._address.path}{path}"
 
     def socket_options(self) -> dict[str, Any]:
-        common = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
+        common: dict[str, Any] = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
+        if self._address.scheme == "https":
+            common["ssl"] = self._tls()
         return common | {"subprotocols": [BATCHES, SUBPROTOCOL], "additional_headers": self._headers}
 
 

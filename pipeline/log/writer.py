@@ -17,6 +17,7 @@ from engine.messages import INSTANT, NO_ROWS, OCCURRENCES, Entry, Events, Finish
 from pipeline.errors import Corrupt, LogFailed, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.log.catalog import Catalogue, find_slowest, least_end, source_ends
 from pipeline.log.codec import Content, Record, decode_records, encode
+from pipeline.log.format_version import read_format, write_format
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
 from pipeline.log.reader import SMALL, LogReader, Published
@@ -345,8 +346,10 @@ class LogWriter:
 
     # ------------------------------------------------------------ state
     def _open(self) -> None:
+        read_format(self._data)
         self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
         try:
+            write_format(self._data)
             self._fold()
         except BaseException:
             self._frames.close()

@@ -6,6 +6,7 @@ which follow from it or change seldom, go there a second later, or when somebody
 """
 
 import logging
+import shutil
 import threading
 import time
 import zlib
@@ -17,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.errors import NotOfThisStore, PipelineError, StoreFailed, StoreTaken
+from pipeline.log.format_version import FORMAT_FILE, check_format
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
 from pipeline.log.segments import FrameReader, oldest, segments
@@ -34,6 +36,7 @@ from pipeline.replication.manifest import (
     ManifestChain,
     StoredFile,
     new_name,
+    read_object,
     read_tail,
     replay,
 )
@@ -51,6 +54,8 @@ MENDED_S = 60.0, 3600.0
 """The store is compared with what should be there after the first of these times, and again each time the second has passed."""
 _NOTE, _UNFINISHED, _LOCK, _SNAPSHOT = "store.json", "store.restoring", "store.lock", ".snapshot"
 _LACKS = "lacks events that are in"
+SUPERSEDED = "superseded"
+"""This folder of a data directory holds what another server has superseded."""
 _TRIES = 5
 """What a running server has in the store is read this often: it may remove objects before they are read."""
 _FOLDERS = OBJECTS, TAIL, LOG, SOLUTIONS, "state"
@@ -69,13 +74,13 @@ class _Note(msgspec.Struct, frozen=True):
 class Replicator:
     """Keeps the store up to date for one server, from before its log is opened until after it is closed."""
 
-    def __init__(self, data_dir: Path, store: ObjectStore, *, away: bool = False) -> None:
-        """Copy the store into an empty directory.
+    def __init__(self, data_dir: Path, store: ObjectStore, *, away: bool = False, stands_by: bool = False) -> None:
+        """Copy the store into an empty directory. One that `stands_by` sets aside what it holds, if another server has gone on with the store since.
 
         With `away` the engines are on machines that do not see the directory, and bring their snapshots themselves. Raises: Locked, NotOfThisStore,
         StoreTaken, StoreFailed, OSError.
         """
-        self._data, self._store, self.away = data_dir, store, away
+        self._data, self._store, self.away, self._stands_by = data_dir, store, away, stands_by
         self._chain = ManifestChain(store)
         self._tail = LogTail(store, self._chain.start)
         self._server, self._epoch, self._claims = "", 0, list[int]()
@@ -100,6 +105,11 @@ class Replicator:
     def failure(self) -> str:
         """Return why the last round did not end; the next one tries again, unless another server has taken the store."""
         return self._taken_by or self._failure
+
+    @property
+    def start_name(self) -> str:
+        """Return the name of this process in manifests."""
+        return self._chain.start
 
     @property
     def taken(self) -> bool:
@@ -211,9 +221,11 @@ class Replicator:
 
     # ------------------------------------------------------------ opening
     def _open(self) -> None:
-        before, note = self._chain.look(), self._note()
+        before, note = self._chain.look(), read_note(self._data)
         earlier = read_0_1(self._store) if before is None else None
         before = before or earlier
+        if before is not None and (stored := before.files.get(FORMAT_FILE)) is not None:
+            check_format(str(self._store), read_object(self._store, stored.name, stored.crc))
         empty = is_unfinished(self._data) or not (self._data / LOG).exists() or not segments(self._data / LOG)
         restoring = before is not None and empty
         if before is None and is_unfinished(self._data):
@@ -222,14 +234,27 @@ class Replicator:
             if note is None:
                 raise self._refusal("has a log of its own, and so has")
             if note.server != before.server or note.epoch < before.epoch:
-                raise self._refusal("is not what another server has kept since in")
-            if not self._has_all(before):  # a server that is refused takes the store from nobody
+                if not self._stands_by:
+                    raise self._refusal("is not what another server has kept since in")
+                self._set_aside()
+                restoring = True
+            elif not self._has_all(before):  # a server that is refused takes the store from nobody
                 raise self._refusal(_LACKS)
         self._server = note.server if note is not None and before is not None and not restoring else new_name()
         if earlier is not None:
             end_0_1(self._store, earlier, self._server, self._chain.start)
             earlier = read_0_1(self._store)
         self._take(earlier or self._chain.newest or Manifest(), restoring)
+
+    def _set_aside(self) -> None:
+        """Move what the directory holds into its folder `superseded`. The store has all of it that was acknowledged."""
+        place = self._data / SUPERSEDED
+        shutil.rmtree(place, ignore_errors=True)
+        for name in (*LOGS, KEYS_FOLDER, *REGISTRATIONS, SNAPSHOTS, *STATES, _NOTE):
+            if (self._data / name).exists():
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                (self._data / name).replace(place / name)
+        _log.info("another server has gone on with %s; what %s held is in %s", self._store, self._data, place)
 
     def _has_all(self, manifest: Manifest) -> bool:
         """Tell whether all events of the store are here. Its server may run."""
@@ -319,13 +344,6 @@ class Replicator:
     def _refusal(self, reason: str) -> NotOfThisStore:
         return NotOfThisStore(self._data, str(self._store), reason)
 
-    def _note(self) -> _Note | None:
-        path = self._data / _NOTE
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=_Note) if path.exists() else None
-        except msgspec.MsgspecError as fault:
-            raise StoreFailed(f"{path} is damaged ({fault}); remove the data directory, and it is copied from the store") from None
-
     def _write_note(self) -> None:
         write_file(self._data / _NOTE, msgspec.json.encode(_Note(self._server, self._epoch)))
 
@@ -412,6 +430,15 @@ class Replicator:
                 self._states[name] = signature, StoredFile(self._put_object(data), zlib.crc32(data))
         except FileNotFoundError:
             self._states.pop(name, None)
+
+
+def read_note(data_dir: Path) -> _Note | None:
+    """Return which server a data directory is, None where it has never been of a store. Raises: StoreFailed."""
+    path = data_dir / _NOTE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Note) if path.exists() else None
+    except msgspec.MsgspecError as fault:
+        raise StoreFailed(f"{path} is damaged ({fault}); remove the data directory, and it is copied from the store") from None
 
 
 def is_unfinished(data_dir: Path) -> bool:

@@ -8,12 +8,13 @@ from operator import attrgetter
 from pathlib import Path
 
 from pipeline.errors import StoreFailed
+from pipeline.log.format_version import FORMAT_FILE
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.segments import FrameWriter, segment_path, sync_directory
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import LOG, LOGS, Extent, Manifest, read_object
 
-STATES = "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
+STATES = FORMAT_FILE, "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
 SNAPSHOTS = "snapshots"
 REGISTRATIONS = "observers", "connectors"
 """These folders hold small files of what clients set up, for the owner alone."""

@@ -15,6 +15,8 @@ from epsparql.extras import MissingExtra, check_extra
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, OK, POLICIES, Commands, add_command, fail
+from server.cli.subcommands.token import add_token
+from server.cli.subcommands.verify import add_verify
 
 if TYPE_CHECKING:
     from pipeline.replay.input_files import QueryFile
@@ -27,7 +29,7 @@ _SHELLS = ("bash", "zsh", "tcsh")
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
-_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server"}
+_EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server", "token": "server"}
 """Commands that need more than the extra `engine`."""
 
 
@@ -89,6 +91,8 @@ def parser() -> argparse.ArgumentParser:
         _add_check,
         _add_test,
         _add_trial,
+        add_verify,
+        add_token,
         _add_warm,
         _add_demo,
         _add_bench,

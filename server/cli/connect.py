@@ -27,7 +27,7 @@ def connect(path: Path) -> int:
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    supervisor = Supervisor(file.server, lambda _: token)
+    supervisor = Supervisor(file.server, lambda _: token, None if file.ca_file is None else (file.ca_file, False))
     for connector in file.connectors:
         supervisor.start(connector)
     print(f"epsparql connects {len(file.connectors)} connectors to {file.server}", flush=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import resource
 import signal
 import socket
@@ -19,17 +20,21 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
 from engine.compiling import load_type_tables, telling_of_compiling
-from pipeline.errors import StoreFailed
+from engine.warmup import compile_engine
+from pipeline.errors import StoreFailed, StoreTaken
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
 from pipeline.parquet_export import Exporter, export_place
 from pipeline.partition_count import recorded
+from pipeline.replication.lease import LeaseHolder, wait_for_lease
 from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
+from pipeline.warmup import compile_formats
 from server.app import create_app
 from server.background.startup import load_background, read_background
+from server.cli.certificate import Certificate
 from server.cli.timeouts import prepare, timely
-from server.http.auth import Gate, load_grants
+from server.http.auth import Gate, TokenFile
 from server.observability.logging import log_to_stderr
 from server.process import clock, set_aside
 from server.query_output.websocket_protocol import WebSocketWriter
@@ -42,6 +47,7 @@ _SEE = "check that the store can be reached, that the place exists, and that the
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A server that listens on all addresses is reached on this one from its own machine."""
 _TURN_S = 0.001  # a Python thread yields to another after this time: the runner's to that of the sockets, and back
+_TICKS_A_SECOND = 10  # of uvicorn
 _LARGER = 4  # frames up to this many times the limit get a problem for an answer; beyond, the connection is closed with 1009
 
 
@@ -58,16 +64,22 @@ class Server(uvicorn.Server):
         keeper: Replicator | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create the server; `begun` is called once the runner has started. Raises: SettingsError for connectors that cannot be used."""
+        """Create the server; `begun` is called once the runner has started.
+
+        Raises: SettingsError for connectors or a certificate that cannot be used.
+        """
         host, port = listener.getsockname()[:2]
-        self.url = _url_of(host, port)
+        self._keeper, self._steps_down, self.superseded = keeper, settings.takeover_s is not None, False
+        self._certificate = None if settings.tls_cert is None else Certificate(settings.tls_cert, settings.tls_key)
+        scheme = "http" if self._certificate is None else "https"
+        self.url = _url_of(scheme, host, port)
         self._app = create_app(
             lambda: running(settings, clock, gate, log, export=export, keeper=keeper, begun=begun),
             settings.origins,
-            _url_of(_EVERYWHERE.get(host, host), port),
+            _url_of(scheme, _EVERYWHERE.get(host, host), port),
             read_connectors(settings),
         )
-        super().__init__(_config(self._app, settings))
+        super().__init__(_config(self._app, settings, self._certificate))
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve like uvicorn, but do not raise an obeyed signal again afterwards, so that an orderly stop exits with 0."""
@@ -80,6 +92,18 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             print(f"epsparql listens on {self.url}", flush=True)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look once a second whether the certificate has changed, and end where another server that stood by has taken the store.
+
+        Connections that are open keep their certificate.
+        """
+        self.superseded = self._steps_down and self._keeper is not None and self._keeper.taken
+        self.should_exit = self.should_exit or self.superseded
+        if self._certificate is not None and counter % _TICKS_A_SECOND == 0:
+            assert self.config.ssl is not None
+            await asyncio.to_thread(self._certificate.renew, self.config.ssl)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service = self._app.state.service
@@ -101,9 +125,39 @@ def serve(settings: Settings) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)  # as FastAPI does for a moment, which another thread may undo
     load_type_tables()
+    if settings.takeover_s is not None:
+        return _serve_in_turn(settings, settings.takeover_s)
+    return _serve_now(settings)
+
+
+def _serve_in_turn(settings: Settings, term_s: float) -> int:
+    """Stand by until nobody holds the store, and serve then; begin anew where another server has taken it. Raises: as `serve`."""
+    listen(settings).close()  # faults of the address are told now; while it stands by, connections are refused, so that clients go elsewhere
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop_standing_by)
+    if settings.runner == "inprocess":
+        compile_formats()
+        compile_engine()  # so that a takeover need not wait for it
+    assert settings.store is not None
+    while True:
+        with _telling_store(settings), closing(connect_store(settings.store)) as store:
+            wait_for_lease(store, settings.data, term_s)
+        try:
+            return _serve_now(settings)
+        except StoreTaken as fault:
+            _log.warning("another server was faster: %s", fault)
+
+
+def _stop_standing_by(*_: object) -> None:
+    raise SystemExit(0)
+
+
+def _serve_now(settings: Settings) -> int:
     with listen(settings) as listener, telling_of_compiling(_tell_compiling):
         gate, graphs = gate_of(settings), read_background(settings)
         read_connectors(settings)  # faults are told before the store is taken
+        if settings.tls_cert is not None:
+            Certificate(settings.tls_cert, settings.tls_key)
         with (
             _export_place(settings) as place,
             _kept(settings) as keeper,
@@ -113,6 +167,9 @@ def serve(settings: Settings) -> int:
             load_background(settings, graphs, log)
             server = Server(settings, log, listener, gate, export, keeper, set_aside)
             server.run(sockets=[listener])
+    if settings.takeover_s is not None and server.superseded:
+        _log.warning("another server has taken the store; this one stands by for it")
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # what was in memory is of no use any more
     return 0 if server.started else 1
 
 
@@ -122,7 +179,7 @@ def _tell_compiling() -> None:
 
 def gate_of(settings: Settings) -> Gate:
     """Return the gate that the settings describe. Raises: SettingsError."""
-    return Gate(load_grants(settings.token_file) if settings.token_file else None, settings.origins)
+    return Gate(TokenFile(settings.token_file) if settings.token_file else None, settings.origins)
 
 
 def read_connectors(settings: Settings) -> ConnectorFile | None:
@@ -138,8 +195,8 @@ def read_connectors(settings: Settings) -> ConnectorFile | None:
     return file
 
 
-def _url_of(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+def _url_of(scheme: str, host: str, port: int) -> str:
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @contextmanager
@@ -154,19 +211,30 @@ def _kept(settings: Settings) -> Iterator[Replicator | None]:
             raise SettingsError(f"{settings.data} is an unfinished copy of a store; give that with --store, or another directory with --data")
         yield None
         return
-    try:
-        keeper = Replicator(settings.data, connect_store(store), away=settings.away)
-    except OSError as error:
-        raise SettingsError(
-            f"--store {redact_uri(store)} or --data {settings.data} cannot be used: {_explain(error)}; make them directories that can be written to"
-        ) from None
-    except StoreFailed as error:
-        raise SettingsError(f"--store {redact_uri(store)} cannot be used: {error}; {_SEE}") from None
+    with _telling_store(settings):
+        keeper = Replicator(settings.data, connect_store(store), away=settings.away, stands_by=settings.takeover_s is not None)
+        lease = settings.takeover_s and LeaseHolder(connect_store(store), keeper.start_name, settings.takeover_s, lambda: keeper.taken)
     keeper.start()
     try:
         yield keeper
     finally:
+        if lease:
+            lease.stop()
         keeper.stop()
+
+
+@contextmanager
+def _telling_store(settings: Settings) -> Iterator[None]:
+    """Turn faults of the store into faults of the setting."""
+    shown = f"--store {redact_uri(settings.store or '')}"
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(
+            f"{shown} or --data {settings.data} cannot be used: {_explain(error)}; make them directories that can be written to"
+        ) from None
+    except StoreFailed as error:
+        raise SettingsError(f"{shown} cannot be used: {error}; {_SEE}") from None
 
 
 def _explain(error: OSError) -> str:
@@ -240,7 +308,7 @@ def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> 
         exporter.stop()
 
 
-def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def _config(app: FastAPI, settings: Settings, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=timely(settings.header_s),
@@ -254,6 +322,8 @@ def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
         timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=None if certificate is None else certificate.path,
+        ssl_keyfile=None if certificate is None else certificate.key,
     )
 
 

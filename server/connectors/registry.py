@@ -22,7 +22,12 @@ class ConnectorRegistry:
 
     def __init__(self, service: Service, url: str, file: ConnectorFile | None) -> None:
         self._service, self._files = service, ConnectorFiles(service.settings.data)
-        self._supervisor = Supervisor(url, lambda connector: service.admission.gate.issue_token(connector.name, connector.scope))
+        certificate = service.settings.tls_cert
+        self._supervisor = Supervisor(
+            url,
+            lambda connector: service.admission.gate.issue_token(connector.name, connector.scope),
+            None if certificate is None else (str(certificate.absolute()), True),  # its name is seldom that of the loopback address
+        )
         self._connectors: dict[str, Connector] = {}
         self._fixed = {connector.name: connector for connector in (file.connectors if file is not None else ())}
         self.places = CredentialPlaces(VARIABLES, service.settings.connector_files, limited=True)

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from server.settings import SettingsError, is_loopback
 
 ADMIN, METRICS = "admin", "metrics"
 TOKEN_PROTOCOL = "epsparql.bearer."
+_log = logging.getLogger("epsparql.tokens")
 NOBODY = "anybody on this machine"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
@@ -65,11 +67,40 @@ class Caller:
         return includes_scope(self.scopes, scope)
 
 
-class Gate:
-    """Decides on requests. Without grants (loopback only) every request is allowed."""
+class TokenFile:
+    """Holds the grants of a token file, which is read again when it has changed. While it cannot be read, the grants before it hold."""
 
-    def __init__(self, grants: Sequence[Grant] | None, origins: Sequence[str] = ()) -> None:
-        self._grants, self._origins = grants, frozenset(origins)
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises: SettingsError."""
+        self._path, self._signature = path, _signature_of(path)
+        self._grants = load_grants(path)
+
+    def read_grants(self) -> Sequence[Grant]:
+        """Return the grants as the file has them now."""
+        signature = _signature_of(self._path)
+        if signature != self._signature:
+            self._signature = signature
+            try:
+                self._grants = load_grants(self._path)
+                _log.info("%s was read again: it holds %d tokens", self._path, len(self._grants))
+            except SettingsError as fault:
+                _log.error("the tokens of before hold, because the new ones cannot be read: %s", fault)
+        return self._grants
+
+
+def _signature_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+class Gate:
+    """Decides on requests. Without tokens (loopback only) every request is allowed."""
+
+    def __init__(self, tokens: TokenFile | None, origins: Sequence[str] = ()) -> None:
+        self._tokens, self._origins = tokens, frozenset(origins)
         self._issued: dict[str, Grant] = {}
 
     def issue_token(self, holder: str, scope: str) -> str | None:
@@ -77,7 +108,7 @@ class Gate:
 
         The result is None where no request needs a token.
         """
-        if self._grants is None:
+        if self._tokens is None:
             return None
         token = secrets.token_urlsafe(32)
         self._issued[holder] = Grant(hashlib.sha256(token.encode()).digest(), frozenset((scope,)))
@@ -92,7 +123,7 @@ class Gate:
             raise Fault(
                 Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
             )
-        if self._grants is None:
+        if self._tokens is None:
             self._check_host(headers.get("host", ""))
             return Caller(NOBODY, all_names=True)
         grant = self._find_grant(headers)
@@ -106,7 +137,7 @@ class Gate:
                 Problem(
                     HTTPStatus.FORBIDDEN,
                     "not-allowed",
-                    f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to the token file, which is read at the start",
+                    f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to the token file",
                 )
             )
         return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
@@ -128,7 +159,8 @@ class Gate:
             return None
         digest = hashlib.sha256(token.encode()).digest()
         found = None
-        for grant in (*(self._grants or ()), *self._issued.values()):  # always all of them, so that timing tells nothing
+        granted = () if self._tokens is None else self._tokens.read_grants()
+        for grant in (*granted, *self._issued.values()):  # always all of them, so that timing tells nothing
             if hmac.compare_digest(grant.digest, digest):
                 found = grant
         return found

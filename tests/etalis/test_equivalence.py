@@ -17,8 +17,8 @@ from epsparql.ntriples import parse_term
 from epsparql.terms import Iri, Literal
 from tests.etalis.naive import Event, run_naively
 from tests.etalis.programs import run_program
-from tests.reference.model import Occurrence
 from tests.support.run_both import block
+from verification.definitions.model import Occurrence
 
 NAMES, OPERATORS = "abc", ("seq", "seq", "and", "par", "equals", "meets", "during", "starts", "finishes")
 VARIABLES = ("X", "Y")

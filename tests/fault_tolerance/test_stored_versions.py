@@ -1,7 +1,8 @@
 """Data directories written by earlier versions are read by this one, and go on from where they stood.
 
-`tests/fixtures/0.1.0.tar.xz` was written by version 0.1.0, in segments of 4 KiB, by `write_fixture` below: two directories, of one engine and of two
-partitions, and `expected.json` with the solutions that 0.1.0 gave, up to the stop and after it went on with `send_rest`.
+Each fixture was written in segments of 4 KiB by `write_fixture` below: two directories, of one engine and of two partitions, and `expected.json` with
+the solutions that its version gave, up to the stop and after it went on with `send_rest`. `0.1.0.tar.xz` is of that version, and `format-2.tar.xz` is
+the first of format 2 (pipeline/log/format_version.py).
 """
 
 import json
@@ -17,8 +18,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.partitioning import PartitionShare
-from epsparql.client import Client
+from epsparql.client import Client, Source
 from pipeline.log import LogWriter
+from pipeline.log.format_version import FORMAT, READABLE_FROM, FormatNote, read_format
 from pipeline.runners.snapshots import Snapshots
 from server.cli.serve import Server, gate_of, listen
 from server.process import clock
@@ -43,6 +45,12 @@ ONE_ENGINE = {
     "limited": "SELECT * WHERE { ?s :b ?y } LIMIT 3",
     "paused": "SELECT * WHERE { ?s :b ?y }",
 }
+FURTHER = {
+    "sessions": "SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :a ?x } GROUP BY ?s WINDOW [SESSION 'PT12S'^^xsd:duration CLOSED]",
+    "bulk": "SELECT ?s FROM STREAM <http://example.org/bulk> WHERE { ?s :part 7 }",
+}
+"""What version 0.1.0 did not have: sessions, and bodies that are long enough to be stored in slices for two partitions."""
+VERSIONS = "0.1.0", "format-2"
 ROOMS = "@prefix : <http://example.org/> . :Thermometer <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Sensor . :s1 a :Thermometer ; :room 1 . :s2 a :Sensor ; :room 2 ."
 
 
@@ -59,6 +67,14 @@ def body(first: int, last: int) -> str:
 
 def send_first(client: Client, partitions: int) -> None:
     client.create_stream("default", max_delay="PT2S")
+    for name, text in FURTHER.items():
+        client.register(name, PREFIX + text)
+    lines = (
+        f'{{"s":"<{EX}s{k}>","p":"<{EX}part>","o":"\\"{k % 100}\\"^^<http://www.w3.org/2001/XMLSchema#integer>","at":"{moment(k)}"}}'
+        for k in range(1500)
+    )
+    client.send(f"{EX}bulk", "\n".join(lines), source=Source("file:bulk", None, "1500"))
+    client.finish(f"{EX}bulk")
     client.request("PUT", "/ontologies/http%3A%2F%2Fexample.org%2Frooms", ROOMS, Content_Type="text/turtle")
     for name, text in READERS.items() | (ONE_ENGINE.items() if partitions == 1 else ()):
         client.register(name, PREFIX + text, policy="recent" if name == "recent" else "unrestricted")
@@ -101,7 +117,7 @@ def solutions(client: Client, partitions: int) -> dict[str, list[Any]]:
 def writing(data: Path, partitions: int) -> Iterator[Client]:
     """Serve with small segments, so that a little data makes several."""
     settings = Settings(data=data, port=0, runner="inprocess", partitions=partitions)
-    with listen(settings) as listener, LogWriter(settings.data, clock, segment_bytes=SEGMENT_BYTES) as log:
+    with listen(settings) as listener, LogWriter(settings.data, clock, segment_bytes=SEGMENT_BYTES, partitions=partitions) as log:
         server = Server(settings, log, listener, gate_of(settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -139,8 +155,9 @@ def unpack(version: str, where: Path) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_a_directory_of_0_1_0_goes_on(tmp_path: Path, partitions: int) -> None:
-    unpack("0.1.0", tmp_path)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_directory_of_an_earlier_version_goes_on(tmp_path: Path, version: str, partitions: int) -> None:
+    unpack(version, tmp_path)
     expected = json.loads((tmp_path / "expected.json").read_text())[str(partitions)]
     with serving(tmp_path / str(partitions)) as url:
         client = Client(url)
@@ -149,12 +166,14 @@ def test_a_directory_of_0_1_0_goes_on(tmp_path: Path, partitions: int) -> None:
         assert (stream["accepted"], stream["late"], stream["max_delay"]) == (202, 2, "PT2S")
         send_rest(client, partitions)
         assert solutions(client, partitions) == expected["ended"]
+    assert read_format(tmp_path / str(partitions)) == FormatNote(FORMAT, READABLE_FROM)
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_a_snapshot_of_0_1_0_is_taken(tmp_path: Path, partitions: int) -> None:
-    """A snapshot that is not taken costs a restart the whole log, so this version's plans must still be those of 0.1.0."""
-    unpack("0.1.0", tmp_path)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_snapshot_of_an_earlier_version_is_taken(tmp_path: Path, version: str, partitions: int) -> None:
+    """A snapshot that is not taken costs a restart the whole log, so this version's plans must still be those of the earlier one."""
+    unpack(version, tmp_path)
     found = sorted((tmp_path / str(partitions) / "snapshots").glob("*.snapshot"))
     assert len(found) == partitions
     for path in found:
@@ -163,3 +182,8 @@ def test_a_snapshot_of_0_1_0_is_taken(tmp_path: Path, partitions: int) -> None:
         engine = Snapshots(path.parent, name, share).newest(int(position))
         assert isinstance(engine, Engine)
         assert engine.position == int(position)
+
+
+def test_the_present_format_has_a_fixture() -> None:
+    assert (FIXTURES / f"format-{FORMAT}.tar.xz").exists(), "write one by write_fixture, and name it in VERSIONS"
+    assert f"format-{FORMAT}" in VERSIONS

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from epsparql.terms import RDF, BlankNode, Iri, Term
-from tests.reference.model import Triple
+from verification.definitions.model import Triple
 
 SUBJECT, PREDICATE, OBJECT = (Iri(RDF + name) for name in ("subject", "predicate", "object"))
 

@@ -12,11 +12,11 @@ from epsparql import algebra
 from epsparql.algebra import Query
 from epsparql.terms import XSD, Iri, Literal, Term, Variable
 from tests.reference.describe import description
-from tests.reference.model import Bindings, Fact, Interval, Micros, Occurrence, Solution, Triple, marked, projected
-from tests.reference.patterns import USUAL, Settings
-from tests.reference.queries import Given, Streams, found
-from tests.reference.reasoning.rdfs import closed, entailed
-from tests.reference.rules import ConstructRow, Rules
+from verification.definitions.model import Bindings, Fact, Interval, Micros, Occurrence, Solution, Triple, marked, projected
+from verification.definitions.patterns import USUAL, Settings
+from verification.definitions.queries import Given, Streams, found
+from verification.definitions.rdfs import closed, entailed
+from verification.definitions.rules import ConstructRow, Rules
 
 EMPTY_STREAM: Micros = 0
 """t0 of a finished stream without occurrences: 1970-01-01T00:00:00Z."""

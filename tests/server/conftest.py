@@ -37,7 +37,7 @@ def serving(data: Path, **chosen: Any) -> Iterator[str]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            Client(server.url).wait_ready(COMPILING_S)
+            Client(server.url, ca_file=settings.tls_cert, any_name=True).wait_ready(COMPILING_S)
             yield server.url
         finally:
             server.should_exit = True

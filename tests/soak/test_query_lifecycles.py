@@ -41,11 +41,11 @@ from epsparql.terms import RDF, Iri
 from tests.engine.background.test_background_update import DECIDED, Change, copied
 from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.reasoning import background_changes
-from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import budget_s, first_seed, is_short
 from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, show, shown, term
 from tests.support.run_both import block, results
+from verification.definitions.rdfs import RDFS
 
 OTHER, DERIVED, FURTHER = query_strategies.OTHER, "urn:derived", "urn:further"
 MOST_CUTTING_S = 120

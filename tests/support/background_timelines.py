@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from engine.messages import ADD, DROP, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
 from epsparql.terms import RDF, Iri, Term
 from tests.reference.evaluator import Fact, Occurrence
-from tests.reference.reasoning import rdfs
-from tests.reference.reasoning.rdfs import RDFS, SUBCLASS
 from tests.support.feeds import EXAMPLE, SECOND
+from verification.definitions import rdfs
+from verification.definitions.rdfs import RDFS, SUBCLASS
 
 TYPE = Iri(RDF + "type")
 NAMES = st.sampled_from([*(Iri(EXAMPLE + name) for name in "ABCDpqr"), TYPE])

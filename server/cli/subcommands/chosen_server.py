@@ -5,6 +5,7 @@ The file is `epsparql/servers.toml` below XDG_CONFIG_HOME, else below ~/.config.
     [plant]
     url = "https://plant.example.org"
     token_env = "PLANT_TOKEN"  # or token_file
+    ca_file = "plant.pem"  # the certificates to trust; without it, those that the system trusts
 """
 
 import argparse
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 VARIABLE, TOKEN_VARIABLE = "EPSPARQL_SERVER", "EPSPARQL_TOKEN"
 DEFAULT = "http://127.0.0.1:8080"
 _PATIENCE_S = 60.0
-_MEMBERS = ("url", "token_env", "token_file")
+_MEMBERS = ("url", "token_env", "token_file", "ca_file")
 
 
 class WrongServer(Exception):
@@ -37,6 +38,9 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--token-env", metavar="NAME", help=f"This variable holds the token. The default is the server's in servers.toml, or else {TOKEN_VARIABLE}."
+    )
+    parser.add_argument(
+        "--ca-file", metavar="FILE", help="With https, the certificates of this PEM file are trusted. The default is those that the system trusts."
     )
 
 
@@ -52,13 +56,17 @@ def connect_client(arguments: argparse.Namespace, environment: Mapping[str, str]
     url, options = (wanted, {}) if "://" in wanted else _find_named(wanted, servers_file(environment))
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
         raise WrongServer(f"{url!r} is no URL of a server; expected one such as {DEFAULT}")
+    ca_file = arguments.ca_file or options.pop("ca_file", None)
     if arguments.token_env:
         options = {"token_env": arguments.token_env}
     try:
         token = read_credentials(options, ("token",), environment).get("token", environment.get(TOKEN_VARIABLE))
     except WrongOption as fault:
         raise WrongServer(str(fault)) from None
-    return Client(url, token, _PATIENCE_S)
+    try:
+        return Client(url, token, _PATIENCE_S, ca_file=ca_file)
+    except OSError as error:  # also what ssl raises
+        raise WrongServer(f"{ca_file} has no certificates that can be read: {error.strerror or error}") from None
 
 
 def _find_named(name: str, path: Path) -> tuple[str, dict[str, str]]:

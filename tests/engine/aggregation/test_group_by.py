@@ -17,8 +17,8 @@ from epsparql import algebra as a
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
 from epsparql.terms import Variable
 from tests.engine.aggregation.harness import G, Host, K, Later, V, W, grouping, rows, run, shown, solutions, term
-from tests.reference.groups import reports
-from tests.reference.model import Solution
+from verification.definitions.groups import reports
+from verification.definitions.model import Solution
 
 EVER = [
     ("COUNT", "a 1@1, a 2@2, b 5@2, a ?@3", "a 1@1-1, a 2@1-2, b 1@2-2, a 2@1-3"),

@@ -19,12 +19,12 @@ from epsparql.terms import RDF, Iri
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.background_changes import Version
-from tests.reference.reasoning.rdfs import RDFS
 from tests.soak import examples
 from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
+from verification.definitions.rdfs import RDFS
 
 RANDOM = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 

@@ -8,11 +8,11 @@ from engine.background.reasoning.rdfs_schema import RDFS
 from engine.messages import ADD, DROP, Entry, Events, Facts, Register
 from epsparql.terms import RDF, XSD, Iri, Literal, Term
 from tests.reference.evaluator import Fact, Occurrence
-from tests.reference.reasoning.rdfs import SUBCLASS
 from tests.soak import examples
 from tests.support.background_timelines import CHANGES, NAMES, SCHEMAS, TYPE, Step, iri, text_of, told
 from tests.support.feeds import EXAMPLE, SECOND
 from tests.support.run_both import blocks, results, run, run_engine, run_oracle
+from verification.definitions.rdfs import SUBCLASS
 
 PROLOGUE = f"PREFIX : <{EXAMPLE}> PREFIX rdf: <{RDF}> PREFIX rdfs: <{RDFS}> PREFIX xsd: <{XSD}> "
 GRAPHS = st.sampled_from((None, None, Iri(EXAMPLE + "g")))

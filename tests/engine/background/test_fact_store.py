@@ -17,9 +17,9 @@ from engine.triples.relation import addition, distinct, grown, with_room, withou
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, Variable
 from tests.engine.background.test_rdfs_closure import QUADS, RULES, quads, term
-from tests.reference.model import Fact, match_triple
-from tests.reference.reasoning import rdfs
 from tests.soak import examples
+from verification.definitions import rdfs
+from verification.definitions.model import Fact, match_triple
 
 PLAIN = st.sampled_from([term(text) for text in ("C", "D", "E", "p", "q", "r", "_:b")])
 PREDICATES = st.sampled_from([term(text) for text in ("p", "q", "r", "type", "domain", "range", "class<", "prop<")])

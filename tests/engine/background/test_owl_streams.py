@@ -9,13 +9,13 @@ from engine.messages import DROP, Entail, Entry, Events, Facts, Finish, Register
 from epsparql.terms import RDF, Iri, Literal, Term
 from tests.engine.background.test_entailment import IN_GRAPH, PROLOGUE
 from tests.reference.evaluator import Fact, Occurrence
-from tests.reference.model import Triple
 from tests.reference.reasoning import owl_streams as owl
-from tests.reference.reasoning.rdfs import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY
 from tests.soak import examples
 from tests.support.background_timelines import GRAPH, TYPE, iri, text_of
 from tests.support.feeds import SECOND
 from tests.support.run_both import blocks, results, run, run_oracle
+from verification.definitions.model import Triple
+from verification.definitions.rdfs import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY
 
 NIL = Iri(RDF + "nil")
 CLASSES = st.sampled_from([iri(name) for name in "ABCD"])

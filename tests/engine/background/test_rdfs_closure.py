@@ -10,8 +10,8 @@ from engine.background.reasoning.rdfs_schema import RDFS, Triple, entailed, sche
 from engine.dictionary.term_dictionary import TermTable
 from engine.triples.quads import Quad
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
-from tests.reference.model import Fact, Occurrence
-from tests.reference.reasoning import rdfs
+from verification.definitions import rdfs
+from verification.definitions.model import Fact, Occurrence
 
 VOCABULARY = {
     "type": RDF + "type", "Property": RDF + "Property",

@@ -15,9 +15,9 @@ from engine.expressions.values import NumericType
 from epsparql import algebra
 from epsparql.algebra import Comparison, Constant, Operator, TimeFunction
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
-from tests.reference import expressions
 from tests.support.ntriples import parse_term as parse_reference
 from tests.support.query_strategies import NUMERALS
+from verification.definitions import expressions
 
 HOUR = 3_600_000_000
 TYPES = {

@@ -8,9 +8,9 @@ import epsparql
 from epsparql.terms import RDF, Iri, Variable
 from tests.reference import evaluator
 from tests.reference.describe import description
-from tests.reference.reasoning.rdfs import RDFS, closed
 from tests.support.feeds import PREFIXES, SECOND, intervals, parse_facts, parse_feed, select, show, term
 from tests.support.ntriples import parse_statements
+from verification.definitions.rdfs import RDFS, closed
 
 
 def found(query: str, feed: str, facts: str = "") -> list[tuple[float, float]]:

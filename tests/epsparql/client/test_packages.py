@@ -15,7 +15,7 @@ from tests.server.conftest import serving
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 MOST_MEGABYTES, MOST_SECONDS = 25, 0.3
-_PARTS = ("epsparql", "connectors", "engine", "pipeline", "server", "bench", "ontologies", "pyproject.toml", "README.md", "LICENSE")
+_PARTS = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench", "ontologies", "pyproject.toml", "README.md", "LICENSE")
 _EVERYWHERE = re.compile(r"(pip|setuptools)(-.*)?|pkg_resources|_distutils_hack|distutils-precedence\.pth")
 SAY = """
 import sys

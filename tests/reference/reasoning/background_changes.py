@@ -11,11 +11,11 @@ from dataclasses import replace
 from epsparql import algebra
 from epsparql.algebra import Pattern
 from epsparql.terms import Term
-from tests.reference import groups
 from tests.reference.evaluator import EMPTY_STREAM, SelectRow
-from tests.reference.model import Fact, Micros, Occurrence, Solution, Solutions, compatible, joined, marked, projected
-from tests.reference.patterns import USUAL, Evaluation, Settings, World
-from tests.reference.reasoning.rdfs import closed, entailed
+from verification.definitions import groups
+from verification.definitions.model import Fact, Micros, Occurrence, Solution, Solutions, compatible, joined, marked, projected
+from verification.definitions.patterns import USUAL, Evaluation, Settings, World
+from verification.definitions.rdfs import closed, entailed
 
 Version = tuple[Micros, frozenset[Fact]]
 """The background as it is given from the first instant after this one on."""
@@ -52,17 +52,17 @@ class ChangingMoment(Evaluation):
         new = (x.at(self.instant, self.instant) if x.timeless else x for x in self.evaluate(pattern) - there)
         return before.union(new)
 
-    def _solutions(self, pattern: Pattern) -> Iterable[Solution]:
+    def _find_solutions(self, pattern: Pattern) -> Iterable[Solution]:
         if isinstance(pattern, algebra.Group):
             begun = self
             while begun.previous is not None:
                 begun = begun.previous
-            return groups.reports(pattern, self.standing(pattern.pattern), begun.instant, self.world.horizon, self.value)
-        return super()._solutions(pattern)
+            return groups.reports(pattern, self.standing(pattern.pattern), begun.instant, self.world.horizon, self.value_of)
+        return super()._find_solutions(pattern)
 
     def evaluate(self, pattern: Pattern) -> Solutions:
         if pattern not in self._found:
-            now = {x for x in self._solutions(pattern) if x.end is None or x.end == self.instant}
+            now = {x for x in self._find_solutions(pattern) if x.end is None or x.end == self.instant}
             past = () if self.previous is None else (x for x in self.previous.evaluate(pattern) if not x.timeless)
             self._found[pattern] = frozenset(now.union(past))
         return self._found[pattern]

@@ -7,8 +7,8 @@
 from collections.abc import Iterable, Iterator
 
 from epsparql.terms import RDF, Iri, Literal, Term
-from tests.reference.model import Fact, Triple
-from tests.reference.reasoning import rdfs
+from verification.definitions import rdfs
+from verification.definitions.model import Fact, Triple
 
 OWL, RDFS = "http://www.w3.org/2002/07/owl#", rdfs.RDFS
 TYPE, SAME, THING = Iri(RDF + "type"), Iri(OWL + "sameAs"), Iri(OWL + "Thing")

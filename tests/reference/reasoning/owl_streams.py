@@ -9,8 +9,8 @@ has the property is of the restriction (docs/background.md).
 from collections.abc import Iterable, Iterator, Mapping
 
 from epsparql.terms import RDF, Iri, Literal, Term
-from tests.reference.model import Fact, Occurrence, Triple
-from tests.reference.reasoning.rdfs import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, TYPE
+from verification.definitions.model import Fact, Occurrence, Triple
+from verification.definitions.rdfs import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, TYPE
 
 OWL = "http://www.w3.org/2002/07/owl#"
 INVERSE, SYMMETRIC, SAME, THING = (Iri(OWL + name) for name in ("inverseOf", "SymmetricProperty", "sameAs", "Thing"))

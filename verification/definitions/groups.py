@@ -8,9 +8,9 @@ from typing import assert_never
 
 from epsparql.algebra import Aggregate, AggregateFunction, Expression, Group, RangeWindow, RowsWindow, RunReport, RunWindow
 from epsparql.terms import Literal, Term, Variable
-from tests.reference.expressions import DECIMAL, DOUBLE, FLOAT, INTEGER, Failure, calculate, decimal, double, integer, numeric, string, truth
-from tests.reference.model import Interval, Micros, Solution, Solutions, compatible, projected, visible
-from tests.reference.ordering import Value, by_terms, rank
+from verification.definitions.expressions import DECIMAL, DOUBLE, FLOAT, INTEGER, Failure, calculate, decimal, double, integer, numeric, string, truth
+from verification.definitions.model import Interval, Micros, Solution, Solutions, compatible, projected, visible
+from verification.definitions.ordering import Value, by_terms, rank
 
 ZERO = Literal("0", INTEGER)
 Key = tuple[Term | None, ...]
@@ -40,14 +40,14 @@ def reports(
             between = frozenset(z for z in absent if compatible(Solution(projected(z, group.keys)), named))
             runs = RunReports(group.window, between, horizon, value)
             for elements, instant in runs.reports([Element(x, content[x]) for x in ordered]):
-                least = min(x.start for x in elements)
+                least = min(x.starts_at for x in elements)
                 yield Solution(frozenset(_row(group, key, [x.given for x in elements], value)), least, instant)
             continue
         for instant in _instants(group, ordered, everyone, first, horizon):
-            seen = _window(group, ordered, instant)
+            seen = _window_content(group, ordered, instant)
             if not seen and (isinstance(group.window, RangeWindow) and group.window.step):
                 continue
-            start, end = _interval(group, seen, instant)
+            start, end = _report_interval(group, seen, instant)
             yield Solution(frozenset(_row(group, key, [content[x] for x in seen], value)), start, end)
 
 
@@ -73,7 +73,7 @@ def _multiples(length: Micros, step: Micros, everyone: list[Solution], horizon: 
             yield instant
 
 
-def _window(group: Group, ordered: list[Solution], instant: Micros) -> list[Solution]:
+def _window_content(group: Group, ordered: list[Solution], instant: Micros) -> list[Solution]:
     seen = [x for x in ordered if x.end is not None and x.end <= instant]
     match group.window:
         case None:
@@ -87,7 +87,7 @@ def _window(group: Group, ordered: list[Solution], instant: Micros) -> list[Solu
     assert_never(group.window)
 
 
-def _interval(group: Group, seen: list[Solution], instant: Micros) -> Interval:
+def _report_interval(group: Group, seen: list[Solution], instant: Micros) -> Interval:
     if isinstance(group.window, RangeWindow) and group.window.step is not None:
         return instant - group.window.length, instant
     return min((x.start for x in seen if x.start is not None), default=instant), instant
@@ -115,7 +115,7 @@ class Element:
     given: Solution
 
     @property
-    def start(self) -> Micros:
+    def starts_at(self) -> Micros:
         assert self.stands.start is not None
         return self.stands.start
 
@@ -150,17 +150,17 @@ class RunReports:
 
     def links(self, run: list[Element], y: Element) -> bool:
         x, window = run[-1], self.window
-        if window.condition is not None and not self.holds(window.condition, run, y):
+        if window.condition is not None and not self.continues(window.condition, run, y):
             return False
         if window.gap is not None and y.end - x.end > window.gap:
             return False
-        if window.within is not None and y.end - min(each.start for each in (*run, y)) > window.within:
+        if window.within is not None and y.end - min(each.starts_at for each in (*run, y)) > window.within:
             return False
         if window.report is RunReport.CLOSED and self.lasting and x.end <= self.last < y.end:
             return False
         return not any(z.start is None or z.end is None or (x.end < z.start and z.end < y.end) for z in self.absent)
 
-    def holds(self, condition: Expression, run: list[Element], y: Element) -> bool:
+    def continues(self, condition: Expression, run: list[Element], y: Element) -> bool:
         known: dict[Variable, Term | None] = {variable: self.value(each, run[-1].given) for variable, each in self.window.previous}
         for variable, aggregate in self.window.aggregates:
             try:
@@ -187,7 +187,7 @@ class RunReports:
         end, window = run[-1].end, self.window
         deadlines = [] if window.gap is None else [end + window.gap]
         if window.within is not None:
-            deadlines.append(max(end, min(x.start for x in run) + window.within))
+            deadlines.append(max(end, min(x.starts_at for x in run) + window.within))
         if end <= self.last:
             yield min(deadlines) if deadlines else self.last
         yield from (z.end for z in self.absent if z.start is not None and z.end is not None and end < z.start)
@@ -197,7 +197,7 @@ class RunReports:
 def aggregated(aggregate: Aggregate, seen: list[Solution], value: Value) -> Term | None:
     """None where there is nothing to choose from. Raises: Failure."""
     if aggregate.argument is None:
-        return _count({visible(x) for x in seen} if aggregate.distinct else seen)
+        return _count_values({visible(x) for x in seen} if aggregate.distinct else seen)
     argument = aggregate.argument
     values = [value(argument, x) for x in seen]
     if aggregate.distinct:
@@ -205,7 +205,7 @@ def aggregated(aggregate: Aggregate, seen: list[Solution], value: Value) -> Term
     present = [term for term in values if term is not None]
     match aggregate.function:
         case AggregateFunction.COUNT:
-            return _count(present)
+            return _count_values(present)
         case AggregateFunction.SAMPLE | AggregateFunction.FIRST:
             return next(iter(present), None)
         case AggregateFunction.LAST:
@@ -217,13 +217,13 @@ def aggregated(aggregate: Aggregate, seen: list[Solution], value: Value) -> Term
         case AggregateFunction.SUM:
             return _sum(values)
         case AggregateFunction.AVG:
-            return calculate("/", _sum(values), _count(values)) if values else ZERO
+            return calculate("/", _sum(values), _count_values(values)) if values else ZERO
         case AggregateFunction.GROUP_CONCAT:
             return Literal(aggregate.separator.join(map(_lexical, values)))
     assert_never(aggregate.function)
 
 
-def _count(values: Iterable[object]) -> Literal:
+def _count_values(values: Iterable[object]) -> Literal:
     return Literal(str(len(list(values))), INTEGER)
 
 

@@ -12,10 +12,10 @@ from hashlib import sha1
 from epsparql import algebra
 from epsparql.algebra import Query, TriplePattern
 from epsparql.terms import BlankNode, Iri, Term, TermOrVariable, TripleTerm, TripleTermPattern, Variable
-from tests.reference.model import Fact, Interval, Micros, Occurrence, Solution, Triple
-from tests.reference.patterns import USUAL, Settings
-from tests.reference.queries import Given, Streams, found, seen
-from tests.reference.reasoning.rdfs import entailed
+from verification.definitions.model import Fact, Interval, Micros, Occurrence, Solution, Triple
+from verification.definitions.patterns import USUAL, Settings
+from verification.definitions.queries import Given, Streams, found, seen
+from verification.definitions.rdfs import entailed
 
 ConstructRow = tuple[frozenset[Triple], Interval]
 """A solution's triples with their interval."""
@@ -61,7 +61,7 @@ class Rules:
             agenda.remove(instant)
             closed = self._settle(instant, closed)
             for name, rule in self.rules.items():
-                rows = list(self._derived(name, rule, closed, closed))
+                rows = list(self._derive_rows(name, rule, closed, closed))
                 self.constructed[name] |= {row for row in rows if row[1][1] == instant}
                 agenda |= {end for _, (_, end) in rows if end > instant}
         return closed
@@ -84,7 +84,7 @@ class Rules:
         while True:
             more = {name: set(stream) for name, stream in grown.items()}
             for name, rule in self.rules.items():
-                for triples, (start, end) in self._derived(name, rule, grown, settled):
+                for triples, (start, end) in self._derive_rows(name, rule, grown, settled):
                     if end == instant:
                         more[rule.into] |= entailed((Occurrence(triple, start, end) for triple in triples), self.facts)
             following = {name: frozenset(stream) for name, stream in more.items()}
@@ -92,25 +92,25 @@ class Rules:
                 return grown
             grown = following
 
-    def _derived(self, name: str, rule: algebra.Construct, streams: Streams, settled: Streams) -> Iterator[ConstructRow]:
+    def _derive_rows(self, name: str, rule: algebra.Construct, streams: Streams, settled: Streams) -> Iterator[ConstructRow]:
         given = Given(streams, settled, self.facts, self.silent.get(name), self.horizons[name], self.settings.get(name, USUAL))
         for x in found(rule, given):
             assert x.start is not None
             assert x.end is not None
-            if triples := frozenset(_instantiated(name, rule.template, x)):
+            if triples := frozenset(instantiated(name, rule.template, x)):
                 yield triples, (x.start, x.end)
 
 
-def _instantiated(rule: str, template: tuple[TriplePattern, ...], x: Solution) -> Iterator[Triple]:
+def instantiated(rule: str, template: tuple[TriplePattern, ...], x: Solution) -> Iterator[Triple]:
     """A triple with an unbound variable, or that is none of RDF, is left out alone."""
     identity = sha1(repr((rule, sorted(map(str, x.bindings)), x.start, x.end)).encode()).hexdigest()[:16]
 
-    def term(part: TermOrVariable) -> Term | None:
+    def instantiate_term(part: TermOrVariable) -> Term | None:
         match part:
             case BlankNode(label):
                 return BlankNode(f"{label}x{identity}")
             case TripleTermPattern():
-                subject, predicate, object_ = term(part.subject), term(part.predicate), term(part.object)
+                subject, predicate, object_ = instantiate_term(part.subject), instantiate_term(part.predicate), instantiate_term(part.object)
                 known = isinstance(subject, Iri | BlankNode) and isinstance(predicate, Iri) and object_ is not None
                 return TripleTerm(subject, predicate, object_) if known else None  # type: ignore[arg-type]  # which `known` says
             case Variable():
@@ -118,6 +118,6 @@ def _instantiated(rule: str, template: tuple[TriplePattern, ...], x: Solution) -
         return part
 
     for pattern in template:
-        subject, predicate, object_ = term(pattern.subject), term(pattern.predicate), term(pattern.object)
+        subject, predicate, object_ = instantiate_term(pattern.subject), instantiate_term(pattern.predicate), instantiate_term(pattern.object)
         if isinstance(subject, Iri | BlankNode) and isinstance(predicate, Iri) and object_ is not None:
             yield subject, predicate, object_

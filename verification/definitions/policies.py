@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 
 from epsparql.terms import Term, Variable
-from tests.reference.model import Micros, Solution, Test, compatible, visible
-from tests.reference.ordering import by_terms
+from verification.definitions.model import Micros, Solution, Test, compatible, visible
+from verification.definitions.ordering import by_terms
 
 Pair = tuple[Solution, Solution]
 Key = tuple[Term | None, ...]

@@ -7,7 +7,7 @@ from typing import assert_never
 from epsparql import algebra
 from epsparql.algebra import PropertyPath
 from epsparql.terms import Term, TermOrVariable, Variable
-from tests.reference.model import Micros, Solution, Triple, bind
+from verification.definitions.model import Micros, Solution, Triple, bind
 
 Edge = tuple[Triple, Micros | None, Micros | None]
 """A triple with its interval; None, None for a background triple."""

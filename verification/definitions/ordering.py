@@ -5,8 +5,8 @@ from itertools import groupby
 
 from epsparql.algebra import Expression, Modifiers
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, TripleTerm, Variable
-from tests.reference.expressions import boolean, duration, instant, numeric, text
-from tests.reference.model import Micros, Solution, projected
+from verification.definitions.expressions import boolean, duration, instant, numeric, text
+from verification.definitions.model import Micros, Solution, projected
 
 Value = Callable[[Expression, Solution], Term | None]
 """An expression's value for a solution, None for an error."""
@@ -56,10 +56,10 @@ def modified(
         assert at is not None, "a timeless solution stands nowhere before the first instant"
         return at
 
-    def start(x: Solution) -> Micros:
+    def start_of(x: Solution) -> Micros:
         return end(x) if x.start is None else x.start
 
-    rows = sorted(found, key=lambda x: (start(x), by_terms(x, projection), not x.timeless))
+    rows = sorted(found, key=lambda x: (start_of(x), by_terms(x, projection), not x.timeless))
     for comparator in reversed(modifiers.order):
         rows.sort(key=lambda x: rank(value(comparator.expression, x)), reverse=comparator.descending)
     rows.sort(key=end)

@@ -7,10 +7,10 @@ from typing import assert_never
 from epsparql import algebra
 from epsparql.algebra import PLAIN, Expression, Query
 from epsparql.terms import Term, Variable
-from tests.reference import windows
-from tests.reference.model import Bindings, Fact, Micros, Occurrence, Solution, Solutions, projected
-from tests.reference.ordering import modified
-from tests.reference.patterns import USUAL, Evaluation, Settings, World, ordered_by, run_keys, windowed
+from verification.definitions import windows
+from verification.definitions.model import Bindings, Fact, Micros, Occurrence, Solution, Solutions, projected
+from verification.definitions.ordering import modified
+from verification.definitions.patterns import USUAL, Evaluation, Settings, World, ordered_by, run_keys, windowed
 
 Streams = Mapping[str, frozenset[Occurrence]]
 
@@ -26,6 +26,8 @@ class Given:
     """t0 if nothing ever occurs in the query's streams; None while that is not known."""
     horizon: Micros
     settings: Settings = field(default=USUAL)
+    first: Micros | None = None
+    """t0 where the streams are a part of what occurred; otherwise it is their first instant."""
 
 
 def seen(query: Query, streams: Streams) -> frozenset[Occurrence]:
@@ -57,7 +59,7 @@ def reported(query: Query) -> list[Variable]:
 def _worlds(query: Query, given: Given) -> tuple[World, World]:
     occurrences, settled = seen(query, given.streams), seen(query, given.settled)
     known = [] if given.silent is None else [given.silent]  # a rule's own triples, derived from then on, do not change it
-    t0 = min([*known, *(o.end for o in occurrences)], default=None)
+    t0 = given.first if given.first is not None else min([*known, *(o.end for o in occurrences)], default=None)
     world = World(occurrences, given.facts, t0, given.horizon, given.settings, query.sources.dataset)
     if settled == occurrences:
         return world, world
@@ -69,15 +71,15 @@ def _once(query: Query, world: World, settled: World) -> list[Solution]:
     standing = _standing(evaluation.evaluate(query.pattern), world.t0)
     distinct, modifiers = (query.distinct, query.modifiers) if isinstance(query, algebra.Select) else (False, PLAIN)
 
-    def value(expression: Expression, x: Solution) -> Term | None:
-        return evaluation.decided.value(expression, standing[x])
+    def value_under(expression: Expression, x: Solution) -> Term | None:
+        return evaluation.decided.value_of(expression, standing[x])
 
     keys = run_keys(query.pattern)
     if keys is not None:  # of equal reports of two runs, one stays
         names = (*keys, *reported(query), *ordered_by(modifiers))
         told_apart = {(projected(x, names), x.start, x.end): x for x in standing}
         standing = {x: standing[x] for x in told_apart.values()}
-    return modified(standing, reported(query), distinct, modifiers, windowed(query.pattern), world.t0, value)
+    return modified(standing, reported(query), distinct, modifiers, windowed(query.pattern), world.t0, value_under)
 
 
 def _standing(solutions: Solutions, t0: Micros | None) -> dict[Solution, Solution]:

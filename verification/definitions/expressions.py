@@ -296,10 +296,10 @@ def calculate_times(op: str, a: Term, b: Term) -> Term:
 def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice) -> Term:
     """The expression's value for the solution `lookup` on [start, end]; `exists` says how each EXISTS comes out. Raises: Failure."""
 
-    def value(operand: algebra.Expression) -> Term:
+    def evaluate_operand(operand: algebra.Expression) -> Term:
         return evaluate(operand, lookup, start, end, exists)
 
-    def holds(operand: algebra.Expression) -> bool | None:
+    def truth_of(operand: algebra.Expression) -> bool | None:
         return truth(operand, lookup, start, end, exists)
 
     match expression:
@@ -308,33 +308,33 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, 
         case algebra.Var(variable):
             return required(lookup(variable))
         case algebra.Or(left, right):
-            return flag(decided(holds(left), holds(right), True))
+            return flag(decided(truth_of(left), truth_of(right), True))
         case algebra.And(left, right):
-            return flag(decided(holds(left), holds(right), False))
+            return flag(decided(truth_of(left), truth_of(right), False))
         case algebra.Not(operand):
-            return flag(not effective(value(operand)))
+            return flag(not effective(evaluate_operand(operand)))
         case algebra.Compare(op, left, right):
-            return flag(compare(op.value, value(left), value(right)))
+            return flag(compare(op.value, evaluate_operand(left), evaluate_operand(right)))
         case algebra.Arithmetic(operator, left, right):
-            return calculate(operator.value, value(left), value(right))
+            return calculate(operator.value, evaluate_operand(left), evaluate_operand(right))
         case algebra.Negate(operand):
-            return negated(value(operand))
+            return negated(evaluate_operand(operand))
         case algebra.Bound(variable):
             return flag(lookup(variable) is not None)
         case algebra.If(condition, then, otherwise):
-            return value(then) if effective(value(condition)) else value(otherwise)
+            return evaluate_operand(then) if effective(evaluate_operand(condition)) else evaluate_operand(otherwise)
         case algebra.In(operand, members):
-            return flag(among(value(operand), members, value))
+            return flag(among(evaluate_operand(operand), members, evaluate_operand))
         case algebra.Coalesce(operands):
-            return first(operands, value)
+            return first_value(operands, evaluate_operand)
         case algebra.Time(function):
             return time(function, start, end)
         case algebra.Exists():
             return flag(exists[expression])
         case algebra.Call("STR", (operand,)):
-            return string(value(operand))
+            return string(evaluate_operand(operand))
         case algebra.Call("ISTRIPLE" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT" as name, operands):
-            return of_triples(name, [value(operand) for operand in operands])
+            return of_triples(name, [evaluate_operand(operand) for operand in operands])
     raise NotImplementedError(expression)
 
 
@@ -382,7 +382,7 @@ def among(value: Term, members: tuple[algebra.Expression, ...], evaluated: Calla
     return False
 
 
-def first(operands: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression], Term]) -> Term:
+def first_value(operands: tuple[algebra.Expression, ...], evaluated: Callable[[algebra.Expression], Term]) -> Term:
     for operand in operands:
         try:
             return evaluated(operand)

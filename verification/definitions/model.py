@@ -1,6 +1,6 @@
 """Names in the reference evaluator: what tells rows apart, which variables operands share, and EXISTS's substitution (SPARQL 1.1, 18.6)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import assert_never
@@ -157,6 +157,34 @@ Test = Callable[[Solution, Solution], bool]
 def compatible(x: Solution, y: Solution) -> bool:
     mine = dict(x.bindings)
     return all(mine.get(variable, term) == term for variable, term in y.bindings)
+
+
+def likely_pairs(xs: Collection[Solution], ys: Collection[Solution], *, same_interval: bool = False) -> Iterator[tuple[Solution, Solution]]:
+    """Yield all pairs but those that differ in a variable that every one of the solutions binds: which of them fit is for the caller to say.
+
+    With `same_interval`, pairs of timed solutions with other intervals are left out too.
+    """
+    keys = sorted(_bound_by_all(xs) & _bound_by_all(ys), key=str)
+    intervals = same_interval and not any(x.timeless for x in (*xs, *ys))
+    partners: dict[object, list[Solution]] = {}
+
+    def join_key(x: Solution) -> object:
+        bound = dict(x.bindings)
+        return tuple(bound[key] for key in keys), (x.start, x.end) if intervals else None
+
+    for y in ys:
+        partners.setdefault(join_key(y), []).append(y)
+    for x in xs:
+        for y in partners.get(join_key(x), ()):
+            yield x, y
+
+
+def _bound_by_all(xs: Collection[Solution]) -> set[Variable]:
+    common: set[Variable] | None = None
+    for x in xs:
+        names = {variable for variable, _ in x.bindings}
+        common = names if common is None else common & names
+    return common or set()
 
 
 def joined(x: Solution, y: Solution) -> Solution:

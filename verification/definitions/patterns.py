@@ -7,11 +7,11 @@ from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import Dataset, Pattern, TriplePattern
-from epsparql.terms import Literal, Term, Variable
+from epsparql.terms import Literal, Term, TripleTermPattern, Variable
 from epsparql.trees import walk_nodes
-from tests.reference import groups, paths, policies
-from tests.reference.expressions import Failure, evaluate, exists_in, instant, truth
-from tests.reference.model import (
+from verification.definitions import groups, paths, policies
+from verification.definitions.expressions import Failure, evaluate, exists_in, instant, truth
+from verification.definitions.model import (
     Fact,
     Micros,
     Occurrence,
@@ -22,6 +22,7 @@ from tests.reference.model import (
     before,
     compatible,
     joined,
+    likely_pairs,
     match_triple,
     projected,
     related,
@@ -31,7 +32,7 @@ from tests.reference.model import (
     short_enough,
     substituted,
 )
-from tests.reference.ordering import modified
+from verification.definitions.ordering import modified
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,9 @@ class Evaluation:
         self.facts = frozenset(fact for fact in facts if self._active(fact.graph))
         self.decided = self if self.world is self.settled else Evaluation(self.settled, self.settled, self.graph, self.window)
         self.edges = frozenset((o.triple, o.start, o.end) for o in self.seen) | frozenset((fact.triple, None, None) for fact in self.facts)
+        self._of_predicate: dict[Term, list[paths.Edge]] = {}
+        for edge in self.edges:
+            self._of_predicate.setdefault(edge[0][1], []).append(edge)
 
     def _active(self, graph: Term | None) -> bool:
         return self.world.plain(graph) if self.graph is None else graph == self.graph
@@ -115,10 +119,10 @@ class Evaluation:
     # ------------------------------------------------------------ one definition each
     def evaluate(self, pattern: Pattern) -> Solutions:
         if pattern not in self._found:
-            self._found[pattern] = frozenset(self._solutions(pattern))
+            self._found[pattern] = frozenset(self._find_solutions(pattern))
         return self._found[pattern]
 
-    def _solutions(self, pattern: Pattern) -> Iterable[Solution]:
+    def _find_solutions(self, pattern: Pattern) -> Iterable[Solution]:
         match pattern:
             case algebra.Bgp(triples):
                 return self._bgp(triples)
@@ -137,17 +141,23 @@ class Evaluation:
             case algebra.SeqJoin(left, right, True):
                 return self._joins(left, right, before)
             case algebra.SeqJoin(left, right):
-                return (joined(x, y) for x, y in self._chosen(left, right, before))
+                return (joined(x, y) for x, y in self._policy_pairs(left, right, before))
             case algebra.EqJoin(left, right):
                 return self._joins(left, right, same_interval)
             case algebra.RelationJoin(relation, left, right):
-                return (joined(x, y) for x, y in self._chosen(left, right, lambda x, y: related(relation, x, y)))
+                return (joined(x, y) for x, y in self._policy_pairs(left, right, lambda x, y: related(relation, x, y)))
+            case _:
+                return self._find_decided(pattern)
+
+    def _find_decided(self, pattern: Pattern) -> Iterable[Solution]:
+        """Return the solutions of the operators that are not joins of what is there: negative ones, graphs, windows, groups."""
+        match pattern:
             case algebra.LeftJoin(left, right, condition):
-                return self._optional(pattern, left, right, condition, lambda x, y: True)
+                return self._optional_joins(pattern, left, right, condition, lambda x, y: True)
             case algebra.EqLeftJoin(left, right, condition):
-                return self._optional(pattern, left, right, condition, same_interval)
+                return self._optional_joins(pattern, left, right, condition, same_interval)
             case algebra.SeqRightJoin(left, right, condition):  # the right operand is the one that stays
-                return self._optional(pattern, right, left, condition, lambda y, x: before(x, y))
+                return self._optional_joins(pattern, right, left, condition, lambda y, x: before(x, y))
             case algebra.Minus(left, right):
                 return self._minus(left, right)
             case algebra.SeqWithout():
@@ -169,10 +179,10 @@ class Evaluation:
             case algebra.Group():
                 until = pattern.window.until if isinstance(pattern.window, algebra.RunWindow) else None
                 absent = groups.NONE if until is None else self.decided.evaluate(until)
-                return groups.reports(pattern, self.decided.evaluate(pattern.pattern), self.first, self.world.horizon, self.decided.value, absent)
+                return groups.reports(pattern, self.decided.evaluate(pattern.pattern), self.first, self.world.horizon, self.decided.value_of, absent)
             case algebra.SubSelect():
                 return self._sub_select(pattern)
-        assert_never(pattern)
+        assert_never(pattern)  # type: ignore[arg-type]  # the others are in `_find_solutions`
 
     def deciding(self, x: Solution, pattern: Pattern) -> "Evaluation":
         """Who decides what is absent for a solution x of a pattern."""
@@ -193,34 +203,35 @@ class Evaluation:
         found = {Solution(frozenset())}
         for triple in triples:
             matches = set(self._matches(triple))
-            found = {joined(x, y) for x in found for y in matches if compatible(x, y)}
+            found = {joined(x, y) for x, y in likely_pairs(found, matches) if compatible(x, y)}
         return found
 
     def _matches(self, pattern: TriplePattern) -> Iterator[Solution]:
-        for triple, start, end in self.edges:
+        fixed = not isinstance(pattern.predicate, Variable | TripleTermPattern)
+        for triple, start, end in self._of_predicate.get(pattern.predicate, ()) if fixed else self.edges:  # type: ignore[arg-type]  # a term then
             if (bindings := match_triple(pattern, triple)) is not None:
                 yield Solution(bindings, start, end)
 
     def _joins(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[Solution]:
-        for x, y in product(self.evaluate(left), self.evaluate(right)):
+        for x, y in likely_pairs(self.evaluate(left), self.evaluate(right), same_interval=relation is same_interval):
             if compatible(x, y) and relation(x, y):
                 yield joined(x, y)
 
-    def _chosen(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[tuple[Solution, Solution]]:
+    def _policy_pairs(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[tuple[Solution, Solution]]:
         """The pairs that the query's policy lets SEQ and the interval relations join; a policy is a negative part."""
         if self.world.settings.policy == "recent":
             shared = shared_variables(left, right)
             return policies.recent(self.decided.evaluate(left), self.decided.evaluate(right), shared, relation)
         if self.world.settings.policy == "chronological":
             return policies.chronological(self.decided.evaluate(left), self.decided.evaluate(right), relation)
-        return ((x, y) for x, y in product(self.evaluate(left), self.evaluate(right)) if compatible(x, y) and relation(x, y))
+        return ((x, y) for x, y in likely_pairs(self.evaluate(left), self.evaluate(right)) if compatible(x, y) and relation(x, y))
 
     def _extend(self, pattern: algebra.Extend) -> Iterator[Solution]:
         for x in self.evaluate(pattern.pattern):
-            value = self.deciding(x, pattern.pattern).value(pattern.expression, x)
+            value = self.deciding(x, pattern.pattern).value_of(pattern.expression, x)
             yield x if value is None else Solution(x.bindings | {(pattern.variable, value)}, x.start, x.end)
 
-    def _optional(
+    def _optional_joins(
         self, pattern: Pattern, kept: Pattern, optional: Pattern, condition: algebra.Expression | None, partners: Test
     ) -> Iterator[Solution]:
         """The three optional joins: the filter sees the joined mapping and the joined interval, in both parts alike."""
@@ -244,7 +255,7 @@ class Evaluation:
 
     def _seq_without(self, pattern: algebra.SeqWithout) -> Iterator[Solution]:
         absent = self.decided.evaluate(pattern.absent)
-        for x, y in self._chosen(pattern.left, pattern.right, before):
+        for x, y in self._policy_pairs(pattern.left, pattern.right, before):
             both = joined(x, y)
             if short_enough(both, pattern.within) and not any(
                 compatible(both, z) and before(x, z) and before(z, y) and self._counts(z, both) for z in absent
@@ -303,7 +314,7 @@ class Evaluation:
                 pattern.modifiers,
                 windowed(pattern.pattern),
                 self.first,
-                side.value,
+                side.value_of,
             )
         keys = run_keys(pattern.pattern)
         for x in found:
@@ -323,7 +334,7 @@ class Evaluation:
     def holds(self, condition: algebra.Expression, x: Solution) -> bool:
         return truth(condition, x.lookup, x.start, x.end, self._outcomes(condition, x)) is True
 
-    def value(self, expression: algebra.Expression, x: Solution) -> Term | None:
+    def value_of(self, expression: algebra.Expression, x: Solution) -> Term | None:
         """None stands for an error."""
         try:
             return evaluate(expression, x.lookup, x.start, x.end, self._outcomes(expression, x))

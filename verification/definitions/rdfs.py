@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from epsparql.terms import RDF, Iri, Literal, Term
-from tests.reference.model import Fact, Occurrence, Triple
+from verification.definitions.model import Fact, Occurrence, Triple
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 TYPE, PROPERTY = Iri(RDF + "type"), Iri(RDF + "Property")

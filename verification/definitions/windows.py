@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from epsparql.algebra import NamedWindow, Report, Sources
-from tests.reference.model import Bindings, Micros, Occurrence, Solution
+from verification.definitions.model import Bindings, Micros, Occurrence, Solution
 
 Contents = Mapping[str, frozenset[Occurrence]]
 """What each window shows, by its name."""

@@ -1,0 +1,94 @@
+"""This module keeps the lease of a store, so that a server that stands by takes the place of one that has died (docs/decisions/0088).
+
+The lease decides when a server tries, and never who may write: that is decided by the claims and fences of manifest.py. So a lease that ends too early
+costs a change of servers, and no event. No clocks are compared: whoever stands by measures by its own clock how long nothing has changed.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from pipeline.errors import StoreFailed
+from pipeline.object_store.backends import ObjectStore
+from pipeline.replication.manifest import Manifest, ManifestChain
+from pipeline.replication.replicator import read_note
+
+LEASE = "lease/holder"
+RENEWALS, LOOKS = 4, 8
+"""In the time of a lease, its holder renews it so often, and those that stand by look so often."""
+_log = logging.getLogger("epsparql.store")
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    """Names the process that holds the lease, as manifests name it, and how often it has renewed it."""
+
+    start: str
+    renewals: int
+
+
+class LeaseHolder:
+    """Renews the lease of a server until it is stopped, or has lost the store."""
+
+    def __init__(self, store: ObjectStore, start: str, term_s: float, is_lost: Callable[[], bool]) -> None:
+        self._store, self._start, self._pause_s, self._is_lost = store, start, term_s / RENEWALS, is_lost
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(self._store.patience_s)
+
+    def _run(self) -> None:
+        renewals = 0
+        while not self._is_lost():
+            try:
+                self._store.put(LEASE, msgspec.json.encode(_Lease(self._start, renewals)))
+            except (OSError, StoreFailed) as fault:
+                _log.warning("the lease of the store could not be renewed: %s", fault)
+            renewals += 1
+            if self._stopping.wait(self._pause_s):
+                return
+
+
+def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float) -> None:
+    """Return when a server may try to take the store: nobody holds its lease, or it has not been renewed for `term_s` by this machine's clock.
+
+    A server whose data directory is the store's newest returns at once: no other has taken its place. While the store cannot be read, time starts anew.
+    """
+    chain, seen, since, told = ManifestChain(store), object(), time.monotonic(), ""
+    while True:
+        activity: object = object()  # unlike anything seen
+        try:
+            newest = chain.look()
+            if newest is None or _is_own(newest, data_dir):
+                return
+            found = store.read(LEASE)
+            activity = chain.number, found if found is not None and _holder_of(found) == newest.start else None
+            if newest.start != told:
+                told = newest.start
+                _log.info("standing by for %s, whose server is %s", store, newest.server)
+        except (OSError, StoreFailed) as fault:
+            _log.warning("the store cannot be looked at: %s", fault)
+        if activity != seen:
+            seen, since = activity, time.monotonic()
+        elif time.monotonic() - since >= term_s:
+            _log.warning("the lease of the store has not been renewed for %g s; this server takes it", term_s)
+            return
+        time.sleep(term_s / LOOKS)
+
+
+def _holder_of(lease: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(lease, type=_Lease).start
+    except msgspec.MsgspecError:
+        return None
+
+
+def _is_own(newest: Manifest, data_dir: Path) -> bool:
+    note = read_note(data_dir)
+    return note is not None and (note.server, note.epoch) == (newest.server, newest.epoch)

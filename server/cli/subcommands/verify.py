@@ -1,0 +1,46 @@
+"""Runs `epsparql verify`: checks the emitted solutions of a data directory by the definitions, without the engine."""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+from server.cli.subcommands.definition import BROKEN, OK, Commands, add_command, fail
+
+
+def add_verify(commands: Commands) -> None:
+    text = "Check the solutions of a data directory against its log, by the definitions of the language and without the engine. The server may run meanwhile."
+    parser = add_command(commands, "verify", _verify, text)
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="This is the data directory.")
+    parser.add_argument("--query", metavar="NAME", help="Check this query alone.")
+    parser.add_argument(
+        "--sample", type=int, default=50, metavar="N", help="Look at this many time slices without solutions for each query. The default is 50."
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="This number chooses the slices. The default is 0.")
+    parser.add_argument("--json", action="store_true", help="Each line of the output is a JSON object, one for each registration.")
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    """Return 0 if no fault was found, 1 if one was, and 2 if the directory cannot be read or has no such query."""
+    from verification.checks import QueryReport, check_directory
+    from verification.log_files import Unreadable
+
+    try:
+        reports = check_directory(arguments.data, query=arguments.query, sample=max(arguments.sample, 0), seed=arguments.seed)
+    except FileNotFoundError as fault:
+        return fail(f"{fault.filename} does not exist; --data names the directory that `epsparql serve --data` was given")
+    except (OSError, Unreadable) as fault:
+        return fail(fault, BROKEN if isinstance(fault, Unreadable) else 2)
+    if arguments.query is not None and not reports:
+        return fail(f"the log of {arguments.data} has no query {arguments.query!r}")
+
+    def tell(report: QueryReport) -> str:
+        return json.dumps(dataclasses.asdict(report), ensure_ascii=False) if arguments.json else "\n".join(report.describe())
+
+    for report in reports:
+        print(tell(report), flush=True)
+    faults = sum(sum(report.faults.values()) for report in reports)
+    checked = [report for report in reports if not report.reason]
+    if not arguments.json:
+        print(f"{len(checked)} of {len(reports)} queries checked: {sum(report.derived for report in checked):,} solutions derived, {faults:,} faults")
+    return BROKEN if faults else OK

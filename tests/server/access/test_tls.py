@@ -1,0 +1,174 @@
+"""TLS in the server: with a certificate that is replaced while it runs, and clients that trust a file. Tokens change without a restart too."""
+
+import asyncio
+import http.client
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from epsparql.async_client import AsyncClient
+from epsparql.client import ApiError, Client, Solution
+from server.cli import main
+from server.http.auth import TokenFile
+from server.settings import Settings, SettingsError, settings_from
+from tests.server.conftest import event, serving, until, values
+
+
+def write_certificate(path: Path, *names: str) -> int:
+    """Write a self-signed certificate for some names, and its key, in one file; return its serial number."""
+    key, number = ec.generate_private_key(ec.SECP256R1()), x509.random_serial_number()
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(number)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=30))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    new = path.with_suffix(".new")
+    new.write_bytes(certificate.public_bytes(pem) + plain)
+    new.replace(path)
+    return number
+
+
+def presented(port: int) -> int:
+    """Return the serial number of the certificate that a server presents."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", port), 30) as plain, context.wrap_socket(plain) as connection:
+        found = connection.getpeercert(binary_form=True)
+    assert found is not None
+    return x509.load_der_x509_certificate(found).serial_number
+
+
+def test_clients_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Requests, WebSockets and event streams, of both clients and of the command line. The certificate changes, and a connection that is open goes on."""
+    certificate = tmp_path / "server.pem"
+    first = write_certificate(certificate, "localhost")
+    with serving(tmp_path / "data", host="localhost", tls_cert=certificate) as url:
+        assert url.startswith("https://")
+        port = int(url.rpartition(":")[2])
+        url = f"https://localhost:{port}"
+        client = Client(url, patience_s=5, ca_file=certificate)
+        client.register("q", values("a"))
+        with client.follow("q") as subscription:
+            client.send("a", event(1))
+            assert isinstance(subscription.next(60), Solution)
+            assert presented(port) == first
+            second = write_certificate(certificate, "localhost")
+            until(lambda: presented(port) == second, "the server presents the new certificate")
+            client.send("a", event(2))  # the client has read the file again too
+            found = subscription.next(60)
+            while not isinstance(found, Solution):
+                found = subscription.next(60)
+        assert [each["o"] for each in client.events("a")] == ['"2"', '"1"']
+        with client.tail("a") as tail:
+            assert next(iter(tail))["o"] == '"1"'
+        assert asyncio.run(AsyncClient(url, ca_file=certificate).query("q"))["solutions"] == 2
+        assert main(["queries", "--server", url, "--ca-file", str(certificate)]) == 0
+        assert "q " in capsys.readouterr().out
+        with pytest.raises(ssl.SSLCertVerificationError):
+            Client(url, patience_s=0).query("q")
+        with pytest.raises(ssl.SSLCertVerificationError, match="IP address mismatch"):
+            Client(url.replace("localhost", "127.0.0.1"), patience_s=0, ca_file=certificate).query("q")
+        assert Client(url.replace("localhost", "127.0.0.1"), ca_file=certificate, any_name=True).query("q")["solutions"] == 2
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            Client(f"http://localhost:{port}", patience_s=0).query("q")
+
+
+def test_a_certificate_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """At the start it is refused. Later, the one of before holds."""
+    certificate, other = tmp_path / "server.pem", tmp_path / "other.pem"
+    number, _ = write_certificate(certificate, "localhost"), write_certificate(other, "localhost")
+    for wrong in (Settings(tls_cert=tmp_path / "none.pem"), Settings(tls_cert=certificate, tls_key=other)):
+        with (
+            pytest.raises(SettingsError, match=r"--tls-cert .* cannot be used: .*; give PEM files that belong together"),
+            serving(tmp_path / "x", tls_cert=wrong.tls_cert, tls_key=wrong.tls_key),
+        ):
+            pass
+    with pytest.raises(SettingsError, match="--tls-key is the key of a certificate"):
+        settings_from({"tls_key": str(other)}, {})
+    with serving(tmp_path / "data", host="localhost", tls_cert=certificate) as url, caplog.at_level(logging.ERROR, "epsparql.tls"):
+        certificate.write_text("nothing")
+        until(lambda: "the certificate of before holds" in caplog.text, "the fault is logged")
+        assert presented(int(url.rpartition(":")[2])) == number
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+def make(tokens: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def make(*arguments: str) -> str:
+        assert main(["token", "make", "--token-file", str(tokens), *arguments]) == 0
+        return capsys.readouterr().out.split()[-1]
+
+    return make
+
+
+def test_tokens_change_while_the_server_runs(
+    tmp_path: Path, tokens: Path, make: Callable[..., str], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    root = make("admin")
+    assert tokens.stat().st_mode & 0o777 == 0o600
+    with serving(tmp_path / "data", token_file=tokens) as url:
+        Client(url, root).register("q", values("a"))
+        screen = make("read:q", "ingest:a", "--note", "the hall's screen")
+        assert Client(url, screen).query("q")["name"] == "q"
+        assert main(["token", "list", "--token-file", str(tokens)]) == 0
+        line = capsys.readouterr().out.splitlines()[1]
+        assert line.endswith(" read:q ingest:a  # the hall's screen")
+        good = tokens.read_text()
+        with caplog.at_level(logging.ERROR, "epsparql.tokens"):
+            tokens.write_text("broken")
+            assert Client(url, screen).query("q")["name"] == "q"
+        assert "the tokens of before hold" in caplog.text
+        tokens.write_text(good)
+        assert main(["token", "revoke", "--token-file", str(tokens), line.split()[0]]) == 0
+        with pytest.raises(ApiError, match="a known bearer token is needed"):
+            Client(url, screen).query("q")
+        assert Client(url, root).query("q")["name"] == "q"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["make", "read"], "expected scopes out of admin, metrics, ingest:<stream>, read:<query>, found 'read'"),
+        (["make", "admin", "--note", "two\nlines"], "--note has one line"),
+        (["revoke", "abc"], "give at least 8 digits"),
+        (["revoke", "0123456789ab"], "has 0 tokens whose SHA-256 begins with '0123456789ab'"),
+    ],
+)
+def test_what_token_refuses(tokens: Path, make: Callable[..., str], arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    make("admin")
+    before = tokens.read_text()
+    assert main(["token", *arguments, "--token-file", str(tokens)]) == 2
+    assert words in capsys.readouterr().err
+    assert tokens.read_text() == before
+    assert [path.name for path in tokens.parent.iterdir()] == ["tokens"]
+
+
+def test_the_last_token_stays(tokens: Path, make: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    make("admin")
+    assert main(["token", "revoke", "--token-file", str(tokens), tokens.read_text()[:12]]) == 2
+    assert "holds no token" in capsys.readouterr().err
+    assert len(TokenFile(tokens).read_grants()) == 1

@@ -1,0 +1,179 @@
+"""A server at work for hours: queries, streams, subscribers and background come and go, and memory, files, threads and latency stay flat.
+
+CI gives it a minute and few queries. `make soak` gives it EPSPARQL_SOAK_S seconds and a thousand queries, and prints the slopes.
+"""
+
+import itertools
+import random
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import linear_regression, median
+
+import pytest
+
+from epsparql.client import Client, Solution, segment
+from server.child_server import Child
+from tests.server.conftest import COMPILING_S, DEADLINE_S, EX, moment
+from tests.soak import budget_s, first_seed, is_full
+
+pytestmark = pytest.mark.slow
+QUERIES = 1000 if is_full() else 40
+SUBSCRIBERS = 50 if is_full() else 5
+SAMPLE_S = 10.0 if is_full() else 3.0
+PREFIX = f"PREFIX : <{EX}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
+SHAPES = (
+    "SELECT ?s ?x FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x FILTER(?x > {n}) }}",
+    "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x }} SEQ {{ ?s :p{m} ?y }} WITHIN 20 }}",
+    "SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x }} GROUP BY ?s WINDOW [RANGE 'PT20S'^^xsd:duration STEP 'PT10S'^^xsd:duration]",
+    "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x }} WITHOUT {{ ?s :p{m} ?y }} FOR 'PT5S'^^xsd:duration }}",
+    "SELECT * FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x . ?s a :Sensor }}",
+)
+STREAMS = [f"{EX}soak/{number}" for number in range(4)]
+GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
+PREDICATES, KEPT_STREAMS = 8, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Holds what the server took at an instant: seconds since the begin, MB, counts, and the median latency of the last events in ms."""
+
+    at_s: float
+    memory_mb: float
+    files: int
+    threads: int
+    latency_ms: float
+
+
+LIMITS = {"memory_mb": 10.0, "files": 20.0, "threads": 10.0, "latency_ms": 20.0}
+"""In the second half of a run, a figure may grow by so much an hour. Short runs are held to `SHORT` times that in all, and their latency is the machine's."""
+SHORT = 4.0
+
+
+class Load:
+    """Changes what the server has, step by step, so that its amount stays the same."""
+
+    def __init__(self, client: Client, chance: random.Random) -> None:
+        self._client, self._chance = client, chance
+        self._numbers = itertools.count()
+        self._queries: deque[str] = deque()
+        self._followers: deque[tuple[str, threading.Event, threading.Thread]] = deque()
+        self._second = 0
+        for _ in range(QUERIES):
+            self._register()
+        for _ in range(SUBSCRIBERS):
+            self._follow()
+
+    def step(self) -> None:
+        """Send a second of events, and let a query, a subscriber, a stream and a triple of the background come and go."""
+        self._second += 1
+        for stream in STREAMS:
+            self._client.send(stream, "\n".join(self._event(subject) for subject in range(20)))
+        self._client.drop(self._queries.popleft())
+        self._register()
+        self._unfollow()
+        self._follow()
+        self._client.send(f"{EX}own/{self._second}", self._event(0))
+        if self._second > KEPT_STREAMS:
+            self._client.request("DELETE", f"/streams/{segment(f'{EX}own/{self._second - KEPT_STREAMS}')}")
+        triple = f"<{EX}s{self._second % 20}> a <{EX}Sensor> ."
+        self._client.request("PUT", f"/ontologies/{GRAPH}", triple, Content_Type="text/turtle")
+
+    def close(self) -> None:
+        while self._followers:
+            self._unfollow()
+
+    def _event(self, subject: int) -> str:
+        predicate, value = self._chance.randrange(PREDICATES), self._chance.randrange(100)
+        return f'{{"s":"<{EX}s{subject}>","p":"<{EX}p{predicate}>","o":"\\"{value}\\"^^<http://www.w3.org/2001/XMLSchema#integer>","at":"{moment(self._second)}"}}'
+
+    def _register(self) -> None:
+        name, choice = f"q{next(self._numbers)}", self._chance
+        k, m = choice.sample(range(PREDICATES), 2)
+        text = choice.choice(SHAPES).format(stream=choice.choice(STREAMS), k=k, m=m, n=choice.randrange(90))
+        self._client.register(name, PREFIX + text)
+        self._queries.append(name)
+
+    def _follow(self) -> None:
+        name, over = self._queries[-1], threading.Event()
+        thread = threading.Thread(target=self._take, args=(name, over), daemon=True)
+        thread.start()
+        self._followers.append((name, over, thread))
+
+    def _take(self, name: str, over: threading.Event) -> None:
+        with self._client.follow(name) as subscription:
+            while not over.is_set():
+                subscription.next(0.2)
+
+    def _unfollow(self) -> None:
+        _, over, thread = self._followers.popleft()
+        over.set()
+        thread.join(DEADLINE_S)
+
+
+def measure_latency(client: Client, number: int) -> float:
+    """Return the ms from sending an event until a follower of a query has its solution."""
+    with client.follow("latency", policy="drop-oldest", after=_last(client)) as subscription:
+        subscription.open()
+        began = time.perf_counter()
+        client.send(f"{EX}latency", f'{{"s":"<{EX}s>","p":"<{EX}at>","o":"\\"{number}\\"","at":"{moment(number)}"}}')
+        deadline = time.monotonic() + DEADLINE_S
+        while not isinstance(subscription.next(1.0), Solution):
+            assert time.monotonic() < deadline
+        return 1000 * (time.perf_counter() - began)
+
+
+def _last(client: Client) -> str | None:
+    found: str | None = client.query("latency")["last"]
+    return found
+
+
+def take_sample(pid: int, began: float, latencies: Sequence[float]) -> Sample:
+    status = Path(f"/proc/{pid}/status").read_text()
+    memory, threads = (int(re.search(rf"^{name}:\s+(\d+)", status, re.MULTILINE)[1]) for name in ("VmRSS", "Threads"))  # type: ignore[index]  # both are there
+    return Sample(time.monotonic() - began, memory / 1024, len(list(Path(f"/proc/{pid}/fd").iterdir())), threads, median(latencies))
+
+
+def slopes(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return by how much each figure grows an hour, in the second half of the samples."""
+    later = samples[len(samples) // 2 :]
+    hours = [sample.at_s / 3600 for sample in later]
+    return {
+        each.name: linear_regression(hours, [getattr(sample, each.name) for sample in later]).slope for each in fields(Sample) if each.name != "at_s"
+    }
+
+
+def test_a_server_stays_as_it_is(tmp_path: Path) -> None:
+    with Child(tmp_path / "data", "inprocess", tmp_path / "told") as child:
+        client = Client(child.url)
+        client.wait_ready(COMPILING_S)
+        client.register("latency", f"{PREFIX}SELECT ?s ?x FROM STREAM <{EX}latency> WHERE {{ ?s :at ?x }}")
+        load, samples, latencies = Load(client, random.Random(first_seed())), list[Sample](), deque[float](maxlen=50)
+        began = sampled = time.monotonic()
+        try:
+            for number in itertools.count():
+                load.step()
+                latencies.append(measure_latency(client, number))
+                if time.monotonic() > sampled + SAMPLE_S:
+                    sampled = time.monotonic()
+                    samples.append(take_sample(child.pid, began, latencies))
+                if time.monotonic() > began + budget_s() and len(samples) >= 6:
+                    break
+        finally:
+            load.close()
+        states = {query["state"] for query in client.queries()}
+        assert child.stop() == 0
+    found = slopes(samples)
+    print(f"\n{QUERIES} queries, {SUBSCRIBERS} subscribers, {samples[-1].at_s:.0f} s, {number} steps")
+    for name, slope in found.items():
+        print(f"{name}: {getattr(samples[0], name):.1f} at the begin, {getattr(samples[-1], name):.1f} at the end, {slope:+.2f} an hour")
+    assert states == {"running"}
+    hours = (samples[-1].at_s - samples[len(samples) // 2].at_s) / 3600
+    if hours > 0.25:
+        assert all(found[name] <= limit for name, limit in LIMITS.items()), found
+    else:
+        assert all(found[name] * hours <= LIMITS[name] * SHORT for name in ("memory_mb", "files", "threads")), found

@@ -1,0 +1,204 @@
+"""`epsparql verify` explains what a server emitted, and finds each fault that is planted in the solution log."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from epsparql.client import Client
+from pipeline.formats.batches.batch_builder import batch_of
+from pipeline.log import LogWriter
+from pipeline.log.segments import FrameReader, FrameWriter
+from server.cli import main
+from server.cli.demo_data import QUERIES, WATCHED, find, instants
+from tests.fault_tolerance.test_stored_versions import unpack
+from tests.server.conftest import serving, until
+from tests.support.logs import Clock
+from verification.checks import QueryReport, check_directory
+from verification.definitions.model import Micros
+from verification.log_files import Unreadable, read_log, read_solutions
+
+Row = dict[str, object]
+Change = Callable[[list[Row]], list[Row]]
+MONTH = 744
+"""The hours of January."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data directory that version 0.1.0 wrote, with joins, OPTIONAL, WITHOUT, windows, graphs, background, a rule and a policy."""
+    unpack("0.1.0", tmp_path)
+    return tmp_path / "1"
+
+
+def plant(data: Path, change: Change) -> None:
+    """Let `change` edit the rows of each frame of the solution log."""
+    kept = data.parent / "solutions-before"
+    shutil.move(data / "solutions", kept)
+    with closing(FrameReader(kept)) as reader, closing(FrameWriter(data / "solutions", durable=False)) as writer:
+        for frame in reader.frames(0):
+            payload: list[bytes | memoryview] = []
+            rows = 0
+            if frame.length:
+                found = pa.ipc.open_stream(pa.py_buffer(reader.payload(frame))).read_all()
+                table = pa.Table.from_pylist(change(found.to_pylist()), found.schema)
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, table.schema) as stream:
+                    stream.write_table(table)
+                payload, rows = [memoryview(sink.getvalue())], table.num_rows
+            writer.append(payload, frame.first, frame.after, rows, frame.flags)
+        writer.publish()
+
+
+def faults(reports: list[QueryReport]) -> dict[str, dict[str, int]]:
+    return {report.name: dict(report.faults) for report in reports if report.faults}
+
+
+@pytest.mark.parametrize("partitions", ["1", "2"])
+def test_all_that_a_server_emitted_is_explained(data: Path, partitions: str) -> None:
+    reports = check_directory(data.parent / partitions)
+    assert faults(reports) == {}
+    checked = {report.name: report for report in reports if not report.reason}
+    assert {"sequence", "optional", "missing", "windows", "graphs", "background", "derived", "alarms"} <= checked.keys()
+    assert all(report.derived == report.solutions > 0 for report in checked.values())
+    assert {report.name: report.reason for report in reports if report.reason} == ({"paused": "the query is paused"} if partitions == "1" else {})
+
+
+def _once(edit: Callable[[list[Row], int], None], query: str) -> Change:
+    """Edit the rows of a frame at the first solution of a query."""
+    done: list[bool] = []
+
+    def change(rows: list[Row]) -> list[Row]:
+        places = [k for k, row in enumerate(rows) if row["query"] == query]
+        if not done and places:
+            done.append(True)
+            edit(rows, places[0])
+        return rows
+
+    return change
+
+
+def _remove(rows: list[Row], place: int) -> None:
+    """Take a solution away, and let the ids close the gap."""
+    gone = rows.pop(place)
+    for row in rows:
+        if (row["registered"], row["end"]) == (gone["registered"], gone["end"]) and int(str(row["ordinal"])) > int(str(gone["ordinal"])):
+            row["ordinal"] = int(str(row["ordinal"])) - 1
+
+
+def _rebind(rows: list[Row], place: int) -> None:
+    values = rows[place]["values"]
+    assert isinstance(values, list)
+    rows[place]["values"] = ["<http://example.org/other>", *values[1:]]
+
+
+def _repeat(rows: list[Row], place: int) -> None:
+    """Emit a solution twice, with the next number, before others of its instant."""
+    rows.insert(place + 1, {**rows[place], "ordinal": int(str(rows[place]["ordinal"])) + 1})
+
+
+def _lengthen(rows: list[Row], place: int) -> None:
+    start = rows[place]["start"]
+    assert isinstance(start, datetime)
+    rows[place]["start"] = start - timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("query", "edit", "expected"),
+    [
+        pytest.param("sequence", _remove, {"missing"}, id="removed"),
+        pytest.param("windows", _remove, {"missing"}, id="removed from a window"),
+        pytest.param("derived", _remove, {"missing"}, id="removed from what a rule derives"),
+        pytest.param("missing", _rebind, {"missing", "unexplained"}, id="another binding under WITHOUT"),
+        pytest.param("optional", _rebind, {"missing", "unexplained"}, id="another binding"),
+        pytest.param("sequence", _repeat, {"unexplained", "numbering"}, id="added"),
+        pytest.param("background", _lengthen, {"missing", "unexplained"}, id="another interval"),
+    ],
+)
+def test_a_planted_fault_is_found(data: Path, query: str, edit: Callable[[list[Row], int], None], expected: set[str]) -> None:
+    plant(data, _once(edit, query))
+    found = faults(check_directory(data))
+    assert found.keys() == {query}
+    assert expected - {"numbering"} <= found[query].keys() <= expected | {"numbering"}
+
+
+def test_the_command_tells_by_its_exit_code(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--data", str(data)]) == 0
+    told = capsys.readouterr().out
+    assert "sequence (12): 134 solutions, 134 derived" in told
+    assert "paused (9): 56 solutions, not checked: the query is paused" in told
+    plant(data, _once(_remove, "sequence"))
+    assert main(["verify", "--data", str(data), "--query", "sequence", "--json"]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    report = json.loads(line)
+    assert (report["name"], report["faults"]) == ("sequence", {"missing": 1})
+    assert "2026-01-01T" in report["listed"]["missing"][0]
+
+
+def test_what_cannot_be_checked_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--data", str(data / "nowhere")]) == 2
+    assert main(["verify", "--data", str(data), "--query", "nothing"]) == 2
+    assert "has no query 'nothing'" in capsys.readouterr().err
+    segment = sorted((data / "log").glob("*.frames"))[3]
+    damaged = bytearray(segment.read_bytes())
+    damaged[-20] ^= 1
+    segment.write_bytes(damaged)
+    assert main(["verify", "--data", str(data)]) == 1
+    assert f"{segment} is damaged at byte" in capsys.readouterr().err
+
+
+def test_a_frame_of_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with closing(FrameWriter(tmp_path / "log", durable=False)) as writer:
+        writer.append([b"x"], 0, 1, 0, 1 << 20)
+        writer.publish()
+    with pytest.raises(Unreadable, match=r"has flags 0x100000, which this program does not know"):
+        list(read_log(tmp_path))
+
+
+def run_demo(data: Path, hours: int) -> Iterator[tuple[str, int]]:
+    """Run the demo's queries over the first hours of its year, and yield how many solutions each has."""
+    with serving(data) as url:
+        client = Client(url, patience_s=60)
+        for name, text in QUERIES.items():
+            client.register(name, text)
+        with client.feed("default") as feed:
+            for instant in instants(find())[:hours]:
+                feed.send(instant.frame)
+            feed.flush()
+        client.finish("default")
+        for name in WATCHED:
+            until(lambda name=name: not client.query(name)["lag"], f"{name} has read all")  # type: ignore[misc]  # a default that captures
+            yield name, client.query(name)["solutions"]
+
+
+@pytest.mark.parametrize("hours", [pytest.param(MONTH, id="month"), pytest.param(24 * 365, id="year", marks=pytest.mark.soak)])
+def test_the_demo_is_explained(tmp_path: Path, hours: int) -> None:
+    counted = dict(run_demo(tmp_path, hours))
+    reports = {report.name: report for report in check_directory(tmp_path)}
+    assert faults([*reports.values()]) == {}
+    assert reports.keys() == QUERIES.keys()
+    assert {name: reports[name].derived for name in WATCHED} == counted
+    assert counted["wind"] > 100
+    assert all(not report.reason and report.complete_slices for report in reports.values())
+
+
+def test_slices_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """Rows that stand in slices, by the hash of their subjects, come in the order in which they were sent."""
+    subjects = [f"<http://e/s{k * k % 97}>" for k in range(3000)]
+    with LogWriter(tmp_path, Clock(), partitions=3) as log:
+        log.append_events("t", _events(subjects))
+    ((entries, rows),) = list(read_log(tmp_path))
+    assert [entry.kind for entry in entries] == ["events"]
+    assert rows.column("s").to_pylist() == subjects
+    assert rows.column("end").to_pylist() == list(range(3000))
+    assert read_solutions(tmp_path) == (0, {}, [])
+
+
+def _events(subjects: list[str]) -> pa.RecordBatch:
+    times: list[Micros] = list(range(len(subjects)))
+    return batch_of(subjects, ["<http://e/p>"] * len(subjects), ['"1"'] * len(subjects), None, times, times)
