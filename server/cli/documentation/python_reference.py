@@ -26,4 +26,13 @@ def write_python_page() -> str:
 
 def _describe(name: str, found: object, level: str = "##") -> Iterator[str]:
     assert callable(found)
-    yield from (f"{level} {name}", "", "```python", f"{name.rpartition('.')[2]}{inspect.signature(found)}", "```", "", inspect.getdoc(found) or "", "")
+    yield from (
+        f"{level} {name}",
+        "",
+        "```python",
+        f"{name.rpartition('.')[2]}{inspect.signature(found)}",
+        "```",
+        "",
+        inspect.getdoc(found) or "",
+        "",
+    )

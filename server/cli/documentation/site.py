@@ -20,7 +20,7 @@ from server.cli.documentation.command_reference import write_command_page
 from server.cli.documentation.http_reference import write_http_pages
 from server.cli.documentation.python_reference import write_python_page
 
-_GATHERED = {
+GATHERED = {
     "README.md": "index.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -48,7 +48,12 @@ def build_site(root: Path, target: Path) -> None:
         _gather(root, stage / "docs")
         shutil.copy(root / "docs" / "zensical.toml", stage)
         done = subprocess.run(
-            [sys.executable, "-m", "zensical", "build", "--strict"], cwd=stage, capture_output=True, text=True, check=False, env=os.environ | {"NO_COLOR": "1"}
+            [sys.executable, "-m", "zensical", "build", "--strict"],
+            cwd=stage,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"NO_COLOR": "1"},
         )
         if done.returncode != 0:
             raise SiteFault(f"zensical refuses the pages\n{done.stdout}{done.stderr}")
@@ -58,7 +63,7 @@ def build_site(root: Path, target: Path) -> None:
 
 
 def _gather(root: Path, docs: Path) -> None:
-    places = _GATHERED | {path.relative_to(root).as_posix(): f"project/{path.name}" for path in sorted((root / "ontologies").glob("*.ttl"))}
+    places = GATHERED | {path.relative_to(root).as_posix(): f"project/{path.name}" for path in sorted((root / "ontologies").glob("*.ttl"))}
     places |= {
         path.relative_to(root).as_posix(): path.relative_to(root / "docs").as_posix()
         for path in sorted((root / "docs").rglob("*"))
@@ -72,7 +77,7 @@ def _gather(root: Path, docs: Path) -> None:
         target = docs / place
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == ".md":
-            text = _adapt_page(source, (root / source).read_text(encoding="utf-8"), places, root)
+            text = adapt_page(source, (root / source).read_text(encoding="utf-8"), places, root)
             target.write_text(_NOT_SEARCHED * (source in decisions) + text, encoding="utf-8")
         else:
             shutil.copy(root / source, target)
@@ -92,7 +97,7 @@ def _list_decisions(docs: Path, places: list[str]) -> str:
     return "\n".join(("# Decisions", "", "Each page gives the reasons for one part of the design.", "", *lines)) + "\n"
 
 
-def _adapt_page(source: str, text: str, places: dict[str, str], root: Path) -> str:
+def adapt_page(source: str, text: str, places: dict[str, str], root: Path) -> str:
     """Return a page as Zensical reads it. Raises: SiteFault for a link to what is not there."""
     base, here = PurePosixPath(source).parent, PurePosixPath(places[source]).parent
 
