@@ -11,6 +11,8 @@ from starlette.types import Scope
 from server.http.problem_details import Fault, Problem
 
 DIST = Path(__file__).parents[1] / "documentation" / "dist"
+_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+"""The search writes its styles into the page, which the policy of the other answers forbids. Scripts come from files here too."""
 _ABSENT = "this server was installed without its documentation site; 'make docs' in a checkout builds it"
 
 
@@ -29,7 +31,7 @@ class DocumentationFiles(StaticFiles):
     def file_response(self, *args: Any, **options: Any) -> Response:
         """Return a file, which browsers keep, and ask for again by its tag."""
         response = super().file_response(*args, **options)
-        response.headers["Cache-Control"] = "no-cache"
+        response.headers.update({"Cache-Control": "no-cache", "Content-Security-Policy": _POLICY})
         return response
 
 
