@@ -3,9 +3,10 @@
 import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
 import { connectorsInShort } from "./connectors";
+import { troublesInShort } from "./health";
 import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
 import { millis } from "./solutions";
-import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
+import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, view } from "./state";
 import { Spark } from "./spark";
 import { showQuery, tab } from "./tabs";
 
@@ -34,7 +35,9 @@ export function Rail() {
         <Queries only={many ? wanted.value : ""} />
         {feeds.value && <Streams only={many ? wanted.value : ""} />}
         {admin.value && <Page kind="ontologies" title="Background" tells={String(ontologies.value.length || "")} />}
+        {admin.value && <Page kind="sparql" title="SPARQL" tells="" />}
         {admin.value && <Page kind="connectors" title="Connectors" tells={connectorsInShort()} />}
+        <Page kind="health" title="Lag and errors" tells={troublesInShort()} />
       </div>
       <footer class="links">
         <button type="button" class="plain" aria-current={view.value.kind === "examples"} onClick={() => go({ kind: "examples" })}>
@@ -46,13 +49,16 @@ export function Rail() {
         <button type="button" class="plain" onClick={() => (overlay.value = "token")}>
           Token
         </button>
+        <a class="plain" href="docs/" target="_blank" rel="noopener" title={version.value && `The documentation of epsparql ${version.value}`}>
+          Docs <span class="quiet figures">{version.value}</span>
+        </a>
       </footer>
     </nav>
   );
 }
 
 /** The way to a page of its own. */
-function Page({ kind, title, tells }: { kind: "ontologies" | "connectors"; title: string; tells: string }) {
+function Page({ kind, title, tells }: { kind: "ontologies" | "connectors" | "sparql" | "health"; title: string; tells: string }) {
   return (
     <section class="way">
       <h2>
