@@ -49,8 +49,8 @@ export function Rail() {
         <button type="button" class="plain" onClick={() => (overlay.value = "token")}>
           Token
         </button>
-        <a class="plain" href="docs/" target="_blank" rel="noopener" title={version.value && `The documentation of epsparql ${version.value}`}>
-          Docs <span class="quiet figures">{version.value}</span>
+        <a href="docs/" target="_blank" rel="noopener" title="The documentation of this version, in a tab of its own">
+          Docs
         </a>
       </footer>
     </nav>
@@ -85,7 +85,7 @@ function Standing() {
         <rect x="5" y="6.5" width="12" height="3" rx="1.5" class="b" />
         <rect x="3" y="11.5" width="7" height="3" rx="1.5" class="c" />
       </svg>
-      <b>epsparql</b>
+      <b>epsparql</b> <span class="quiet small figures">{version.value}</span>
       <span class="grow" />
       <span class={`server ${state}`} role="status" title={now ? now.detail : "The server answers, and this is what evaluates its queries"}>
         {now ? (now.code === "unreachable" ? "no answer" : now.code === "not-ready" ? "starting" : now.code) : runner.value || "…"}
