@@ -4,6 +4,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from fastapi import FastAPI
 from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -35,6 +36,12 @@ class DocumentationFiles(StaticFiles):
         return response
 
 
-async def enter_documentation() -> Response:
+async def _enter_folder() -> Response:
     """Lead to the folder, because the links of its first page are relative."""
     return RedirectResponse("docs/", HTTPStatus.PERMANENT_REDIRECT)
+
+
+def mount_documentation(app: FastAPI) -> None:
+    """Add the site to an app, at /docs."""
+    app.add_api_route("/docs", _enter_folder, methods=["GET", "HEAD"], include_in_schema=False)
+    app.mount("/docs", DocumentationFiles())

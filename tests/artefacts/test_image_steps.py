@@ -27,8 +27,8 @@ PORT = "18080"
 
 
 @dataclass
-class Stage:
-    """Carries out the instructions of a stage."""
+class BuildSteps:
+    """Carries out instructions of the Dockerfile."""
 
     root: Path
     variables: dict[str, str]
@@ -94,7 +94,7 @@ def test_the_steps_give_a_server_that_tells_its_health(tmp_path: Path) -> None:
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "python").symlink_to(python)
-    stage = Stage(tmp_path, {"PATH": f"{commands}:{os.environ['PATH']}"})
+    stage = BuildSteps(tmp_path, {"PATH": f"{commands}:{os.environ['PATH']}"})
     for name, rest in instructions():
         if name == "FROM":
             stage.directory = "/"

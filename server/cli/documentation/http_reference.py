@@ -18,13 +18,13 @@ def write_http_pages(document: Mapping[str, Any]) -> dict[str, str]:
         page = _SERVICE if first in _OF_SERVICE else _METHODS.get(first, first)
         lines = pages.setdefault(page, [f"# HTTP: {page}", ""])
         for method, operation in operations.items():
-            lines += _describe(method.upper(), path, operation)
+            lines += _describe_operation(method.upper(), path, operation)
     schemas = [line for name, schema in document["components"]["schemas"].items() for line in _describe_schema(name, schema)]
     pages["documents"] = ["# HTTP: documents", "", "Bodies of requests and answers are JSON documents of these types.", "", *schemas]
     return {f"{name}.md": "\n".join(lines) + "\n" for name, lines in pages.items()}
 
 
-def _describe(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
+def _describe_operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"## {operation['summary']}", "", f"`{method} {path}`", "")
     if "description" in operation:
         yield from (operation["description"], "")

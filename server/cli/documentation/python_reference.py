@@ -15,16 +15,16 @@ def write_python_page() -> str:
     for name in epsparql.__all__:
         found = getattr(epsparql, name)
         if inspect.isclass(found) or inspect.isfunction(found):
-            lines += _describe(f"epsparql.{name}", found)
+            lines += _describe_member(f"epsparql.{name}", found)
     for each in _CLIENTS:
-        lines += _describe(f"{each.__module__}.{each.__name__}", each)
+        lines += _describe_member(f"{each.__module__}.{each.__name__}", each)
         for name, method in inspect.getmembers(each, inspect.isfunction):
             if not name.startswith("_") and inspect.getdoc(method):
-                lines += _describe(f"{each.__name__}.{name}", method, "###")
+                lines += _describe_member(f"{each.__name__}.{name}", method, "###")
     return "\n".join(lines)
 
 
-def _describe(name: str, found: object, level: str = "##") -> Iterator[str]:
+def _describe_member(name: str, found: object, level: str = "##") -> Iterator[str]:
     assert callable(found)
     yield from (
         f"{level} {name}",

@@ -47,16 +47,16 @@ def _check_file(path: Path) -> Checked:
     try:
         query, policy = read_asked(path)
     except SourceFault as fault:
-        return Checked(path, fault, [_mark("file", str(fault), None, "")])
+        return Checked(path, fault, [_mark_place("file", str(fault), None, "")])
     try:
         warnings = check_registration(query.text, name=query.name, policies={query.name: policy})
         text = epsparql.parse(query.text).text
     except epsparql.QueryError as error:
-        mark = _mark(error.code, error.message, error.span, error.text) | {"expected": error.expected}
+        mark = _mark_place(error.code, error.message, error.span, error.text) | {"expected": error.expected}
         return Checked(path, query.fault(error), [mark])
-    return Checked(path, warnings=[_mark(each.code, each.message, each.span, text) for each in warnings])
+    return Checked(path, warnings=[_mark_place(each.code, each.message, each.span, text) for each in warnings])
 
 
-def _mark(code: str, message: str, span: Span | None, text: str) -> dict[str, object]:
+def _mark_place(code: str, message: str, span: Span | None, text: str) -> dict[str, object]:
     line, column = span.place(text) if span else (None, None)
     return {"code": code, "message": message, "line": line, "column": column}
