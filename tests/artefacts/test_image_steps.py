@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.connectors.systems.brokers import free_port
 from tests.docs.test_image import ROOT, instructions
 from tests.server.operations.test_security import digest
 from tests.support.wheels import find_pythons
@@ -23,7 +24,6 @@ OWN = ("/opt/venv", "/opt/epsparql-cache", "/src", "/site", "/data", "/run/secre
 """Paths of the image, which lie below the directory here."""
 SYSTEM = ("apt-get", "useradd")
 """Steps that begin so change the machine, and are left out."""
-PORT = "18080"
 
 
 @dataclass
@@ -104,9 +104,10 @@ def test_the_steps_give_a_server_that_tells_its_health(tmp_path: Path) -> None:
     assert {step.split()[0] for step in stage.left_out} == set(SYSTEM)
     (tmp_path / "run" / "secrets").mkdir(parents=True)
     (tmp_path / "run" / "secrets" / "tokens").write_text(f"{digest('root')} admin\n")
+    port = str(free_port())
     words = [*json.loads(stage.last["ENTRYPOINT"]), *json.loads(stage.last["CMD"])]
-    command = [stage.placed(word).replace("8080", PORT).replace("0.0.0.0", "127.0.0.1") for word in words]
-    check = [word.replace("8080", PORT) for word in json.loads(stage.last["HEALTHCHECK"].partition("CMD ")[2])]
+    command = [stage.placed(word).replace("8080", port).replace("0.0.0.0", "127.0.0.1") for word in words]
+    check = [word.replace("8080", port) for word in json.loads(stage.last["HEALTHCHECK"].partition("CMD ")[2])]
     (tmp_path / "data").mkdir(exist_ok=True)
     server = subprocess.Popen(
         [shutil.which(command[0], path=stage.variables["PATH"]) or command[0], *command[1:]], cwd=tmp_path / "data", env=stage.environment()
@@ -117,7 +118,7 @@ def test_the_steps_give_a_server_that_tells_its_health(tmp_path: Path) -> None:
             assert server.poll() is None, "the server ended"
             assert time.monotonic() < deadline, "the server does not tell its health"
             time.sleep(0.5)
-        page = [sys.executable, "-c", f"import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:{PORT}/docs/').read().decode())"]
+        page = [sys.executable, "-c", f"import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:{port}/docs/').read().decode())"]
         assert "epsparql" in subprocess.run(page, capture_output=True, text=True, check=True).stdout
     finally:
         server.terminate()
