@@ -122,4 +122,4 @@ def test_the_steps_give_a_server_that_tells_its_health(tmp_path: Path) -> None:
         assert "epsparql" in subprocess.run(page, capture_output=True, text=True, check=True).stdout
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(180)
