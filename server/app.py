@@ -17,6 +17,7 @@ from connectors.configuration import ConnectorFile
 from server.background.query_pool import run_pool
 from server.connectors.registry import run_connectors
 from server.http import problem_details
+from server.http.documentation import mount_documentation
 from server.http.path_names import RawPath
 from server.http.problem_details import ErrorMiddleware, ProblemDocument
 from server.http.query_parameters import refuse_unknown
@@ -92,8 +93,7 @@ def create_app(
             run_trials(service.settings) as tried,
         ):
             app.state.service, app.state.query_pool, app.state.deliveries, app.state.connectors = service, pool, deliveries, registry
-            app.state.trials = tried
-            app.state.monitor, app.state.broadcasts = SlowConsumerMonitor(service), Broadcasts(service)
+            app.state.trials, app.state.monitor, app.state.broadcasts = tried, SlowConsumerMonitor(service), Broadcasts(service)
             watching = asyncio.create_task(app.state.monitor.run())
             yield
             watching.cancel()
@@ -112,6 +112,7 @@ def create_app(
     )
     for part in _PARTS:
         app.include_router(part.router)
+    mount_documentation(app)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
     problem_details.install_handlers(app)
     app.add_middleware(RawPath)

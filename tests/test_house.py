@@ -20,6 +20,7 @@ LARGE_FOLDERS = {
     "engine/aggregation/native": "as below",
     "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
     "server/routes": "one file for each group of URLs",
+    "tests/browser": "one file for each page of the console, which share one browser",
 }
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
 MOST_METHODS, MOST_FIELDS, MOST_LINES = 15, 10, 50

@@ -151,6 +151,7 @@ ARROWS = {
     "server/background": "server/http server/settings.py server/subordinate_process.py",
     "server/cli": "server/app.py server/background server/child_server.py server/cli/subcommands server/http server/observability server/process.py server/query_output server/service.py server/settings.py",
     "server/cli/subcommands": "server/http server/settings.py",
+    "server/cli/documentation": "server/cli server/http",
     "server/connectors": "server/service.py",
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
     "server/http": "server/settings.py",

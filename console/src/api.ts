@@ -215,7 +215,7 @@ const connector = (name: string) => `connectors/${encodeURIComponent(name)}`;
 const ontology = (name: string) => `ontologies/${encodeURIComponent(name)}`;
 
 export const api = {
-  ready: () => json<{ runner: string; lag: number }>("GET", "readyz"),
+  ready: () => json<{ runner: string; lag: number; version: string }>("GET", "readyz"),
   queries: () => json<{ queries: QuerySummary[] }>("GET", "queries"),
   query: (name: string) => json<QuerySummary & { warnings: Mark[]; version: number; promotion: Version | null }>("GET", query(name)),
   promote: (name: string, wish: Wish) => json<QuerySummary>("PUT", `${query(name)}?replace=promote`, wish),

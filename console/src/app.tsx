@@ -5,11 +5,13 @@ import { Connectors } from "./connectors";
 import { KeysDialog, TokenDialog } from "./dialogs";
 import { Editor, type EditorHost } from "./editor";
 import { blank, Gallery } from "./gallery";
+import { Health } from "./health";
 import { Ontologies } from "./ontologies";
 import { PlayBar } from "./playbar";
 import { Rail } from "./rail";
 import { Divider, Results, useSplit } from "./results";
 import { selected } from "./selection";
+import { Sparql } from "./sparql";
 import { notice, overlay, trouble, view } from "./state";
 import { Stream } from "./stream";
 import { choose, open, tab, tabs } from "./tabs";
@@ -19,11 +21,12 @@ import { run, Toolbar } from "./toolbar";
 import { Verdict } from "./verdict";
 
 const SPLIT = "epsparql.editor";
+const TITLES: Record<string, string> = { ontologies: "background", sparql: "SPARQL", health: "lag and errors" };
 
 export function App() {
   useEffect(() => shortcuts(), []);
   const shown = view.value;
-  const title = shown.kind === "query" ? tab.value?.name : shown.kind === "stream" ? shown.name : shown.kind;
+  const title = shown.kind === "query" ? tab.value?.name : shown.kind === "stream" ? shown.name : (TITLES[shown.kind] ?? shown.kind);
   useEffect(() => void (document.title = title ? `${title} · epsparql` : "epsparql"), [title]);
   return (
     <div class={`frame ${trouble.value?.code === "unreachable" ? "away" : ""}`}>
@@ -45,6 +48,8 @@ export function App() {
         {shown.kind === "stream" && <Stream name={shown.name} />}
         {shown.kind === "ontologies" && <Ontologies />}
         {shown.kind === "connectors" && <Connectors />}
+        {shown.kind === "sparql" && <Sparql />}
+        {shown.kind === "health" && <Health />}
         {(shown.kind === "examples" || (shown.kind === "query" && !tab.value)) && <Gallery />}
         {shown.kind === "query" && tab.value && <Work />}
         <PlayBar />

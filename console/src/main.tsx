@@ -5,6 +5,7 @@ import "./controls.css";
 import "./panes.css";
 import "./pages.css";
 import "./pictures.css";
+import "./extra.css";
 import { render } from "preact";
 import { App } from "./app";
 import { goOn } from "./player";

@@ -3,9 +3,10 @@
 import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api";
 import { connectorsInShort } from "./connectors";
+import { troublesInShort } from "./health";
 import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
 import { millis } from "./solutions";
-import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, view } from "./state";
+import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, view } from "./state";
 import { Spark } from "./spark";
 import { showQuery, tab } from "./tabs";
 
@@ -34,7 +35,9 @@ export function Rail() {
         <Queries only={many ? wanted.value : ""} />
         {feeds.value && <Streams only={many ? wanted.value : ""} />}
         {admin.value && <Page kind="ontologies" title="Background" tells={String(ontologies.value.length || "")} />}
+        {admin.value && <Page kind="sparql" title="SPARQL" tells="" />}
         {admin.value && <Page kind="connectors" title="Connectors" tells={connectorsInShort()} />}
+        <Page kind="health" title="Lag and errors" tells={troublesInShort()} />
       </div>
       <footer class="links">
         <button type="button" class="plain" aria-current={view.value.kind === "examples"} onClick={() => go({ kind: "examples" })}>
@@ -46,13 +49,16 @@ export function Rail() {
         <button type="button" class="plain" onClick={() => (overlay.value = "token")}>
           Token
         </button>
+        <a href="docs/" target="_blank" rel="noopener" title="The documentation of this version, in a tab of its own">
+          Docs
+        </a>
       </footer>
     </nav>
   );
 }
 
 /** The way to a page of its own. */
-function Page({ kind, title, tells }: { kind: "ontologies" | "connectors"; title: string; tells: string }) {
+function Page({ kind, title, tells }: { kind: "ontologies" | "connectors" | "sparql" | "health"; title: string; tells: string }) {
   return (
     <section class="way">
       <h2>
@@ -79,7 +85,7 @@ function Standing() {
         <rect x="5" y="6.5" width="12" height="3" rx="1.5" class="b" />
         <rect x="3" y="11.5" width="7" height="3" rx="1.5" class="c" />
       </svg>
-      <b>epsparql</b>
+      <b>epsparql</b> <span class="quiet small figures">{version.value}</span>
       <span class="grow" />
       <span class={`server ${state}`} role="status" title={now ? now.detail : "The server answers, and this is what evaluates its queries"}>
         {now ? (now.code === "unreachable" ? "no answer" : now.code === "not-ready" ? "starting" : now.code) : runner.value || "…"}

@@ -2,9 +2,11 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { token } from "./api";
+import { showAll } from "./arrange";
 import { Chart } from "./chart";
 import { checked } from "./checks";
 import { Download } from "./download";
+import { Filter } from "./heading";
 import { bytes, count, partialMatches, rate } from "./format";
 import { PointMap } from "./map";
 import { Plan } from "./plan";
@@ -17,6 +19,7 @@ import { change, choose, type Pane, pane, showQuery, tab, unused } from "./tabs"
 import { Timeline } from "./timeline";
 import { streamsOf } from "./watermark";
 import { Versions } from "./versions";
+import { Webhooks } from "./webhooks";
 import { Why } from "./why";
 
 const PANES: [Pane, string][] = [
@@ -25,12 +28,14 @@ const PANES: [Pane, string][] = [
   ["map", "Map"],
   ["plan", "Plan"],
   ["versions", "Versions"],
+  ["webhooks", "Webhooks"],
 ];
 
 export function Results() {
   const query = registered.value;
   useEffect(() => {
     selected.value = null;
+    showAll();
     watch(query);
   }, [query?.registered, query?.name]);
   return (
@@ -44,12 +49,13 @@ export function Results() {
           ))}
         </div>
         <span class="grow" />
+        {query && pane.value === "solutions" && rows.value.length > 0 && <Filter />}
         {query && <Counts />}
       </div>
       {different.value.length > 0 && <Another />}
       <div class="pane">
-        {pane.value === "plan" ? <Plan /> : pane.value === "versions" && query ? <Versions key={query.registered} query={query} /> : query && rows.value.length ? <Shown /> : <Nothing />}
-        {selected.value && pane.value !== "plan" && pane.value !== "versions" && <Why />}
+        {pane.value === "plan" ? <Plan /> : pane.value === "versions" && query ? <Versions key={query.registered} query={query} /> : pane.value === "webhooks" && query ? <Webhooks key={query.registered} query={query} /> : query && rows.value.length ? <Shown /> : <Nothing />}
+        {selected.value && pane.value !== "plan" && pane.value !== "versions" && pane.value !== "webhooks" && <Why />}
       </div>
     </section>
   );

@@ -23,9 +23,10 @@ export const admin = signal(true);
 /** Whether it may feed streams. */
 export const feeds = signal(true);
 export const runner = signal("");
+export const version = signal("");
 export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
 /** What the middle of the page shows: the open tab, the gallery, a stream, the ontologies, or the connectors. */
-type View = { kind: "query" | "examples" | "ontologies" | "connectors" } | { kind: "stream"; name: string };
+type View = { kind: "query" | "examples" | "ontologies" | "connectors" | "sparql" | "health" } | { kind: "stream"; name: string };
 export const view = signal<View>({ kind: "query" });
 export const overlay = signal<"" | "token" | "keys" | "rail">("");
 
@@ -85,6 +86,7 @@ async function ask(): Promise<void> {
     ontologies.value = known.ontologies;
     connectors.value = connected.connectors;
     runner.value = ready?.runner ?? "";
+    if (ready) version.value = ready.version;
     const now = performance.now();
     rates.value = counted(
       [

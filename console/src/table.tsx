@@ -1,12 +1,14 @@
 /** Solutions as rows, the newest first; only those on view are in the page, however many there are. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { arranged, order } from "./arrange";
 import { Cell, isLong } from "./cell";
 import { clock, day, duration, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
+import { Heading } from "./heading";
 import { variables } from "./lanes";
 import { readables } from "./reasons";
 import { COLOURS, hovered, legend, selected } from "./selection";
-import { type Row, rows } from "./solutions";
+import type { Row } from "./solutions";
 import { tab } from "./tabs";
 
 const HEIGHT = 26;
@@ -15,7 +17,7 @@ const SPARE = 12;
 export function Table() {
   const box = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState({ top: 0, height: 400 });
-  const shown = rows.value;
+  const shown = arranged.value;
   const newest = shown[shown.length - 1]?.id;
   const before = useRef<{ newest: string | undefined; length: number }>({ newest, length: 0 });
 
@@ -27,7 +29,7 @@ export function Table() {
   }, []);
   useLayoutEffect(() => {
     const last = before.current.newest;
-    const grown = last === undefined || newest === last ? 0 : shown.length - 1 - shown.findLastIndex((row) => row.id === last);
+    const grown = order.value !== null || last === undefined || newest === last ? 0 : shown.length - 1 - shown.findLastIndex((row) => row.id === last);
     if (box.current!.scrollTop > HEIGHT) box.current!.scrollTop += grown * HEIGHT; // who reads further down stays there
     before.current = { newest, length: shown.length };
   }, [newest]);
@@ -56,24 +58,18 @@ export function Table() {
       ref={box}
       tabIndex={0}
       role="region"
-      aria-label="Solutions, the newest first; up and down choose one"
+      aria-label={`Solutions, ${order.value ? `by ${order.value.by}` : "the newest first"}; up and down choose one`}
       onKeyDown={move}
       onScroll={(event) => setAt({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
     >
       <table aria-rowcount={shown.length}>
         <thead>
           <tr>
-            <th scope="col" title="All times are UTC">
-              start
-            </th>
-            <th scope="col">end</th>
-            <th scope="col" class="right lasts">
-              lasts
-            </th>
+            <Heading by="start" />
+            <Heading by="end" />
+            <Heading by="lasts" class="right lasts" />
             {names.map((name) => (
-              <th key={name} scope="col" class={numeric(shown, name) ? "right" : ""}>
-                ?{name}
-              </th>
+              <Heading key={name} by={`?${name}`} class={numeric(shown, name) ? "right" : ""} />
             ))}
             {triples && <th scope="col">triples</th>}
             {!roomy && <th class="rest" aria-hidden="true" />}

@@ -7,14 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epsparql.extras import MissingExtra, check_extra
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
-from server.cli.subcommands.definition import BROKEN, OK, POLICIES, Commands, add_command, fail
+from server.cli.subcommands.definition import BROKEN, GREEN, OK, POLICIES, RED, Commands, add_command, fail, paint
 from server.cli.subcommands.token import add_token
 from server.cli.subcommands.verify import add_verify
 
@@ -121,19 +120,27 @@ class _Version(argparse.Action):
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    from server.settings import CONFIG, REMOVED, RENAMED, Settings, flag_of
+    from server.cli.settings_doc import group_settings, show_default
+    from server.settings import CONFIG, REMOVED, RENAMED, flag_of
 
-    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file. docs/configuration.md has their defaults."
+    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file."
     parser = add_command(commands, "serve", _serve, about)
+    parser.usage = "%(prog)s [--config FILE] [OPTION ...]"
     parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="This TOML file holds settings. Flags and variables override it.")
-    for setting in fields(Settings):
-        flag, about, form = flag_of(setting.name), setting.metadata["about"].replace("%", "%%"), setting.metadata["form"]
-        if setting.name == "spark_conf":
-            parser.add_argument(flag, action="append", metavar=form, help=f"{about} The flag may be repeated.")
-        elif setting.name == "background":
-            parser.add_argument(flag, action="extend", nargs="+", metavar=form, help=f"{about} The flag may be repeated.")
-        else:
-            parser.add_argument(flag, help=about)  # read with the variables and the file, so that faults are told alike
+    for title, settings in group_settings():
+        group = parser.add_argument_group(title)
+        for setting in settings:
+            default = show_default(setting.default).replace("`", "")
+            about = f"{setting.metadata['about']}{f' The default is {default}.' if default else ''}".replace("%", "%%")
+            more: dict[str, Any] = {}
+            if setting.name == "spark_conf":
+                more = {"action": "append", "metavar": setting.metadata["form"]}
+            elif setting.name == "background":
+                more = {"action": "extend", "nargs": "+", "metavar": setting.metadata["form"]}
+            repeated = " The flag may be repeated." * bool(more)
+            group.add_argument(
+                flag_of(setting.name), help=about + repeated, **more
+            )  # read with the variables and the file, so that faults are told alike
     for former in RENAMED.values():
         parser.add_argument(flag_of(former), help=argparse.SUPPRESS)
     for removed in REMOVED:
@@ -449,29 +456,14 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _add_check(commands: Commands) -> None:
     parser = add_command(commands, "check", _check, "Print faults and warnings of queries.")
     parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query.")
+    parser.add_argument("--strict", action="store_true", help="A warning counts as a fault, so that the exit code is 2.")
+    parser.add_argument("--json", action="store_true", help="The output is a JSON array with an object for each file.")
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    return max(_check_one(path) for path in arguments.query)
+    from server.cli.subcommands.check import check_files
 
-
-def _check_one(path: Path) -> int:
-    import epsparql
-    from pipeline.registrations.query_cache import check_registration
-    from pipeline.replay.input_files import SourceFault, read_asked
-
-    try:
-        query, policy = read_asked(path)
-        warnings = check_registration(query.text, name=query.name, policies={query.name: policy})
-        text = epsparql.parse(query.text).text
-    except SourceFault as fault:
-        return fail(fault)
-    except epsparql.QueryError as error:
-        return fail(query.fault(error))
-    for warning in warnings:
-        line, column = warning.span.place(text) if warning.span else (1, 1)
-        print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
-    return OK
+    return check_files(arguments.query, strict=arguments.strict, as_json=arguments.json)
 
 
 def _add_test(commands: Commands) -> None:
@@ -499,7 +491,8 @@ def _test(arguments: argparse.Namespace) -> int:
     with telling_of_compiling(_tell_compiling):
         for case in cases:
             results.append(run_case(case, update=arguments.update))
-            print("\n".join([results[-1].headline(), *results[-1].details()]), flush=True)
+            colour = GREEN if results[-1].passed else RED
+            print("\n".join([paint(results[-1].headline(), colour, sys.stdout), *results[-1].details()]), flush=True)
     failed = sum(not result.passed for result in results)
     print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
     if arguments.junit is not None:
@@ -590,12 +583,13 @@ def _add_demo(commands: Commands) -> None:
     parser = add_command(commands, "demo", _demo, "Send the weather of 2013 through a server, and show the solutions of three queries.")
     parser.add_argument("--runner", choices=_RUNNERS, default="spark", help="The runner evaluates the queries. The default is spark.")
     parser.add_argument("--export-svg", type=Path, metavar="FILE", help="The demo's last screen is written to this SVG file.")
+    parser.add_argument("--keep", action="store_true", help="The server runs on with its queries until Ctrl-C, so that you can look into it.")
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     from server.cli.demo import demo
 
-    return demo(arguments.runner, arguments.export_svg)
+    return demo(arguments.runner, arguments.export_svg, keep=arguments.keep)
 
 
 def _add_bench(commands: Commands) -> None:

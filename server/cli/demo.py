@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,6 +28,10 @@ _STREAM = "default"
 _START_S, _END_S = 240.0, 300.0  # the first start on a machine compiles the kernel
 _REFRESH_S = 0.1
 _WIDTH = 100
+_NEXT = (
+    "Next: `epsparql serve` starts a server of your own, and docs/tutorial.md makes your first alert in ten minutes. "
+    "`epsparql demo --keep` leaves the demo's server running, with its queries, for you to look into."
+)
 _RUNNER_NAMES = {"spark": "Spark (Structured Streaming, local)", "inprocess": "in-process"}
 
 
@@ -53,8 +58,11 @@ class Found:
             self.kinds[station(_value(solution, "st"))] += 1
 
 
-def demo(runner: str, picture: Path | None = None) -> int:
-    """Run the demo and return its exit code: 0 if each query delivered everything it found, 2 without the data, else 1."""
+def demo(runner: str, picture: Path | None = None, *, keep: bool = False) -> int:
+    """Run the demo and return its exit code: 0 if each query delivered everything it found, 2 without the data, else 1.
+
+    With `keep` the server runs on until Ctrl-C.
+    """
     console = Console(soft_wrap=not sys.stdout.isatty())
     try:
         year = instants(find())
@@ -63,13 +71,13 @@ def demo(runner: str, picture: Path | None = None) -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="epsparql-demo-") as directory:
         try:
-            return _run(console, year, runner, Path(directory), picture)
+            return _run(console, year, runner, Path(directory), picture, keep=keep)
         except ChildFailed as fault:
             print(f"epsparql: {fault}", file=sys.stderr)
             return 1
 
 
-def _run(console: Console, year: Sequence[Instant], runner: str, directory: Path, picture: Path | None) -> int:
+def _run(console: Console, year: Sequence[Instant], runner: str, directory: Path, picture: Path | None, *, keep: bool) -> int:
     readings = sum(instant.readings for instant in year)
     console.print(f"{readings:,} weather readings of {year[0].at[:4]} at EWR, JFK and LGA, in {len(year):,} messages.", highlight=False)
     console.print(f"Starting the server, runner: {_RUNNER_NAMES[runner]} …", highlight=False)
@@ -93,11 +101,24 @@ def _run(console: Console, year: Sequence[Instant], runner: str, directory: Path
         seconds = time.monotonic() - streaming
         stop.set()
         complete = _complete(client, found)
-    summary = _summary(found, readings, seconds, runner)
-    console.print(summary)
-    if picture is not None:
-        _draw(picture, found, summary)
+        summary = _summary(found, readings, seconds, runner)
+        console.print(summary)
+        if picture is not None:
+            _draw(picture, found, summary)
+        if keep:
+            _wait_for_interrupt(console, child)
+    if not keep:
+        console.print(_NEXT, highlight=False)
     return 0 if complete else 1
+
+
+def _wait_for_interrupt(console: Console, child: Child) -> None:
+    console.print(
+        f"The server runs on at {child.url}, with these queries and the year's events. Open it in a browser; Ctrl-C ends it.", highlight=False
+    )
+    with suppress(KeyboardInterrupt):
+        while child.alive:
+            time.sleep(_REFRESH_S)
 
 
 # ---------------------------------------------------------------- streaming and following

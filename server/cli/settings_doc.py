@@ -1,11 +1,30 @@
 """`python -m server.cli.settings_doc` prints the table of all settings, which docs/configuration.md holds."""
 
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from server.settings import Settings, flag_of, variable_of
 
+_FIRST = {
+    "host": "address and data",
+    "runner": "runner",
+    "token_file": "access",
+    "store": "storage and export",
+    "connectors": "connectors",
+    "origins": "browsers, proxies and logs",
+    "max_body": "bodies and frames",
+    "entailment": "background",
+    "trial_processes": "trials and promotions",
+    "max_queries": "numbers of queries and clients",
+    "max_lag": "back-pressure",
+    "max_derivations": "limits of a query",
+    "header_s": "times for requests",
+    "buffer_solutions": "subscribers",
+    "webhook_attempts": "webhooks",
+    "audit_bytes": "audit",
+}
+"""The groups of the settings in the help: the first setting of each, and its title."""
 _HEADER = "| setting, in the file | flag | variable | default | meaning |\n|---|---|---|---|---|"
 
 
@@ -14,14 +33,25 @@ def table() -> str:
     return "\n".join((_HEADER, *_rows())) + "\n"
 
 
+def group_settings() -> list[tuple[str, list[Field[Any]]]]:
+    """Return the settings in their order, by the titles of their groups."""
+    groups: list[tuple[str, list[Field[Any]]]] = []
+    for setting in fields(Settings):
+        if setting.name in _FIRST:
+            groups.append((_FIRST[setting.name], []))
+        groups[-1][1].append(setting)
+    return groups
+
+
 def _rows() -> Iterator[str]:
     for setting in fields(Settings):
         assert setting.default is not MISSING
         flag, variable = flag_of(setting.name), variable_of(setting.name)
-        yield f"| `{setting.name}` | `{flag}` | `{variable}` | {_shown(setting.default)} | {setting.metadata['about']} |"
+        yield f"| `{setting.name}` | `{flag}` | `{variable}` | {show_default(setting.default)} | {setting.metadata['about']} |"
 
 
-def _shown(default: Any) -> str:
+def show_default(default: Any) -> str:
+    """Return a default as Markdown, or an empty text where there is none."""
     match default:
         case None | ():
             return ""

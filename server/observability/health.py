@@ -29,6 +29,7 @@ class Ready(BaseModel):
     position: int
     lag: int
     held: int
+    version: str
 
 
 @router.get("/livez", summary="Tell whether the process answers")
@@ -53,4 +54,13 @@ async def readyz(request: Request) -> Ready:
     head, position = service.log.head(), service.solutions.position
     most = service.settings.max_waiting
     held = sum(0 < most < 2 * count_waiting(stream.waiting) for stream in list(service.log.catalogue.streams.values()))
-    return Ready(status="ready", runner=kind, state=lifecycle.runner.state, head=head, position=position, lag=max(head - position, 0), held=held)
+    return Ready(
+        status="ready",
+        runner=kind,
+        state=lifecycle.runner.state,
+        head=head,
+        position=position,
+        lag=max(head - position, 0),
+        held=held,
+        version=request.app.version,
+    )

@@ -148,6 +148,8 @@ def test_systemd_takes_the_service(tmp_path: Path) -> None:
     file.write_text(block.replace("/opt/epsparql/bin/epsparql", sys.executable))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, check=False, timeout=60)
     assert [line for line in done.stderr.splitlines() if file.name in line] == []
+    security = ["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=30", str(file)]  # tenths of a point of exposure
+    assert subprocess.run(security, capture_output=True, check=False, timeout=60).returncode == 0
     file.write_text(file.read_text().replace("KillMode=mixed", "KillMod=mixed"))
     wrong = subprocess.run(["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, check=False, timeout=60)
     assert "KillMod" in wrong.stderr

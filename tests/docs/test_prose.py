@@ -12,7 +12,12 @@ from server.cli.commands import parser
 from server.cli.openapi_doc import yaml
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "cookbook").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "cookbook").glob("*.md")),
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+]
 MOST_WORDS = 25
 
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
@@ -70,7 +75,10 @@ def described() -> str:
 
 
 def texts() -> dict[str, str]:
-    pages = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    pages = {
+        page.relative_to(ROOT / "docs").as_posix() if page.parent.name == "concepts" else page.name: page.read_text(encoding="utf-8")
+        for page in PAGES
+    }
     return pages | helps() | {"openapi.yaml": described()}
 
 

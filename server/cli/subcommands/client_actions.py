@@ -1,7 +1,6 @@
 """Does the work of the commands that are clients of a server: what is printed goes to stdout, and warnings go to stderr."""
 
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,12 +12,13 @@ from urllib.parse import urlencode
 from epsparql.client import ApiError, Client, Solution, segment, solution_of
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
+from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
 
 _PART_BYTES = 1 << 20
 _BY_LINE = (NDJSON, N_TRIPLES, N_QUADS)
 _PROGRAM, _QUERY = "text/x-etalis-event", "application/sparql-query"
 _SUFFIXES = MAPPED_SUFFIXES | SUFFIXES
-_COLOURS = {"running": "32", "failed": "31", "paused": "33"}
+_COLOURS = {"running": GREEN, "failed": RED, "paused": YELLOW}
 
 
 class WrongInput(Exception):
@@ -51,14 +51,9 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns; on a terminal that wants colours, states have theirs."""
     shown = [head, *([_printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[k]) for row in shown) for k in range(len(head))]
-    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for row in shown:
-        cells = (_coloured(cell.ljust(width), _COLOURS.get(cell) if coloured else None) for cell, width in zip(row, widths, strict=True))
+        cells = (paint(cell.ljust(width), _COLOURS.get(cell), sys.stdout) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
-
-
-def _coloured(text: str, colour: str | None) -> str:
-    return text if colour is None else f"\x1b[{colour}m{text}\x1b[0m"
 
 
 def _printable(text: str) -> str:

@@ -1,11 +1,14 @@
-"""Defines what all commands share: exit codes, how a command is added, and how a fault is told."""
+"""Defines what all commands share: exit codes, colours, how a command is added, and how a fault is told."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TextIO, TypeAlias
 
 OK, BROKEN, USER_FAULT = 0, 1, 2
+RED, GREEN, YELLOW = "31", "32", "33"
+"""Colours, as terminals number them."""
 POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -17,5 +20,10 @@ def add_command(commands: Commands, name: str, run: Callable[[argparse.Namespace
 
 
 def fail(message: object, code: int = USER_FAULT) -> int:
-    print(f"epsparql: {message}", file=sys.stderr)
+    print(f"{paint('epsparql:', RED, sys.stderr)} {message}", file=sys.stderr)
     return code
+
+
+def paint(text: str, colour: str | None, stream: TextIO) -> str:
+    """Return a text in a colour, where the stream is a terminal that wants colours."""
+    return f"\x1b[{colour}m{text}\x1b[0m" if colour and stream.isatty() and not os.environ.get("NO_COLOR") else text

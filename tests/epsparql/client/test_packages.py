@@ -1,9 +1,7 @@
 """The base install in an environment of its own: small, quick to import, of use against a real server, and clear about what it lacks."""
 
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.server.conftest import serving
+from tests.support.wheels import build_wheel, call, make_environment
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[3]
 MOST_MEGABYTES, MOST_SECONDS = 25, 0.3
-_PARTS = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench", "ontologies", "pyproject.toml", "README.md", "LICENSE")
 _EVERYWHERE = re.compile(r"(pip|setuptools)(-.*)?|pkg_resources|_distutils_hack|distutils-precedence\.pth")
 SAY = """
 import sys
@@ -38,23 +35,8 @@ print(epsparql.parse("ASK { ?s ?p ?o }").warnings, solution["v"], solution["v"].
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder with the commands of an environment that has nothing but the base."""
     directory = tmp_path_factory.mktemp("base")
-    source = directory / "source"  # pip leaves build/ and *.egg-info beside what it builds
-    source.mkdir()
-    for part in _PARTS:
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / part, source / part)
-    subprocess.run([sys.executable, "-m", "venv", directory / "venv"], check=True)
-    subprocess.run([directory / "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", source], check=True, cwd=directory)
-    yield directory / "venv/bin"
+    yield make_environment(directory / "venv", sys.executable, str(build_wheel(directory)))
     shutil.rmtree(directory)
-
-
-def call(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
-    """The result of a command that sees nothing of this checkout."""
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "EPSPARQL_"))}
-    return subprocess.run(command, capture_output=True, text=True, cwd="/", env=outside, timeout=120)
 
 
 def test_it_is_small(base: Path) -> None:

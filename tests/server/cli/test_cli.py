@@ -1,5 +1,6 @@
 """The command line: replay in every format, faults with file, line and column, check, explain, bench, demo."""
 
+import io
 import json
 import os
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import suppress
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -21,6 +23,8 @@ from engine.compiling import telling_of_compiling
 from pipeline.mapping.mapping import compile_mapping
 from server.cli.commands import main
 from server.cli.serve import serve
+from server.cli.settings_doc import group_settings
+from server.cli.subcommands.definition import YELLOW, paint
 from server.routes.explain import PlanDocument
 from server.settings import Settings, SettingsError
 from tests.server.conftest import EX, event, moment, values
@@ -353,6 +357,54 @@ class TestServe:
         assert "Errno" not in run.stderr
 
 
+def test_serve_s_help_is_grouped_and_gives_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    for shown in ("address and data:", "webhooks:", "--port PORT", "The default is 8080.", "The default is 64 MiB."):
+        assert shown in told
+    assert [setting.name for _, settings in group_settings() for setting in settings] == [setting.name for setting in fields(Settings)]
+
+
+class TestCheckForMachines:
+    DOUBTFUL = "SELECT * { { ?s <x:a> ?x } AND { ?t <x:b> ?y } }"
+
+    def test_a_warning_is_a_fault_where_that_is_asked_for(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        query = str(write(tmp_path, "q.rq", self.DOUBTFUL))
+        assert main(["check", query]) == OK
+        plain = capsys.readouterr().out
+        assert ": warning: " in plain
+        assert main(["check", "--strict", query]) == USER_FAULT
+        assert capsys.readouterr().out == plain
+
+    def test_json_has_an_object_for_each_file(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        paths = [
+            str(q),
+            str(write(tmp_path, "doubt.rq", self.DOUBTFUL)),
+            str(write(tmp_path, "bad.rq", "SELECT *\n{ ?s ?p }")),
+            str(tmp_path / "none.rq"),
+        ]
+        assert main(["check", "--json", *paths]) == USER_FAULT
+        told = capsys.readouterr()
+        good, doubtful, bad, missing = json.loads(told.out)
+        assert good == {"file": paths[0], "errors": [], "warnings": []}
+        assert {"code", "message", "line", "column"} <= doubtful["warnings"][0].keys()
+        assert (bad["errors"][0]["code"], bad["errors"][0]["line"]) == ("syntax", 2)
+        assert missing["errors"][0]["code"] == "file"
+        assert told.err == ""
+
+    def test_colours_are_for_terminals_that_want_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        assert paint("warning", YELLOW, Terminal()) == "\x1b[33mwarning\x1b[0m"
+        assert paint("warning", YELLOW, io.StringIO()) == "warning"
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert paint("warning", YELLOW, Terminal()) == "warning"
+
+
 def test_warm(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["warm"]) == OK
     assert "ready after" in capsys.readouterr().err
@@ -398,6 +450,7 @@ def test_demo(runner: str, tmp_path: Path) -> None:
     ]  # fmt: skip
     for told in ("Caution 1,391, ExtremeCaution 502, Danger 16", "27,013", "26,115 readings in"):
         assert told in run.stdout
+    assert "Next: `epsparql serve`" in run.stdout
     assert "Danger 16" in picture.read_text().replace("&#160;", " ")
 
 

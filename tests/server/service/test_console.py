@@ -72,3 +72,10 @@ def test_the_examples_data_are_the_published_ones(name: str, rows: int) -> None:
     for row in shown:
         source = published[row["at"], row["station"]]
         assert all(row[quantity] == source[quantity].replace("NA", "") for quantity in ("temp", "humid", "wind_speed", "visib"))
+
+
+def test_a_server_without_the_site_says_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("server.http.documentation.DIST", tmp_path)
+    answer = http.get("/docs/")
+    assert answer.status_code == 404
+    assert "make docs" in answer.json()["detail"]

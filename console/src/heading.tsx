@@ -1,0 +1,39 @@
+/** A heading of the table by which its rows are put in order, and the field that says which rows are shown. */
+
+import { arranged, order, turn, wanted } from "./arrange";
+import { count } from "./format";
+import { rows } from "./solutions";
+
+export function Heading({ by, class: kind = "" }: { by: string; class?: string }) {
+  const now = order.value?.by === by ? (order.value.falls ? "descending" : "ascending") : "none";
+  return (
+    <th scope="col" class={kind} aria-sort={now}>
+      <button type="button" class="plain sort" title={by === "start" ? "All times are UTC. Press for an order by this column" : "Press for an order by this column"} onClick={() => turn(by)}>
+        {by}
+        <span aria-hidden="true">{{ ascending: " ↑", descending: " ↓", none: "" }[now]}</span>
+      </button>
+    </th>
+  );
+}
+
+export function Filter() {
+  const amount = arranged.value.length;
+  return (
+    <>
+      {wanted.value.trim() && (
+        <span class="quiet" role="status">
+          {count(amount)} of {count(rows.value.length)} rows
+        </span>
+      )}
+      <input
+        type="search"
+        class="filter"
+        aria-label="Show only rows that contain"
+        placeholder="Filter rows"
+        value={wanted.value}
+        onInput={(event) => (wanted.value = event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Escape" && (wanted.value = "")}
+      />
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+"""Builds the site: gathers the pages in a folder, corrects their links for it, and lets Zensical make HTML of them.
+
+What GitHub shows and what Zensical shows differ in three points, which `_adapt_lines` evens out: lists and tables may follow a paragraph at once,
+inner lists are indented by two spaces, and links may lead to files outside of docs/.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import yaml
+
+from server.cli.documentation.command_reference import write_command_page
+from server.cli.documentation.http_reference import write_http_pages
+from server.cli.documentation.python_reference import write_python_page
+
+GATHERED = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "ontologies/README.md": "project/ontologies.md",
+    "openapi.yaml": "reference/openapi.yaml",
+    "asyncapi.yaml": "reference/asyncapi.yaml",
+}
+"""Files outside of docs/ that the site has too, and where."""
+_DECISIONS = "docs/decisions"
+_LINK = re.compile(r"(?P<text>\[[^\[\]]*\])\((?P<path>[^()\s#]*)(?P<anchor>#[^()\s]*)?\)")
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:")
+_LIST, _TABLE, _FENCE = re.compile(r"\s*([-*]|\d+\.) "), re.compile(r"\s*\|"), re.compile(r"\s*```")
+_INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
+
+
+class SiteFault(Exception):
+    """Reports a page that the site cannot have; the message names the file and what is wrong."""
+
+
+def build_site(root: Path, target: Path) -> None:
+    """Build the site of the checkout at `root` into `target`, in place of what is there. Raises: SiteFault, also for a link that leads nowhere."""
+    with tempfile.TemporaryDirectory(prefix="epsparql-docs-") as folder:
+        stage = Path(folder)
+        _gather(root, stage / "docs")
+        shutil.copy(root / "docs" / "zensical.toml", stage)
+        done = subprocess.run(
+            [sys.executable, "-m", "zensical", "build", "--strict"],
+            cwd=stage,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"NO_COLOR": "1"},
+        )
+        if done.returncode != 0:
+            raise SiteFault(f"zensical refuses the pages\n{done.stdout}{done.stderr}")
+        _move_scripts(stage / "site")
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(stage / "site", target)
+
+
+def _gather(root: Path, docs: Path) -> None:
+    places = GATHERED | {path.relative_to(root).as_posix(): f"project/{path.name}" for path in sorted((root / "ontologies").glob("*.ttl"))}
+    places |= {
+        path.relative_to(root).as_posix(): path.relative_to(root / "docs").as_posix()
+        for path in sorted((root / "docs").rglob("*"))
+        if path.is_file() and path.suffix != ".toml"
+    }
+    decisions = [name for name in places if name.startswith(_DECISIONS)]
+    places[_DECISIONS] = places[f"{_DECISIONS}/"] = "decisions/index.md"
+    for source, place in places.items():
+        if source.rstrip("/") == _DECISIONS:
+            continue
+        target = docs / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.suffix == ".md":
+            text = adapt_page(source, (root / source).read_text(encoding="utf-8"), places, root)
+            target.write_text(_NOT_SEARCHED * (source in decisions) + text, encoding="utf-8")
+        else:
+            shutil.copy(root / source, target)
+    (docs / "decisions" / "index.md").write_text(_list_decisions(docs, [places[name] for name in decisions]), encoding="utf-8")
+    document = yaml.load((root / "openapi.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    pages = {f"http/{name}": text for name, text in write_http_pages(document).items()}
+    for name, text in (pages | {"commands.md": write_command_page(), "python.md": write_python_page()}).items():
+        target = docs / "reference" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def _list_decisions(docs: Path, places: list[str]) -> str:
+    """Return a page that links all decisions by their titles."""
+    titles = {place: (docs / place).read_text(encoding="utf-8").removeprefix(_NOT_SEARCHED).partition("\n")[0].lstrip("# ") for place in places}
+    lines = [f"- [{title}]({place.removeprefix('decisions/')})" for place, title in sorted(titles.items())]
+    return "\n".join(("# Decisions", "", "Each page gives the reasons for one part of the design.", "", *lines)) + "\n"
+
+
+def adapt_page(source: str, text: str, places: dict[str, str], root: Path) -> str:
+    """Return a page as Zensical reads it. Raises: SiteFault for a link to what is not there."""
+    base, here = PurePosixPath(source).parent, PurePosixPath(places[source]).parent
+
+    def correct(link: re.Match[str]) -> str:
+        if not link["path"] or _OUTSIDE.match(link["path"]):
+            return link[0]
+        found = os.path.normpath(base / link["path"])
+        place = places.get(found) or places.get(f"{found}/README.md")
+        if place is not None:
+            return f"{link['text']}({os.path.relpath(place, here)}{link['anchor'] or ''})"
+        if not (root / found).exists():
+            raise SiteFault(f"{source}: the link to {link['path']} leads nowhere")
+        return link["text"].strip("[]")  # a file of the code
+
+    return "\n".join(_adapt_lines(text, lambda line: _LINK.sub(correct, line))) + "\n"
+
+
+def _adapt_lines(text: str, correct: Callable[[str], str]) -> Iterator[str]:
+    fenced, before = False, ""
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced:
+            kind = _LIST if _LIST.match(line) else _TABLE if _TABLE.match(line) else None
+            if kind is not None and before.strip() and not kind.match(before) and not before.startswith((" ", "#")):
+                yield ""
+            indent = len(line) - len(line.lstrip(" "))
+            line = " " * indent * (2 if _LIST.match(line) else 1) + correct(line[indent:])
+        before = line
+        yield line
+
+
+def _move_scripts(site: Path) -> None:
+    """Move scripts out of the pages into files: the server's policy on its answers allows no others."""
+    for page in site.rglob("*.html"):
+        up = os.path.relpath(site, page.parent)
+
+        def refer(script: re.Match[str], up: str = up) -> str:
+            name = f"assets/javascripts/{hashlib.sha256(script[1].encode()).hexdigest()[:16]}.js"
+            (site / name).write_text(script[1], encoding="utf-8")
+            return f'<script src="{up}/{name}"></script>'
+
+        page.write_text(_INLINE.sub(refer, page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,108 @@
+"""The wheel, in empty environments: on each Python that this machine has, with the newest and the oldest libraries that it asks for."""
+
+import json
+import re
+import sys
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.wheels import ROOT, build_wheel, call, call_uv, find_pythons, make_environment
+
+pytestmark = pytest.mark.slow
+
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+CSV = "time,sensor,temp\n2026-01-01T10:00:00Z,cellar,8.5\n2026-01-01T10:40:00Z,cellar,14.1\n"
+QUERY = """PREFIX : <http://example.org/>
+SELECT ?sensor ?cold ?warm WHERE { { ?sensor :temp ?cold FILTER(?cold < 10) } SEQ { ?sensor :temp ?warm } FILTER(?warm >= ?cold + 5) }
+"""
+OLDEST = ("--resolution", "lowest-direct", "-r", str(ROOT / "pyproject.toml"))
+COMPILING_S = 3_600
+"""The first use of an environment compiles, and other tests compute at the same time."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def pythons() -> dict[str, str]:
+    found = find_pythons()
+    print(f"tried: {', '.join(found)}; not on this machine: {', '.join(version for version in VERSIONS if version not in found)}")
+    return found
+
+
+def interpreter(pythons: dict[str, str], version: str) -> str:
+    if version not in pythons:
+        pytest.skip(f"this machine has no Python {version}")
+    return pythons[version]
+
+
+def test_the_wheel_has_what_a_server_serves(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+    assert {"server/console/dist/index.html", "ontologies/weather.ttl", "epsparql/client.py", "pipeline/spark/shipped/sitecustomize.py"} <= names
+    assert not any(name.startswith("tests/") for name in names)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_base_on_each_python(wheel: Path, pythons: dict[str, str], version: str, tmp_path: Path) -> None:
+    commands = make_environment(tmp_path / "venv", interpreter(pythons, version), str(wheel))
+    assert call([commands / "epsparql", "--version"]).stdout.startswith("epsparql 0.")
+    done = call([commands / "python", "-c", "import epsparql.client, epsparql; print(epsparql.render(epsparql.parse('ASK { ?s ?p ?o }').query))"])
+    assert "ASK" in done.stdout, done.stderr
+
+
+def test_the_base_with_the_oldest_libraries(wheel: Path, pythons: dict[str, str], tmp_path: Path) -> None:
+    commands = make_environment(tmp_path / "venv", interpreter(pythons, "3.11"), *OLDEST)
+    call_uv("pip", "install", "--quiet", "--no-deps", "--python", str(commands / "python"), str(wheel))
+    assert "pyparsing==3.1.0" in call_uv("pip", "freeze", "--python", str(commands / "python"))
+    assert call([commands / "python", "-W", "error", "-c", "import epsparql; epsparql.parse('ASK { ?s ?p ?o }')"]).stderr == ""
+
+
+def test_the_parts_list_names_the_libraries_and_their_licences(wheel: Path, tmp_path: Path) -> None:
+    """`make sbom` writes the same of an environment with the server."""
+    commands = make_environment(tmp_path / "venv", sys.executable, str(wheel))
+    found = call([sys.executable, "-m", "cyclonedx_py", "environment", "--no-validate", str(commands / "python")])
+    parts = {part["name"]: part for part in json.loads(found.stdout)["components"]}
+    assert {"epsparql", "pyparsing", "websockets"} <= parts.keys()
+    assert all(part.get("licenses") for part in parts.values())
+
+
+def first_solution(commands: Path, directory: Path) -> str:
+    """Return what the four commands of a newcomer print: from a file of CSV to a solution."""
+    directory.mkdir()
+    (directory / "readings.csv").write_text(CSV, encoding="utf-8")
+    (directory / "warmup.rq").write_text(QUERY, encoding="utf-8")
+    began = time.monotonic()
+    mapping = call([commands / "epsparql", "map", "readings.csv"], directory)
+    assert mapping.returncode == 0, mapping.stderr
+    (directory / "m.json").write_text(mapping.stdout, encoding="utf-8")
+    command: list[str | Path] = [commands / "epsparql", "replay", "--query", "warmup.rq", "--stream", "readings.csv", "--mapping", "m.json"]
+    done = call(command, directory, COMPILING_S)
+    print(f"{done.stderr}{time.monotonic() - began:.0f} s")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_engine_on_each_python(wheel: Path, pythons: dict[str, str], version: str, tmp_path: Path) -> None:
+    commands = make_environment(tmp_path / "venv", interpreter(pythons, version), f"{wheel}[engine]")
+    assert '"14.1"' in first_solution(commands, tmp_path / "work")
+
+
+@pytest.mark.soak
+def test_the_engine_with_the_oldest_libraries(wheel: Path, pythons: dict[str, str], tmp_path: Path) -> None:
+    """They have no wheels for newer Pythons, so they are tried on 3.11 alone."""
+    commands = make_environment(tmp_path / "venv", interpreter(pythons, "3.11"), *OLDEST, "--extra", "engine")
+    call_uv("pip", "install", "--quiet", "--no-deps", "--python", str(commands / "python"), str(wheel))
+    installed = {line.split("==")[0]: line for line in call_uv("pip", "freeze", "--python", str(commands / "python")).splitlines() if "==" in line}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for name, bound in (re.split(">=|,", each)[:2] for each in extras["engine"]):
+        assert installed[name].startswith(f"{name}=={bound}")
+    assert '"14.1"' in first_solution(commands, tmp_path / "work")
