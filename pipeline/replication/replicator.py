@@ -19,7 +19,7 @@ import msgspec
 from pipeline.errors import NotOfThisStore, PipelineError, StoreFailed, StoreTaken
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
-from pipeline.log.segments import FrameReader, oldest, segments
+from pipeline.log.segments import FrameReader, oldest, replace_file, segments
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.log_replica import LogReplica
 from pipeline.replication.manifest import (
@@ -327,7 +327,7 @@ class Replicator:
             raise StoreFailed(f"{path} is damaged ({fault}); remove the data directory, and it is copied from the store") from None
 
     def _write_note(self) -> None:
-        write_file(self._data / _NOTE, msgspec.json.encode(_Note(self._server, self._epoch)))
+        replace_file(self._data / _NOTE, msgspec.json.encode(_Note(self._server, self._epoch)))
 
     # ------------------------------------------------------------ rounds
     def _run(self) -> None:
