@@ -21,7 +21,7 @@ from pipeline.errors import NotOfThisStore, PipelineError, StoreFailed, StoreTak
 from pipeline.log.format_version import FORMAT_FILE, check_format
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
-from pipeline.log.segments import FrameReader, oldest, segments
+from pipeline.log.segments import FrameReader, oldest, replace_file, segments
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.log_replica import LogReplica
 from pipeline.replication.manifest import (
@@ -345,7 +345,7 @@ class Replicator:
         return NotOfThisStore(self._data, str(self._store), reason)
 
     def _write_note(self) -> None:
-        write_file(self._data / _NOTE, msgspec.json.encode(_Note(self._server, self._epoch)))
+        replace_file(self._data / _NOTE, msgspec.json.encode(_Note(self._server, self._epoch)))
 
     # ------------------------------------------------------------ rounds
     def _run(self) -> None:

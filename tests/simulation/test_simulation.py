@@ -1,0 +1,83 @@
+"""Histories of servers under faults, each a function of its seed; and faults of the past, which histories have to find when they are put back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from unittest import mock
+
+import pytest
+
+from pipeline.log import LogWriter, segments
+from pipeline.log.segments import FrameWriter
+from tests.simulation import world
+from tests.simulation.history import run_history
+from tests.soak import first_seed, is_full
+
+_SEEDS = 10_000 if is_full() else 40
+_MOST = 1_000
+"""A fault that is put back is found by one of so many histories."""
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["one disk", "a store"])
+def test_every_history_keeps_what_was_promised(stored: bool) -> None:
+    begin = first_seed()
+    print(f"seeds from {begin}")
+    for seed in range(begin, begin + _SEEDS):
+        run_history(seed, stored=stored)
+
+
+def test_a_history_is_a_function_of_its_seed() -> None:
+    assert run_history(7, stored=True) == run_history(7, stored=True) != run_history(8, stored=True)
+
+
+# ---------------------------------------------------------------- faults of the past
+def _recover_in_silence(log: LogWriter) -> None:
+    """Recover, but tell no reader of entries that turned out to be on the disk."""
+    log._frames.cut_back()
+    log._frames.close()
+    log._open()
+    log._broken = False
+
+
+@contextmanager
+def _untold_recovery() -> Iterator[None]:
+    with mock.patch.object(LogWriter, "_recover", _recover_in_silence), mock.patch.object(FrameWriter, "cut_back", lambda _: None):
+        yield
+
+
+@contextmanager
+def _second_sync() -> Iterator[None]:
+    """Take a sync's word for bytes whose first sync failed."""
+    with mock.patch.object(FrameWriter, "_rewrite", lambda _: None), mock.patch.object(FrameWriter, "cut_back", lambda _: None):
+        yield
+
+
+@contextmanager
+def _no_look_at_the_chain() -> Iterator[None]:
+    with mock.patch.object(segments, "check_chain", lambda _: None), mock.patch.object(FrameWriter, "_check_succession", lambda *_: None):
+        yield
+
+
+@contextmanager
+def _no_look_at_the_solutions() -> Iterator[None]:
+    with mock.patch.object(world, "check_solutions", lambda _: None):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("put_back", "harm"),
+    [
+        (_untold_recovery, ("fail_syncs",)),
+        (_second_sync, ("fail_syncs", "lose_power")),
+        (_no_look_at_the_chain, ("lose_segment", "restart")),
+        (_no_look_at_the_solutions, ("set_back",)),
+    ],
+)
+def test_a_fault_that_is_put_back_is_found(put_back: Callable[[], AbstractContextManager[None]], harm: tuple[str, ...]) -> None:
+    with put_back():
+        for seed in range(1, 1 + _MOST):
+            try:
+                run_history(seed, only=() if is_full() else harm)
+            except Exception as found:  # noqa: BLE001 - whatever it is, it is seen
+                print(f"found by seed {seed}: {type(found).__name__}: {found}")
+                return
+    raise AssertionError(f"{_MOST} histories do not find it")
