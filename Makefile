@@ -7,6 +7,7 @@ TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 COMPILED := yes  # empty where the code is compiled already
+unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
 SLOW = $(shell grep -rlE 'mark\.slow' tests --include='test_*.py')
 
 # What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
