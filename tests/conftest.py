@@ -1,13 +1,18 @@
 """How Hypothesis runs: on a developer's machine it explores; in CI it always tries the same examples, so that a red run is a change's own doing.
 
-And how tests in this process write: without waiting for a disk, outside of `make soak`.
+How tests in this process write: without waiting for a disk, outside of `make soak`. And which tests run in one process, beside those of one file.
+At the end of a run of many files stands what each of the dearest ones cost.
 """
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Generator, Iterator
+from itertools import chain
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.soak import examples, is_full
 
@@ -23,3 +28,54 @@ def _disks_are_quick() -> Iterator[None]:
         for name in () if is_full() else ("fsync", "fdatasync"):
             patch.setattr(os, name, lambda _: None)
         yield
+
+
+class SharedSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Deals files to processes, but all of these folders to one, so that they share its Spark session or its browser."""
+
+    folders = ("tests/pipeline/spark/", "tests/browser/")
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in self.folders if nodeid.startswith(folder)), None) or str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedSessions | None:
+    """Choose the scheduler of `--dist loadfile`."""
+    return SharedSessions(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+# ---------------------------------------------------------------- what tests cost
+BEGAN = pytest.StashKey[float]()
+DEAREST = 25
+
+
+def _cpu_s() -> float:
+    """Return the CPU seconds of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[BEGAN] = _cpu_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu_s", _cpu_s() - item.stash[BEGAN]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    spent = defaultdict[str, float](float)
+    for report in chain(*terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport) and report.when == "teardown":
+            cost = (value for name, value in report.user_properties if name == "cpu_s" and isinstance(value, float))
+            spent[report.nodeid.partition("::")[0]] += sum(cost)
+    if len(spent) > DEAREST:
+        terminalreporter.section(f"CPU seconds of the dearest files, {sum(spent.values()):.0f} in all")
+        for file, seconds in sorted(spent.items(), key=lambda each: -each[1])[:DEAREST]:
+            terminalreporter.write_line(f"{seconds:8.1f} {file}")

@@ -17,6 +17,7 @@ from epsparql.ntriples import parse_term
 from epsparql.terms import Iri, Literal
 from tests.etalis.naive import Event, run_naively
 from tests.etalis.programs import run_program
+from tests.soak import examples
 from tests.support.run_both import block
 from verification.definitions.model import Occurrence
 
@@ -81,7 +82,7 @@ def seconds(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(program=programs(), events=streams())
 def test_engine_and_naive_evaluator(tmp_path: Path, program: str, events: list[Event]) -> None:
     found = [
@@ -91,7 +92,7 @@ def test_engine_and_naive_evaluator(tmp_path: Path, program: str, events: list[E
     assert set(found) == run_naively(program, events)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs(), events=streams(), cut=st.integers(0, 7))
 def test_restored_from_a_snapshot(program: str, events: list[Event], cut: int) -> None:
     """A run that goes on from a snapshot gives what is left: rules, stars of arguments, groups and alarms are kept."""

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
-    cases.compile_kernel(tmp_path_factory)
+def _compiled() -> None:
+    cases.compile_kernel()
 
 
 @contextmanager

@@ -95,7 +95,8 @@ class NativeRuns:
         groups.spread_heads(len(solutions))
         self._runs = with_links(self._runs, len(groups.tables.groups))
         constants = self._code.constants_of(terms)
-        row = np.concatenate([np.zeros_like(elements.previous), elements.rows.cells, np.broadcast_to(constants, (n, len(constants)))], axis=1)
+        parts = [np.zeros_like(elements.previous), elements.rows.cells, np.broadcast_to(constants, (n, len(constants)))]
+        row = np.ascontiguousarray(np.concatenate(parts, axis=1))  # in another order, the sweep would be compiled once more
         columns = ElementColumns(
             taken.moments,
             taken.keys,

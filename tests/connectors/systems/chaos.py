@@ -19,7 +19,7 @@ from tests.soak import is_full
 
 EX = "http://example.org/"
 QUERY = f"PREFIX : <{EX}> SELECT ?s ?v WHERE {{ ?s :value ?v }}"
-KILLS, CHAIN_KILLS = (50, 50) if is_full() else (2, 5)
+KILLS, CHAIN_KILLS = (50, 50) if is_full() else (2, 3)
 """How often all are killed; more often in the chains that end in PostgreSQL, and for messages of MQTT."""
 DEADLINE_S = 600.0 if is_full() else 90.0
 

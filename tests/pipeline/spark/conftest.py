@@ -10,8 +10,8 @@ from tests.support.spark_cases import compile_kernel
 
 
 @pytest.fixture(scope="package")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark() -> Iterator[SparkSession]:
     """There is one session at a time in a process, so a test that opens its own does so in a process of its own."""
-    compile_kernel(tmp_path_factory)
+    compile_kernel()
     with session("local[4,4]") as started:
         yield started

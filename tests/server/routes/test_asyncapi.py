@@ -18,17 +18,17 @@ from tests.server.conftest import DEADLINE_S, EX, event, serving, until, values
 from tests.server.subscriptions.test_websockets import dial, narrow
 
 DOCUMENT: dict[str, Any] = yaml.safe_load((Path(__file__).parents[3] / "asyncapi.yaml").read_text(encoding="utf-8"))
-MESSAGES: dict[str, Any] = DOCUMENT["components"]["messages"]
+VALIDATORS = {
+    name: jsonschema_rs.validator_for(message["payload"] | {"components": DOCUMENT["components"]})
+    for name, message in DOCUMENT["components"]["messages"].items()
+    if message.get("contentType") is None
+}
 
 
 def kind_of(frame: str) -> str:
     """The one message of the server that the frame is valid by."""
-    found = []
-    for name, message in MESSAGES.items():
-        if message.get("contentType") is None:
-            schema = message["payload"] | {"components": DOCUMENT["components"]}
-            if jsonschema_rs.validator_for(schema).is_valid(json.loads(frame)):
-                found.append(name)
+    document = json.loads(frame)
+    found = [name for name, validator in VALIDATORS.items() if validator.is_valid(document)]
     assert len(found) == 1, (found, frame)
     return str(found[0])
 
