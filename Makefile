@@ -125,7 +125,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench spark --n 200000
 	$(BIN)/epsparql bench spark
 	$(BIN)/epsparql bench solve
-	for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k || exit 1; done
+	for key in subject message; do for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k --key $$key || exit 1; done; done
 	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data)
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.

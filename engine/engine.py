@@ -31,6 +31,7 @@ from engine.messages import (
     Promote,
     Register,
     Resume,
+    SetStream,
     StateChange,
     Tick,
     Withdraw,
@@ -143,6 +144,8 @@ class Engine(EngineState):
                 span = [entry] if moves_time else []
             else:
                 span.append(entry)
+            if isinstance(entry, SetStream | DropStream) and not self.share.whole:
+                self._declare(entry)
             if self._weighs_after(entry):
                 self._pass(span, arrived, found, changes)
                 span = []
@@ -177,7 +180,7 @@ class Engine(EngineState):
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
         waits = any(len(find_reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
-        found, self._ends = route_rows(block, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
+        found, self._ends = route_rows(block, wanted, self.share, self.terms, self.message_keys, marked=waits or any(True for _ in self.known))
         return found
 
     def _terms_wanted(self, block: Block) -> int:
@@ -225,6 +228,15 @@ class Engine(EngineState):
             case DropStream():
                 self.streams.pop(entry.stream, None)
 
+    def _declare(self, entry: SetStream | DropStream) -> None:
+        """Take up the message key that a stream declares. Raises Moved."""
+        before, key = self.message_keys.get(entry.stream), entry.message_key if isinstance(entry, SetStream) else None
+        if key != before:
+            self.message_keys = {stream: other for stream, other in self.message_keys.items() if stream != entry.stream}
+            if key is not None:
+                self.message_keys[entry.stream] = key
+            self.sets.forget_message_key(entry.offset, entry.stream)
+
     def _change_background(self, entry: Entry, changes: list[StateChange]) -> None:
         """Take up the background after an entry. A static rule that cannot stand is a change of its state."""
         reason = "with what it derives, a rule over streams would read its own negation without a strict step in time"
@@ -237,7 +249,7 @@ class Engine(EngineState):
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
         """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
-        self.sets.learn(entry, known)
+        self.sets.learn(entry, known, self.message_keys)
         if not self.accepts_background(known):
             return False
         for member in list(self.members):

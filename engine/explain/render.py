@@ -9,6 +9,7 @@ from engine.explain.live_counts import StepRows
 from engine.explain.model import Explanation
 from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
+from engine.messages import MessageKey
 from engine.physical_plan.operator_names import RELATIONS
 from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
 
@@ -162,10 +163,14 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
         "query": explanation.query,
         "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
         "plan": [_step(step) | ({"live": _live(rows)} if explanation.rows else {}) for step, rows in _with_rows(explanation)],
-        "partition": {"key": explanation.key, "reason": explanation.reason},
+        "partition": {"key": explanation.key, "reason": explanation.reason, "message_key": _message_key(explanation.message_key)},
         "unbounded": list(explanation.unbounded),
         "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],
     }
+
+
+def _message_key(key: MessageKey | None) -> dict[str, Any] | None:
+    return None if key is None else {"key": key.predicate, "parts": list(key.parts)}
 
 
 def _step(step: OperatorStep) -> dict[str, Any]:

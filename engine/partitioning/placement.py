@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.background.fact_store import FactIndex
-from engine.messages import Register
+from engine.messages import MessageKey, Register
 from engine.partitioning.hash_partitioner import Part, bucket_of
 from engine.partitioning.key_inference import NoKey, keys_of
+from engine.partitioning.message_keys import NO_KEYS
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import Variable
@@ -51,7 +52,7 @@ class Settled:
 
 def _has(triple: a.TriplePattern, part: Part, key: Variable) -> bool:
     """Return whether a rule's triple goes where its solution is. It lies in no graph, so nobody who is dealt out by graphs sees it."""
-    return part is Part.GRAPH or (triple.subject if part is Part.SUBJECT else triple.object) == key
+    return part is Part.GRAPH or (part is not Part.MESSAGE and (triple.subject if part is Part.SUBJECT else triple.object) == key)
 
 
 @dataclass(slots=True)
@@ -90,11 +91,11 @@ class Sets:
         found = self._of.get(registered)
         return None if found is None else found.route
 
-    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex) -> None:
+    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> None:
         """Place a new query. Raises Moved."""
         if entry.offset < self.until:
             return
-        settled = Settled(entry, query, _keys(entry, query, known))
+        settled = Settled(entry, query, _keys(entry, query, known, declared))
         joined = [each for each in self._sets if _connected(each, query)]
         members = dict(sorted({number: member for each in joined for number, member in each.members.items()}.items())) | {entry.offset: settled}
         together = Together(self._new_home(entry.offset), members, {number for each in joined for number in each.dropped})
@@ -120,15 +121,30 @@ class Sets:
             for member in together.members:
                 del self._of[member]
 
-    def learn(self, offset: int, known: FactIndex) -> None:
+    def learn(self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey]) -> None:
         """Take up another background from the entry at `offset` on. Raises Moved."""
         if offset < self.until:
             return
-        moved = False
         for together in self._sets:
             for member in together.members.values():
-                now = _keys(member.entry, member.query, known)
+                now = _keys(member.entry, member.query, known, declared)
                 member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
+        self._move_keyless(offset)
+
+    def forget_message_key(self, offset: int, stream: str) -> None:
+        """Let no query that reads a stream rest on the message key that it declared until the entry at `offset`. Raises Moved."""
+        if offset < self.until:
+            return
+        for together in self._sets:
+            for member in together.members.values():
+                if stream in member.query.streams:
+                    member.keys.pop(Part.MESSAGE, None)
+        self._move_keyless(offset)
+
+    def _move_keyless(self, offset: int) -> None:
+        """Give a home to the sets that cannot be dealt out any more as they were. Raises Moved."""
+        moved = False
+        for together in self._sets:
             if together.route.part is not None and together.route.part not in together.allowed():
                 together.route, moved = self._new_home(next(iter(together.members))), True
         if moved:
@@ -158,9 +174,9 @@ class Sets:
         return sets
 
 
-def _keys(entry: Register, query: a.StreamQuery, known: FactIndex) -> dict[Part, Variable]:
+def _keys(entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey]) -> dict[Part, Variable]:
     try:
-        return {key.part: key.variable for key in keys_of(query, entry.policy, known)}
+        return {key.part: key.variable for key in keys_of(query, entry.policy, known, declared)}
     except NoKey:
         return {}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
-from engine.messages import Register, StateChange
+from engine.messages import MessageKey, Register, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Planned, RegisteredQuery
 from engine.network.stratification import Cycle
@@ -34,6 +34,8 @@ class Registry:
         self.sets = sets or Sets(share.buckets)
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, StreamTime] = {}
+        self.message_keys: dict[str, MessageKey] = {}
+        """These are the keys that streams declare, where there are several buckets."""
         self.known = FactIndex(self.terms)
         """This is the background."""
         self.registered: dict[int, Register] = {}
@@ -78,7 +80,7 @@ class Registry:
         if self.share.whole:
             return True
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        self.sets.add(entry, query, self.known)
+        self.sets.add(entry, query, self.known, self.message_keys)
         route = self.sets.route(entry.offset)
         return route is not None and (route.part is not None or route.home == self.share.bucket)
 

@@ -19,6 +19,7 @@ from pipeline.log.catalog import Catalogue, find_slowest, least_end, source_ends
 from pipeline.log.codec import Content, Record, decode_records, encode
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
+from pipeline.log.message_keys import KeyMemory
 from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
@@ -74,6 +75,7 @@ class LogWriter:
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
         self._max_waiting = max_waiting
         self._opened = clock()
+        self._nodes = KeyMemory()
         self._queue: deque[_Request] = deque()
         self._queued_rows = self._queued_bytes = 0
         self._changed = Condition()  # guards the queue, its counts and the two flags
@@ -99,7 +101,7 @@ class LogWriter:
         rejected: tuple[Rejected, ...] = (),
         timeout: float | None = 0.0,
     ) -> "Future[Ack]":
-        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, Overloaded or LogFailed.
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
 
         `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
         as it takes), then raises Overloaded. A queued body cannot be cancelled: it keeps its place.
@@ -291,7 +293,7 @@ class LogWriter:
     def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-        payload, flags, crc = encode(at, records, batch, self._partitions)
+        payload, flags, crc = encode(at, records, batch, self._partitions, self.catalogue.message_keys)
         rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
         self._frames.sync()
         self._frames.publish()
@@ -304,7 +306,7 @@ class LogWriter:
     def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
         """Return the request's entry, with its late rows marked.
 
-        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, FormatError.
+        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, MessageKeyRefused, FormatError.
         """
         offset = self.catalogue.position
         if request.build is not None:
@@ -324,6 +326,7 @@ class LogWriter:
         record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
         if self._max_waiting and self.catalogue.stream(request.stream).sources:
             self._check_waiting(request, record, at)
+        self._nodes.take_in(request.stream, batch, self.catalogue.message_keys)
         if request.rejected:
             record = replace(record, rejected=request.rejected)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
