@@ -41,7 +41,8 @@ def find_message_keys(rows: pa.RecordBatch, entry: Ints, key: MessageKey, *, str
     role = np.array([roles.get(text, 0) for text in p.dictionary.to_pylist()], np.int8)[p.indices.to_numpy()]
     linking = np.flatnonzero(role)
     role = role[linking]
-    used, place = np.unique(o.indices.to_numpy()[linking], return_inverse=True)
+    objects = o.indices.to_numpy()[linking]
+    used, place = _number_used(objects, len(o.dictionary))
     encoded = pa.concat_arrays([s.dictionary, o.dictionary.take(pa.array(used))]).dictionary_encode()
     texts, numbers = encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
     subject, target = numbers[: len(s.dictionary)][s.indices.to_numpy()], numbers[len(s.dictionary) :][place]
@@ -60,8 +61,15 @@ def find_message_keys(rows: pa.RecordBatch, entry: Ints, key: MessageKey, *, str
     if strict:
         _check_single(texts, own, found, label, holder, value, goal[keyed])
     found = np.where(found < 0, own, found)[label]
-    named = np.unique(np.concatenate([at, goal]))
+    named = _number_used(np.concatenate([at, goal]), len(own))[0]
     return NodeKeys(texts, found[at], own[named], found[named])
+
+
+def _number_used(numbers: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the numbers below `size` that occur, in order, and the place of each one among them."""
+    occurs = np.zeros(size, np.bool_)
+    occurs[numbers] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _join_nodes(count: int, one: Ints, other: Ints, strict: bool) -> Ints:

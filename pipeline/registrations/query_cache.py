@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import assert_never
 
@@ -65,7 +65,7 @@ class Observed:
 
     reads: Sequence[Read] = ()
     operators: Sequence[OperatorState] | None = None
-    message_keys: Mapping[str, MessageKey] = MappingProxyType({})
+    message_keys: Mapping[str, MessageKey] = field(default_factory=dict)
 
 
 NOTHING_OBSERVED = Observed()
