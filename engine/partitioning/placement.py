@@ -92,11 +92,11 @@ class Sets:
         return None if found is None else found.route
 
     def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> None:
-        """Place a new query. Raises Moved."""
-        if entry.offset < self.until:
+        """Place a new query. One that waits for another has its place. Raises Moved."""
+        if entry.offset < self.until or entry.offset in self._of:
             return
         settled = Settled(entry, query, _keys(entry, query, known, declared))
-        joined = [each for each in self._sets if _connected(each, query)]
+        joined = [each for each in self._sets if _connected(each, query) or entry.waits_for in each.members]
         members = dict(sorted({number: member for each in joined for number, member in each.members.items()}.items())) | {entry.offset: settled}
         together = Together(self._new_home(entry.offset), members, {number for each in joined for number in each.dropped})
         allowed = together.allowed()
@@ -115,7 +115,8 @@ class Sets:
         together = self._of.get(registered)
         if together is None or offset < self.until:
             return
-        together.dropped.add(registered)
+        texts = {number for number, each in together.members.items() if each.entry.reads_from is not None and each.entry.waits_for == registered}
+        together.dropped |= {registered, *texts}  # those that were to take its place, too
         if len(together.dropped) == len(together.members):
             self._sets = [each for each in self._sets if each is not together]
             for member in together.members:
@@ -129,6 +130,13 @@ class Sets:
             for member in together.members.values():
                 now = _keys(member.entry, member.query, known, declared)
                 member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
+        self._move_keyless(offset)
+
+    def keep_home(self, offset: int, registered: int) -> None:
+        """Give a home to the set of a query that does not read with the others from the entry at `offset` on. Raises Moved."""
+        if offset < self.until or registered not in self._of:
+            return
+        self._of[registered].members[registered].keys.clear()
         self._move_keyless(offset)
 
     def forget_message_key(self, offset: int, stream: str) -> None:
@@ -175,6 +183,8 @@ class Sets:
 
 
 def _keys(entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey]) -> dict[Part, Variable]:
+    if entry.reads_from is not None:
+        return {}  # an engine of its own reads the past, and reads all of it
     try:
         return {key.part: key.variable for key in keys_of(query, entry.policy, known, declared)}
     except NoKey:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.messages import NO_END, Block, Drop, DropStream, Entail, Entry, Events, Facts, MessageKey, Register, SetStream
+from engine.messages import NO_END, Block, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, MessageKey, Pause, Promote, Register, SetStream
 from engine.partitioning import Part, PartitionShare, events_of, key_column, number_bodies, source_of
 from engine.runtime.watermarks import Arrivals, concatenate_arrivals, import_arrivals, make_arrivals
 
@@ -99,7 +99,7 @@ def _mark_instants(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arr
     return make_arrivals(nothing, nothing, nothing, np.zeros(len(which), np.int64), end[which], end[which], since[which])
 
 
-_CUTS = Register | Drop | Facts | Entail | SetStream | DropStream
+_CUTS = Register | Pause | CatchUp | Promote | Drop | Facts | Entail | SetStream | DropStream
 
 
 def cut_at_controls(block: Block) -> list[Block]:

@@ -66,7 +66,7 @@ class Registry:
         self._layout = None
         try:
             query = parse(entry.text).query
-            if self._lives_here(entry, query):
+            if self.lives_here(entry, query):
                 self.place_query(entry, query)
         except Moved:
             raise
@@ -75,14 +75,18 @@ class Registry:
         except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
 
-    def _lives_here(self, entry: Register, query: a.Query) -> bool:
+    def lives_here(self, entry: Register, query: a.Query) -> bool:
         """Return whether a query concerns this bucket. Raises Moved."""
         if self.share.whole:
             return True
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         self.sets.add(entry, query, self.known, self.message_keys)
-        route = self.sets.route(entry.offset)
-        return route is not None and (route.part is not None or route.home == self.share.bucket)
+        return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
+
+    def is_home(self, registered: int) -> bool:
+        """Return whether a query has state in this bucket, or is gone."""
+        route = self.sets.route(registered)
+        return route is None or route.part is not None or route.home == self.share.bucket
 
     def place_query(self, entry: Register, query: a.Query) -> Network:
         """Put a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""

@@ -130,6 +130,14 @@ def explain_query(
             return explain.render_text(found)
 
 
+def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
+    """Return a sentence on the message key by which several partitions could share a query without a key; "" if there is none. Raises: QueryError."""
+    from engine.partitioning import partition  # as above
+
+    found = partition(epsparql.parse(text).query, policy)
+    return "" if found.proposal is None else f"several partitions cannot share it, because {found.reason}"
+
+
 def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> tuple[Read, ...]:
     """Return what a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above

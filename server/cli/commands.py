@@ -438,7 +438,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_one(path: Path) -> int:
     import epsparql
-    from pipeline.registrations.query_cache import check_registration
+    from pipeline.registrations.query_cache import check_registration, propose_key
     from pipeline.replay.input_files import SourceFault, read_asked
 
     try:
@@ -452,6 +452,8 @@ def _check_one(path: Path) -> int:
     for warning in warnings:
         line, column = warning.span.place(text) if warning.span else (1, 1)
         print(f"{path}:{line}:{column}: warning: {warning.message} [{warning.code}]")
+    if proposal := propose_key(query.text, policy):
+        print(f"{path}: note: {proposal}")
     return OK
 
 
