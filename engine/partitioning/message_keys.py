@@ -52,7 +52,9 @@ def find_message_keys(rows: pa.RecordBatch, entry: Ints, key: MessageKey, *, str
     else:
         at, goal, own = subject, target, np.arange(len(texts))
     parts = np.flatnonzero(role == 2)
-    parts = parts[~pc.starts_with(texts.take(pa.array(target[parts])), '"').to_numpy(zero_copy_only=False)]
+    if strict and pc.any(pc.starts_with(found := texts.take(pa.array(target[parts])), '"')).as_py():
+        literal = next(text for text in found.to_pylist() if text.startswith('"'))
+        raise NoSingleKey(f"{literal} is a literal, so a predicate of `parts` cannot link it")
     label = _join_nodes(len(own), at[linking[parts]], goal[parts], strict)
     keyed = np.flatnonzero(role == 1)
     holder, value = label[at[linking[keyed]]], target[keyed]

@@ -3,8 +3,6 @@
 A node that comes again with another key would be looked for in the wrong partition. Blank nodes are a message's own, so they cannot come again.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +21,8 @@ class KeyMemory:
     def __init__(self) -> None:
         self._known: dict[str, tuple[MessageKey, dict[str, str], dict[str, str]]] = {}
 
-    def take_in(self, stream: str, rows: pa.RecordBatch, declared: Mapping[str, MessageKey]) -> None:
-        """Take in the nodes of a body. Raises: MessageKeyRefused, and nothing of the body is remembered."""
-        key = declared.get(stream)
+    def take_in(self, stream: str, rows: pa.RecordBatch, key: MessageKey | None) -> None:
+        """Take in the nodes of a body; `key` is what its stream declares. Raises: MessageKeyRefused, and nothing of the body is remembered."""
         if key is None:
             self._known.pop(stream, None)
             return

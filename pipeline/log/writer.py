@@ -75,7 +75,6 @@ class LogWriter:
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
         self._max_waiting = max_waiting
         self._opened = clock()
-        self._nodes = KeyMemory()
         self._queue: deque[_Request] = deque()
         self._queued_rows = self._queued_bytes = 0
         self._changed = Condition()  # guards the queue, its counts and the two flags
@@ -293,7 +292,9 @@ class LogWriter:
     def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-        payload, flags, crc = encode(at, records, batch, self._partitions, self.catalogue.message_keys)
+        streams = {record.entry.stream for record in records if isinstance(record.entry, Events)}
+        keys = {name: key for name in streams if (key := self.catalogue.stream(name).message_key) is not None}
+        payload, flags, crc = encode(at, records, batch, self._partitions, keys)
         rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
         self._frames.sync()
         self._frames.publish()
@@ -326,7 +327,7 @@ class LogWriter:
         record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
         if self._max_waiting and self.catalogue.stream(request.stream).sources:
             self._check_waiting(request, record, at)
-        self._nodes.take_in(request.stream, batch, self.catalogue.message_keys)
+        self._nodes.take_in(request.stream, batch, self.catalogue.stream(request.stream).message_key)
         if request.rejected:
             record = replace(record, rejected=request.rejected)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
@@ -348,6 +349,7 @@ class LogWriter:
 
     # ------------------------------------------------------------ state
     def _open(self) -> None:
+        self._nodes = KeyMemory()  # it may have had bodies that were not written
         self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
         try:
             self._fold()

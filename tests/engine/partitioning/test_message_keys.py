@@ -237,6 +237,7 @@ def test_the_nodes_of_a_message_have_its_key() -> None:
 @pytest.mark.parametrize(("body", "why"), [
     ([("o1", "by", "s1"), ("o1", "by", "s2")], "has the keys"),
     ([("o1", "result", "r1"), ("o1", "p", '"1"')], "has no key"),
+    ([("o1", "by", "s1"), ("o1", "result", '"5"')], "is a literal"),
     ([("o1", "by", "s1"), ("s1", "by", "s2")], "is the key of a message"),
     ([("o1", "by", "s1"), ("o2", "by", "s2"), ("o1", "result", "r"), ("o2", "result", "r")], "has the keys"),
     ([(f"n{k}", "result", f"n{k + 1}") for k in Random(1).sample(range(30), 30)] + [("n0", "by", "s")], None),

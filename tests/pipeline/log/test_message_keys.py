@@ -47,12 +47,12 @@ def test_the_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(message_keys, "REMEMBERED", 10)
     memory = message_keys.KeyMemory()
     for k in range(100):
-        memory.take_in("s", body((f"o{k}", "by", "a")), KEYS)
+        memory.take_in("s", body((f"o{k}", "by", "a")), KEYS["s"])
         with pytest.raises(MessageKeyRefused):
-            memory.take_in("s", body((f"o{max(k - 5, 0)}", "by", "b")), KEYS)
+            memory.take_in("s", body((f"o{max(k - 5, 0)}", "by", "b")), KEYS["s"])
         _, young, old = memory._known["s"]
         assert len(young) + len(old) <= 22
-    memory.take_in("s", body(("o3", "by", "b")), KEYS)
+    memory.take_in("s", body(("o3", "by", "b")), KEYS["s"])
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
