@@ -39,8 +39,9 @@ class KeyMemory:
         if known is None or known[0] != key:
             known = key, {}, {}
         _, young, old = known
-        for node, own in zip(nodes, keys, strict=True):
-            if (before := young.get(node) or old.get(node, own)) != own:
-                raise MessageKeyRefused(stream, f"{node} had the key {before} before, and has now {own}")
+        before = list(map(young.get, nodes, map(old.get, nodes, keys)))
+        if before != keys:
+            node, was, now = next(each for each in zip(nodes, before, keys, strict=True) if each[1] != each[2])
+            raise MessageKeyRefused(stream, f"{node} had the key {was} before, and has now {now}")
         young.update(zip(nodes, keys, strict=True))
         self._known[stream] = (key, {}, young) if len(young) >= REMEMBERED else (key, young, old)
