@@ -134,7 +134,7 @@ chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 
 # The server's tests over four partitions, unchanged. A log whose beginning is gone keeps its number of partitions, so retention is not among them.
-PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations/test_export.py tests/server/operations/test_store.py tests/server/operations/test_restart.py
+PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations/test_export.py
 partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" -n $(JOBS) --dist loadfile
 
