@@ -23,7 +23,7 @@ from engine.background.changes import is_change
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import LogGap
-from engine.messages import Block, CatchUp, Drop, Entry, Outcome, Pause, Promote, Register, Resume, StateChange, Withdraw
+from engine.messages import TIED, Block, CatchUp, Drop, Entry, Outcome, Pause, Promote, Register, Resume, StateChange, Withdraw
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, PartitionShare, Sets
@@ -181,13 +181,6 @@ class Behind:
     @property
     def engines(self) -> tuple[EngineState, ...]:
         return (self.engine,) if self.later is None else (self.engine, self.later)
-
-
-def is_history(entry: Entry) -> bool:
-    """Return whether an entry lets a query fall behind, or begin where others have state."""
-    return (
-        isinstance(entry, Pause) or (isinstance(entry, Register) and entry.reads_from is not None) or (isinstance(entry, Promote) and not entry.keeps)
-    )
 
 
 # ---------------------------------------------------------------- falling behind
@@ -362,6 +355,8 @@ def of_own(outcome: Outcome, own: set[int], entry: int) -> Outcome:
 
 def merge_caught_up(solutions: pa.RecordBatch, caught: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Merge solutions with those that were caught up with, in order of entry."""
+    if "by" in solutions.schema.names:
+        caught = [part.append_column(TIED.field("by"), pa.nulls(part.num_rows, TIED.field("by").type)) for part in caught]
     parts = [part for part in (solutions, *caught) if part.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else solutions

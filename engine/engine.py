@@ -1,6 +1,7 @@
 """This module holds the engine, which runs all queries of one bucket as a function of the log entries that it was fed."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeGuard, get_args
 
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 
 from engine.background.changes import RuleRejected, apply_change, is_change
 from engine.background.fact_store import FactIndex
-from engine.catch_up import EngineState, Past, copied, is_history, join, merge_caught_up, of_own, pause, promote, read_promotion, register_query
+from engine.catch_up import EngineState, Past, copied, join, merge_caught_up, of_own, pause, promote, read_promotion, register_query
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
-from engine.errors import LogGap, OneBucketOnly, SnapshotMismatch
+from engine.errors import LogGap, SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.messages import (
     Block,
@@ -31,13 +32,14 @@ from engine.messages import (
     Promote,
     Register,
     Resume,
+    SetStream,
     StateChange,
     Tick,
     Withdraw,
 )  # fmt: skip
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.partitioning import ONE, Part, PartitionShare, Sets
+from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
 from engine.replay import read_again
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_scheduler import find_reached
@@ -59,6 +61,7 @@ from engine.runtime.watermarks import (
 )
 from engine.snapshot.format import Fetch, Put, pack, unpack
 from engine.state_size import Own
+from epsparql import QueryError, parse
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
@@ -143,6 +146,8 @@ class Engine(EngineState):
                 span = [entry] if moves_time else []
             else:
                 span.append(entry)
+            if isinstance(entry, SetStream | DropStream) and not self.share.whole:
+                self._declare(entry)
             if self._weighs_after(entry):
                 self._pass(span, arrived, found, changes)
                 span = []
@@ -177,7 +182,7 @@ class Engine(EngineState):
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
         waits = any(len(find_reached(member.network.reads, self.rules)) > 1 for member in self.members if member.part is not None)
-        found, self._ends = route_rows(block, wanted, self.share, self.terms, marked=waits or any(True for _ in self.known))
+        found, self._ends = route_rows(block, wanted, self.share, self.terms, self.message_keys, marked=waits or any(True for _ in self.known))
         return found
 
     def _terms_wanted(self, block: Block) -> int:
@@ -194,10 +199,6 @@ class Engine(EngineState):
     def _control(self, entry: Control, changes: list[StateChange]) -> None:
         if not self.heeds(entry):
             return
-        if not self.share.whole and is_history(entry):
-            raise OneBucketOnly(
-                f"the log has a query that reads the past, or was paused or promoted, at offset {entry.offset}: run it with one partition (--partitions 1)"
-            )
         self._layout = None
         if is_change(entry, self.known):
             self._change_background(entry, changes)
@@ -206,6 +207,7 @@ class Engine(EngineState):
             case Register():
                 self.register(entry, changes)
             case Pause():
+                self.sets.keep_home(entry.offset, entry.registered)
                 pause(self, entry)
             case Resume():
                 if entry.registered in self.behind:
@@ -213,7 +215,8 @@ class Engine(EngineState):
             case CatchUp():
                 self._catch_up(entry, changes)
             case Promote():
-                changes += [change] if (change := promote(self, entry)) is not None else []
+                if self._lives_on_here(entry):
+                    changes += [change] if (change := promote(self, entry)) is not None else []
             case Withdraw():
                 self.behind.pop(entry.promotion, None)
             case Drop():
@@ -224,6 +227,24 @@ class Engine(EngineState):
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
             case DropStream():
                 self.streams.pop(entry.stream, None)
+
+    def _lives_on_here(self, entry: Promote) -> bool:
+        """Return whether a promotion concerns this bucket: its text reads the past beside the query, in one bucket. Raises Moved."""
+        if self.share.whole or entry.keeps:
+            return True
+        with suppress(QueryError):  # another version took the text
+            wish = Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered)
+            self.lives_here(wish, parse(entry.text).query)
+        return self.is_home(entry.registered)
+
+    def _declare(self, entry: SetStream | DropStream) -> None:
+        """Take up the message key that a stream declares. Raises Moved."""
+        before, key = self.message_keys.get(entry.stream), entry.message_key if isinstance(entry, SetStream) else None
+        if key != before:
+            self.message_keys = {stream: other for stream, other in self.message_keys.items() if stream != entry.stream}
+            if key is not None:
+                self.message_keys[entry.stream] = key
+            self.sets.forget_message_key(entry.offset, entry.stream)
 
     def _change_background(self, entry: Entry, changes: list[StateChange]) -> None:
         """Take up the background after an entry. A static rule that cannot stand is a change of its state."""
@@ -237,7 +258,7 @@ class Engine(EngineState):
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
         """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
-        self.sets.learn(entry, known)
+        self.sets.learn(entry, known, self.message_keys)
         if not self.accepts_background(known):
             return False
         for member in list(self.members):
@@ -259,8 +280,10 @@ class Engine(EngineState):
 
     # ------------------------------------------------------------ what is behind
     def beside(self) -> "Engine":
-        """Return a new engine over the same terms."""
-        return Engine(past=self.past, terms=self.terms)
+        """Return a new engine over the same terms, which reads all rows and plans as this one does."""
+        found = Engine(past=self.past, terms=self.terms)
+        found.without = self.without
+        return found
 
     def look_back_by(self, past: Past) -> None:
         """Set where queries that are behind find the log again; a restored engine must be told too."""
@@ -317,8 +340,13 @@ class Engine(EngineState):
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
         try:
+            waits = entry.reads_from is not None or entry.waits_for is not None
+            if waits and not self.share.whole and not self.lives_here(entry, parse(entry.text).query):
+                return
             if register_query(self, entry):
                 return
+        except Moved:
+            raise
         except Exception as fault:  # noqa: BLE001  # as below
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
             return

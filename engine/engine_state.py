@@ -11,7 +11,7 @@ from engine.background.fact_store import FactIndex, numbers_of
 from engine.catch_up import Behind, EngineState
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal, SnapshotMismatch
-from engine.messages import ADD, RDFS, Register
+from engine.messages import ADD, RDFS, MessageKey, Register
 from engine.network.network import Network
 from engine.network.stratification import Cycle
 from engine.partitioning import Part
@@ -85,6 +85,7 @@ def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineSt
         "fallen": [asdict(entry) for entry in engine.fallen.values()],
         "members": members,
         "sets": engine.sets.to_json(),
+        "message_keys": {stream: asdict(key) for stream, key in engine.message_keys.items()},
     }
 
 
@@ -115,6 +116,7 @@ def _take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDAr
     engine.streams = {name: StreamTime(**values) for name, values in meta["streams"].items()}
     if meta.get("known") is not None or meta.get("facts") is not None:
         engine.known = known_from(meta, arrays, engine.terms)
+    engine.message_keys = {stream: MessageKey(key["predicate"], tuple(key["parts"])) for stream, key in meta.get("message_keys", {}).items()}
     engine.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
     engine.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
     for k, member in enumerate(meta["members"]):

@@ -21,12 +21,6 @@ class LogGap(EngineError):
     code = "log-gap"
 
 
-class OneBucketOnly(EngineError):
-    """The log has a query that reads the past or is paused, whose state cannot be dealt out."""
-
-    code = "one-bucket-only"
-
-
 class EntailmentLimit(EngineError):
     """Signals a background of which OWL entails more triples than are kept."""
 

@@ -1,6 +1,6 @@
 """This module defines the immutable messages that an engine is fed: entries of the input log, in order. Nothing here knows files or sockets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,6 +75,24 @@ class SetStream:
     base: str = ""
     mapping: str = ""  # JSON text; "" for none
     on_error: str = "reject"
+    key: str = ""  # the message key's predicate, an IRI; "" for none
+    parts: tuple[str, ...] = ()  # predicates that link the nodes of a message
+
+    @property
+    def message_key(self) -> "MessageKey | None":
+        return MessageKey(self.key, self.parts) if self.key else None
+
+
+MOST_PARTS = 16
+"""A stream may declare this many predicates that link the nodes of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageKey:
+    """Names, by IRIs, the predicate whose object is the key of a message, and those that link its nodes."""
+
+    predicate: str
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +235,13 @@ class RowSource(Protocol):
     @property
     def num_rows(self) -> int: ...
     def read_all(self) -> pa.RecordBatch: ...
-    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-        """Return the rows whose subject belongs to a bucket, in order, and the place of each among all rows."""
+    def read_own(
+        self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]
+    ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        """Return the rows whose key belongs to a bucket, in order, and the place of each among all rows.
+
+        That is the key of their message where the stream is among `keys`, else their subject. `events` are the entries that bring the rows.
+        """
 
     def read_ends(self) -> NDArray[np.int64]:
         """Return the end of each row, NO_END for a late one."""

@@ -47,7 +47,7 @@ __all__ = [
     "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Closed", "Gap", "Progress", "Promoted", "Solution", "Solutions", "Source",
     "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
-_STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources")
+_STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources", "key", "parts")
 _PAGE = 10_000
 _AGAIN_S = 0.1
 _ENDS = (": the stream is finished", ": the stream was deleted")

@@ -72,6 +72,19 @@ class TooFarAhead(PipelineError):
         return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; correct its time or raise max_ahead"
 
 
+class MessageKeyRefused(PipelineError):
+    """A body does not have one key for each message, as its stream declares (422)."""
+
+    code = "message-key"
+
+    def __init__(self, stream: str, why: str) -> None:
+        super().__init__(stream, why)
+        self.stream, self.why = stream, why
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r} declares a message key: {self.why}; send each node with one key, or remove `key` from the stream's settings"
+
+
 class SourceConflict(PipelineError):
     """A body does not continue its source from where the stream stands (409). `stored` is None where the stream does not know the source."""
 

@@ -143,7 +143,7 @@ class Settings:
         None,
         _partitions,
         "The events are divided among this many engines, each on its own thread, or on Spark in its own task. The default is the number that the data directory already uses, or 1. "
-        "With several partitions, queries cannot be paused and cannot read the past.",
+        "A query that is paused or reads the past runs in one of them.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
     tls_cert: Path | None = _setting(

@@ -4,19 +4,20 @@ Each partition's task runs in a process of its own, over a real log, one after t
 The front is what one process does whatever the number of partitions: it parses bodies, appends them to the log, and merges what the partitions found.
 """
 
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
 from bench.measurement import line, median
 from bench.workloads import BATCH, BEGIN, PREFIXES, WORKLOADS, Drawn, check, drawn, texts_of, times_of
-from engine.messages import Register
+from engine.messages import Events, Register, SetStream
 from engine.partitioning import PartitionShare
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON, parse_body
@@ -27,12 +28,28 @@ from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
 from pipeline.solutions.solution_log import SolutionReader
 
 PARTITIONS = (1, 2, 4)
-_WARM_EVENTS, _ROUNDS = 20_000, 3
+_WARM_EVENTS, _ROUNDS = 20_000, 5
+_BY = "http://example.org/by"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Says what is measured: `n` events of `k` ids, dealt out by the subject, or each as an observation whose message has its id for its key."""
+
+    workload: str
+    n: int
+    k: int
+    by: str
+
+    @property
+    def text(self) -> str:
+        text = PREFIXES + WORKLOADS[self.workload]
+        return text if self.by == "subject" else re.sub(r"{\?s (:\w) \?(\w)}", r"{?o_\2 :by ?s ; \1 ?\2}", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Holds the CPU seconds of each partition's task, and those of the merge: medians of some rounds."""
+    """Holds the CPU seconds of each partition's task in one round, and those of the merge."""
 
     tasks: tuple[float, ...]
     merging: float
@@ -46,64 +63,88 @@ class Shared:
         return sum(self.tasks)
 
 
-def measure(workload: str, n: int, k: int) -> Iterator[str]:
+Rounds = list[dict[int, Shared]]
+
+
+def measure(workload: str, n: int, k: int, by: str = "subject") -> Iterator[str]:
     """Yield a line: the busiest task and all tasks with 1, 2 and 4 partitions, the front, and the bound that follows.
 
-    Each number of partitions has a log of its own, for the log is written in slices for them; `appending_s` is for four, as `front_cpu_s` is.
+    Each number of partitions has a log of its own, which is written in slices for them. Single tasks vary a lot from run to run. So the numbers of
+    partitions take turns, body by body when they append and round by round when they evaluate. Ratios are those of one round, and their median counts.
+
     `busiest_speedup_4` says how much less the busiest of four tasks takes than one task does, and `cpu_growth_4` how much more all four take.
     `end_to_end_bound` is by how much four executors can speed up the whole: the front goes beside them, and the slower of the two counts.
     """
-    events = drawn(n, k)
+    asked = Asked(workload, n, k, by)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
         root = Path(place)
-        for number in PARTITIONS:
-            _append_bodies(root / f"of {number}" / "warm", workload, drawn(min(_WARM_EVENTS, n), k), number)
-        written = {number: _append_bodies(root / f"of {number}", workload, events, number) for number in PARTITIONS}
-        found = {number: _shared(root / f"of {number}", number, lambda matches: check(workload, n, k, matches)) for number in PARTITIONS}
-    one, four = found[1], found[4]
-    front = {number: sum(written[number]) + each.merging for number, each in found.items()}
+        _append_bodies({number: root / f"of {number}" / "warm" for number in PARTITIONS}, asked, drawn(min(_WARM_EVENTS, n), k))
+        parsing, appending = _append_bodies({number: root / f"of {number}" for number in PARTITIONS}, asked, drawn(n, k))
+        rounds = _run_rounds(root, lambda matches: check(workload, n, k, matches))
+
+    def medians(read: Callable[[Shared], float]) -> dict[str, float]:
+        return {str(number): round(median([read(each[number]) for each in rounds]), 3) for number in PARTITIONS}
+
+    def front(number: int, found: Shared) -> float:
+        return parsing + appending[number] + found.merging
+
     yield line(
         "scale",
         workload=workload,
+        key=by,
         n=n,
         k=k,
-        busiest_s={str(number): round(each.busiest, 3) for number, each in found.items()},
-        all_s={str(number): round(each.all, 3) for number, each in found.items()},
-        parsing_s=round(written[4][0], 3),
-        appending_s=round(written[4][1], 3),
-        merging_s={str(number): round(each.merging, 3) for number, each in found.items()},
-        busiest_speedup_4=round(one.busiest / four.busiest, 2),
-        cpu_growth_4=round(four.all / one.all - 1, 3),
-        front_cpu_s=round(front[4], 3),
-        end_to_end_bound=round(max(one.busiest, front[1]) / max(four.busiest, front[4]), 2),
+        rounds=len(rounds),
+        busiest_s=medians(lambda found: found.busiest),
+        all_s=medians(lambda found: found.all),
+        parsing_s=round(parsing, 3),
+        appending_s={str(number): round(seconds, 3) for number, seconds in appending.items()},
+        merging_s=medians(lambda found: found.merging),
+        busiest_speedup_4=round(median([each[1].busiest / each[4].busiest for each in rounds]), 2),
+        cpu_growth_4=round(median([each[4].all / each[1].all for each in rounds]) - 1, 3),
+        front_cpu_s=round(median([front(4, each[4]) for each in rounds]), 3),
+        end_to_end_bound=round(median([max(each[1].busiest, front(1, each[1])) / max(each[4].busiest, front(4, each[4])) for each in rounds]), 2),
     )
 
 
 # ---------------------------------------------------------------- the front
-def _append_bodies(data: Path, workload: str, events: Drawn, partitions: int) -> tuple[float, float]:
-    """Parse the events as bodies of ndjson and append them to a log after a query. Return the CPU seconds of both."""
-    parsing = appending = 0.0
-    with LogWriter(data, lambda: BEGIN, partitions=partitions) as log:
-        log.append(lambda offset: Register(offset, "q", PREFIXES + WORKLOADS[workload]))
-        for body in _ndjson_bodies(events):
+def _append_bodies(places: Mapping[int, Path], asked: Asked, events: Drawn) -> tuple[float, dict[int, float]]:
+    """Parse the events as bodies of ndjson, and append each to the log of each number of partitions, after a query.
+
+    Return the CPU seconds of parsing, and those of appending by number.
+    """
+    parsing, appending = 0.0, dict.fromkeys(places, 0.0)
+    with ExitStack() as stack:
+        logs = {number: stack.enter_context(LogWriter(data, lambda: BEGIN, partitions=number)) for number, data in places.items()}
+        for log in logs.values():
+            if asked.by == "message":
+                log.append(lambda offset: SetStream(offset, "default", key=_BY))
+            log.append(lambda offset: Register(offset, "q", asked.text))
+        for body in _ndjson_bodies(events, asked.by):
             began = time.process_time()
             rows = parse_body(body, NDJSON, default=None, arrived=BEGIN)
-            parsed = time.process_time()
-            log.append_events("default", rows)
-            parsing, appending = parsing + parsed - began, appending + time.process_time() - parsed
+            parsing += time.process_time() - began
+            for number, log in logs.items():
+                began = time.process_time()
+                log.append_events("default", rows)
+                appending[number] += time.process_time() - began
     return parsing, appending
 
 
-def _ndjson_bodies(events: Drawn) -> Iterator[bytes]:
+def _ndjson_bodies(events: Drawn, by: str) -> Iterator[bytes]:
     for first in range(0, len(events), BATCH):
         after = min(first + BATCH, len(events))
         instants, texts = times_of(first, after).tolist(), texts_of(events.values[first:after])
         ids, types = events.ids[first:after].tolist(), events.types[first:after].tolist()
-        yield "".join(
-            f'{{"s":"<http://example.org/id/{ids[i]}>","p":"<http://example.org/{"abc"[types[i]]}>",'
-            f'"o":{_quoted(texts[i])},"at":"{iso(instants[i])}"}}\n'
-            for i in range(after - first)
-        ).encode()
+        lines = []
+        for i in range(after - first):
+            node, at = f"<http://example.org/id/{ids[i]}>", f'"at":"{iso(instants[i])}"}}\n'
+            if by == "message":
+                observation = f"<http://example.org/observation/{first + i}>"
+                lines.append(f'{{"s":"{observation}","p":"<{_BY}>","o":"{node}",{at}')
+                node = observation
+            lines.append(f'{{"s":"{node}","p":"<http://example.org/{"abc"[types[i]]}>","o":{_quoted(texts[i])},{at}')
+        yield "".join(lines).encode()
 
 
 def _quoted(text: str) -> str:
@@ -124,31 +165,38 @@ def _merge_logs(data: Path, logs: PartitionLogs, number: int) -> tuple[float, in
 
 
 # ---------------------------------------------------------------- the tasks
-def _shared(data: Path, number: int, counted: Callable[[int], None]) -> Shared:
-    """Run the tasks of so many partitions over the log, merge what they find, and have the solutions counted."""
-    logs = [PartitionLogs(data / "partitions" / str(number), 0) for number in range(_ROUNDS)]
-    tasks = []
-    for bucket in range(number):
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            tasks.append(process.submit(_solved, data, logs, PartitionShare(bucket, number)).result())
-    merges = [_merge_logs(data, each, number) for each in logs]
-    for _, matches in merges:
-        counted(matches)
-    return Shared(tuple(tasks), median([seconds for seconds, _ in merges]))
-
-
-def _solved(data: Path, logs: Sequence[PartitionLogs], share: PartitionShare) -> float:
-    """Run a partition's task to the end of the log, once into each of `logs`, after a small log that warms the process. Return the median CPU seconds."""
-    _solve_log(data / "warm", PartitionLogs(data / "warm" / "partitions", 0), share)
-    return median([_solve_log(data, each, share) for each in logs])
+def _run_rounds(root: Path, counted: Callable[[int], None]) -> Rounds:
+    """Run the tasks of each number of partitions over its log, in turns, each in a process that stays; merge what they find, and count solutions."""
+    rounds = Rounds()
+    with ExitStack() as stack:
+        processes = {
+            (number, bucket): stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
+            for number in PARTITIONS
+            for bucket in range(number)
+        }
+        for turn in range(_ROUNDS + 1):  # the first one, over a small log, warms the processes
+            found = {}
+            for number in PARTITIONS:
+                data = root / f"of {number}" if turn else root / f"of {number}" / "warm"
+                logs = PartitionLogs(data / "partitions" / str(turn), 0)
+                tasks = [
+                    processes[number, bucket].submit(_solve_log, data, logs, PartitionShare(bucket, number)).result() for bucket in range(number)
+                ]
+                merging, matches = _merge_logs(data, logs, number)
+                found[number] = Shared(tuple(tasks), merging)
+                if turn:
+                    counted(matches)
+            rounds += [found] if turn else []
+    return rounds
 
 
 def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> float:
     """Return the CPU seconds that the events take, once the query is registered: a task does that when it starts."""
     with closing(LogReader(data)) as log, closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.bucket)) as writer:
-        _commit_range(host, writer, 0, 1)
+        begin = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if isinstance(entry, Events))
+        _commit_range(host, writer, 0, begin)
         began = time.process_time()
-        _commit_range(host, writer, 1, log.head())
+        _commit_range(host, writer, begin, log.head())
         return time.process_time() - began
 
 

@@ -59,6 +59,9 @@ export interface StreamDocument {
   base: string;
   mapping: object | null;
   on_error: string;
+  /** The predicate of the message key, and those that link the nodes of a message. */
+  key: string;
+  parts: string[];
 }
 
 export interface SeenName {

@@ -28,6 +28,8 @@ export const settingsOf = (stream: StreamDocument) => ({
   base: stream.base,
   mapping: stream.mapping,
   on_error: stream.on_error,
+  key: stream.key,
+  parts: stream.parts,
 });
 
 export function FileOfRows({ stream }: { stream: StreamDocument }) {

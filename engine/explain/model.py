@@ -1,6 +1,6 @@
 """This module explains a query: its algebra, its plan, its partition key, and the parts of its state that nothing bounds."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.background.fact_store import FactIndex
@@ -10,10 +10,10 @@ from engine.explain.algebra_outline import Item, Outliner, words, write_term
 from engine.explain.live_counts import StepRows
 from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
-from engine.messages import RDFS, UNRESTRICTED
+from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.network.network import Network
 from engine.network.placed_query import list_reads
-from engine.partitioning import partition
+from engine.partitioning import NO_KEYS, partition
 from engine.physical_plan.join_trees import Linear, Tree
 from engine.physical_plan.plan import Fragment, Read
 from engine.planner import plan_query
@@ -42,15 +42,17 @@ class Explanation:
     reads: tuple[Read, ...] = ()  # what the query reads of a background
     rows: tuple[StepRows | None, ...] = ()  # of each step, where the query runs
     reach: Reach | None = None  # of a query over streams
+    message_key: MessageKey | None = None  # if its stream declared this, the query would have a partition key
 
 
 def explain(
     query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
-    reads: Sequence[Read] = (),
+    reads: Sequence[Read] = (), declared: Mapping[str, MessageKey] = NO_KEYS,
 ) -> Explanation:  # fmt: skip
     """Return the plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal.
 
-    The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the background that there is.
+    The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the background that there is, and `declared`
+    are the message keys of streams.
     """
     if isinstance(query, a.BackgroundRule):
         return _explain_rule(query, default_graph)
@@ -60,7 +62,7 @@ def explain(
     names = network.planning.make_names(FactIndex(terms), policy=policy, rates=rates)
     assert not isinstance(taken, a.BackgroundRule)
     fragment = plan_query(taken, names)
-    algebra, apart = Outliner.from_query(query).outline_query(query), partition(query, policy)
+    algebra, apart = Outliner.from_query(query).outline_query(query), partition(query, policy, declared)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
     outliner = Outliner.from_query(taken, fragment.columns)
     steps = Reader(fragment, algebra[0], outliner, Written.from_pattern(taken.pattern), streams, terms.text).steps()
@@ -75,6 +77,7 @@ def explain(
         shape_of(fragment, NO_RATES if "order" in without else rates),
         tuple(reads),
         reach=find_reaches([Asked(taken, policy)], names.matches)[0],
+        message_key=apart.proposal,
     )
 
 

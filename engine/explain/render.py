@@ -10,6 +10,7 @@ from engine.explain.live_counts import StepRows
 from engine.explain.model import Explanation
 from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
+from engine.messages import MessageKey
 from engine.physical_plan.operator_names import RELATIONS
 from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
 from engine.planner.reach import Reach
@@ -169,7 +170,7 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
         "query": explanation.query,
         "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
         "plan": [_step(step) | ({"live": _live(rows)} if explanation.rows else {}) for step, rows in _with_rows(explanation)],
-        "partition": {"key": explanation.key, "reason": explanation.reason},
+        "partition": {"key": explanation.key, "reason": explanation.reason, "message_key": _message_key(explanation.message_key)},
         "unbounded": list(explanation.unbounded),
         "reach": None if explanation.reach is None else _describe_reach(explanation.reach),
         "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],
@@ -178,6 +179,10 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
 
 def _describe_reach(reach: Reach) -> dict[str, Any]:
     return {"duration": None if reach.micros is None else length(reach.micros), "reason": reach.reason}
+
+
+def _message_key(key: MessageKey | None) -> dict[str, Any] | None:
+    return None if key is None else {"key": key.predicate, "parts": list(key.parts)}
 
 
 def _step(step: OperatorStep) -> dict[str, Any]:

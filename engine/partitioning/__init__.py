@@ -2,25 +2,33 @@
 
 from engine.partitioning.crc32 import join_crcs
 from engine.partitioning.hash_partitioner import ONE, Part, PartitionShare, bucket_of, find_buckets
-from engine.partitioning.key_inference import Key, NoKey, keys_of, partition
+from engine.partitioning.key_inference import Key, NoKey, keys_of, partition, propose_message_key
+from engine.partitioning.message_keys import NO_KEYS, NoSingleKey, find_message_keys, key_column, number_bodies
 from engine.partitioning.placement import Moved, Route, Sets
-from engine.partitioning.plain_rows import PlainRows, find_latest_ends, source_of
+from engine.partitioning.plain_rows import PlainRows, events_of, find_latest_ends, source_of
 
 __all__ = [
+    "NO_KEYS",
     "ONE",
     "Key",
     "Moved",
     "NoKey",
+    "NoSingleKey",
     "Part",
     "PartitionShare",
     "PlainRows",
     "Route",
     "Sets",
     "bucket_of",
+    "events_of",
     "find_buckets",
     "find_latest_ends",
+    "find_message_keys",
     "join_crcs",
+    "key_column",
     "keys_of",
+    "number_bodies",
     "partition",
+    "propose_message_key",
     "source_of",
 ]

@@ -13,20 +13,21 @@ from engine.triples.quads import Quad
 
 
 class Part(Enum):
-    """Names the part of every triple pattern of a query at which a partition key stands."""
+    """Names the part of every triple pattern of a query at which a partition key stands; MESSAGE for the key of the message that brings the triple."""
 
+    MESSAGE = "message"
     SUBJECT = "subject"
     OBJECT = "object"
     GRAPH = "graph"
 
     @property
     def column(self) -> str:
-        """Return the name of the part's column in OCCURRENCES."""
+        """Return the name of the part's column in OCCURRENCES; a message's key has none."""
         return self.value[0]
 
     def read_part(self, quad: Quad) -> str:
-        """Return the N-Triples text of a background triple's part; "" for no graph."""
-        term = quad[{Part.SUBJECT: 0, Part.OBJECT: 2, Part.GRAPH: 3}[self]]
+        """Return the N-Triples text of a background triple's part; "" for no graph. A node of the background is its own key."""
+        term = quad[{Part.MESSAGE: 0, Part.SUBJECT: 0, Part.OBJECT: 2, Part.GRAPH: 3}[self]]
         return "" if term is None else str(term)
 
 

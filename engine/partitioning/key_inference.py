@@ -5,22 +5,28 @@ by the key wherever they are compared. So every triple pattern has the key at th
 makes of an event keeps the key there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import assert_never
 
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Entailment, is_of
-from engine.messages import UNRESTRICTED
+from engine.messages import MOST_PARTS, UNRESTRICTED, MessageKey
 from engine.partitioning.hash_partitioner import Part
+from engine.partitioning.message_keys import NO_KEYS
+from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key, is_key_triple, is_link
 from engine.pattern_scope import find_scope, list_subexpressions, nodes_of
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import TermOrVariable, Variable
 
 NOTHING_KNOWN = FactIndex()
+MOST_NODES, MOST_PROPOSED = 400, 16
+"""A query of more nodes has no message key; so many of its predicates are tried as one."""
+_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class Key:
 
     variable: Variable
     part: Part
+    message: MessageKey | None = None  # what the stream declares, if the part is the message
 
 
 class NoKey(Exception):
@@ -45,25 +52,39 @@ class Partition:
 
     key: Variable | None
     reason: str
+    proposal: MessageKey | None = None
+    """If the stream declared this message key, the query would have a key."""
 
 
-def partition(query: a.Query, policy: str = UNRESTRICTED) -> Partition:
-    """Return the key that a query alone would have, over an empty background."""
+def partition(query: a.Query, policy: str = UNRESTRICTED, declared: Mapping[str, MessageKey] = NO_KEYS) -> Partition:
+    """Return the key that a query alone would have, over an empty background; `declared` are the message keys of streams."""
     try:
-        key = next(iter(keys_of(query, policy)))
+        key = next(iter(keys_of(query, policy, declared=declared)))
     except NoKey as none:
-        return Partition(None, f"{none.why}; one partition")
+        found = propose_message_key(query, policy)
+        if found is None:
+            return Partition(None, f"{none.why}; one partition")
+        message, key = found
+        parts = f" and the parts {' '.join(f'<{part}>' for part in message.parts)}" if message.parts else ""
+        return Partition(
+            None,
+            f"{none.why}; one partition. If its stream declares the message key <{message.predicate}>{parts}, the key is {key.variable}",
+            message,
+        )
+    if key.message is not None:
+        return Partition(key.variable, f"its stream declares the message key <{key.message.predicate}>")
     return Partition(key.variable, f"every triple pattern has it as its {key.part.value}")
 
 
-def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN) -> list[Key]:
-    """Return a key for each part that has one, the best first. Raises NoKey."""
+def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN, declared: Mapping[str, MessageKey] = NO_KEYS) -> list[Key]:
+    """Return a key for each part that has one, the best first; `declared` are the message keys of streams. Raises NoKey."""
     assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     with deep_stack():
         _one_by_one(query)
         found: dict[Part, Key] = {}
         why: NoKey | None = None
-        for key in _candidates(query):
+        message = declared.get(query.streams[0]) if len(query.streams) == 1 and _is_small(query) else None
+        for key in _candidates(query, message):
             try:
                 if key.part not in found:
                     _KeyCheck(key, policy != UNRESTRICTED, known).check_query(query)
@@ -94,15 +115,43 @@ def _one_by_one(query: a.StreamQuery) -> None:
             raise NoKey("there is one group of all")
 
 
-def _candidates(query: a.StreamQuery) -> Iterator[Key]:
+def propose_message_key(query: a.Query, policy: str = UNRESTRICTED) -> tuple[MessageKey, Key] | None:
+    """Return a message key by which a query without a key would be dealt out if its stream declared it; None if there is none."""
+    if isinstance(query, a.BackgroundRule) or len(query.streams) != 1 or not _is_small(query):
+        return None
+    triples = [node for node in nodes_of(query.pattern) if isinstance(node, a.TriplePattern)]
+    subjects = {triple.subject for triple in triples}
+    predicates = dict.fromkeys(triple.predicate for triple in triples if not isinstance(triple.predicate, Variable))
+    for predicate in [each for each in predicates if str(each) != _TYPE][:MOST_PROPOSED]:
+        links = {str(triple.predicate)[1:-1] for triple in triples if triple.object in subjects and triple.predicate in predicates}
+        message = MessageKey(str(predicate)[1:-1], tuple(sorted(links - {str(predicate)[1:-1]}))[:MOST_PARTS])
+        try:
+            found = keys_of(query, policy, declared={query.streams[0]: message})[0]
+        except NoKey:
+            continue
+        if found.part is Part.MESSAGE:
+            return message, found
+    return None
+
+
+def _is_small(query: a.StreamQuery) -> bool:
+    """Return whether it takes little time to see what has one message key."""
+    return sum(1 for _ in islice(nodes_of(query.pattern), MOST_NODES + 1)) <= MOST_NODES
+
+
+def _candidates(query: a.StreamQuery, message: MessageKey | None) -> Iterator[Key]:
     """Return the variables at each part of a triple pattern, by part and then by name."""
-    found: dict[Part, set[Variable]] = {part: set() for part in Part}
+    found: dict[Part, set[Variable]] = {part: set() for part in Part if part is not Part.MESSAGE}
     for node in nodes_of(query.pattern):
         if isinstance(node, a.TriplePattern):
             for part, term in ((Part.SUBJECT, node.subject), (Part.OBJECT, node.object)):
                 found[part] |= {term} if isinstance(term, Variable) else set()
         elif isinstance(node, a.Graph) and isinstance(node.name, Variable):
             found[Part.GRAPH].add(node.name)
+    if message is not None:
+        keys = {triple.object for triple in nodes_of(query.pattern) if isinstance(triple, a.TriplePattern) and is_key_triple(triple, message)}
+        for variable in sorted(found[Part.SUBJECT] | found[Part.OBJECT] & keys, key=lambda v: (v not in keys, v.name)):
+            yield Key(variable, Part.MESSAGE, message)
     for part, variables in found.items():
         yield from (Key(variable, part) for variable in sorted(variables, key=lambda v: v.name))
 
@@ -115,6 +164,7 @@ class _KeyCheck:
     policed: bool
     known: FactIndex
     inside: bool = False  # GRAPH with the key for its name
+    one_key: OneKey = NOTHING_ALIKE  # what is known where a pattern stands
 
     def check_query(self, query: a.StreamQuery) -> None:
         """Check a whole query. Raises NoKey."""
@@ -140,6 +190,10 @@ class _KeyCheck:
 
     def keyed(self, pattern: a.Pattern) -> bool:
         """Return whether a pattern is keyed; False means that it is constant. Raises NoKey."""
+        if self.key.message is not None:
+            held = find_one_key(pattern, self.key.message)
+            if not self.one_key.covers(held):
+                return replace(self, one_key=self.one_key.joined(held)).keyed(pattern)
         match pattern:
             case a.Bgp(triples):
                 for triple in triples:
@@ -170,7 +224,7 @@ class _KeyCheck:
             case a.Group():
                 return self.group(pattern)
             case a.SubSelect(inner, projection, _, _):
-                keyed = self.keyed(inner)
+                keyed = self._seen_by(projection).keyed(inner)
                 if keyed and self.key.variable not in projection:
                     raise NoKey(f"a sub-SELECT hides {self.key.variable}")
                 return keyed
@@ -186,18 +240,34 @@ class _KeyCheck:
             return
         if self.key.part is Part.GRAPH:
             raise NoKey(f"not all triple patterns lie in GRAPH {self.key.variable}", specific=False)
-        if (triple.subject if self.key.part is Part.SUBJECT else triple.object) != self.key.variable:
+        if self.key.message is not None:
+            self.message_triple(triple, self.key.message)
+        elif (triple.subject if self.key.part is Part.SUBJECT else triple.object) != self.key.variable:
             raise NoKey("no variable stands at the same part of every triple pattern", specific=False)
         for conclusion in _conclusions(self.known.entailment, triple):
-            if conclusion[0 if self.key.part is Part.SUBJECT else 2] != (SUBJECT if self.key.part is Part.SUBJECT else OBJECT):
+            if conclusion[2 if self.key.part is Part.OBJECT else 0] != (OBJECT if self.key.part is Part.OBJECT else SUBJECT):
                 raise NoKey(f"by the background's schema triples that have it elsewhere entail those of {triple.predicate}")
+
+    def message_triple(self, triple: a.TriplePattern, message: MessageKey) -> None:
+        """Check that a triple comes with a message that has the key. Raises NoKey."""
+        if self.one_key.alike(triple.subject) != self.one_key.alike(self.key.variable):
+            raise NoKey(f"nothing says that {triple.subject} has the message key {self.key.variable}", specific=False)
+        if (is_link(triple, message) or triple.subject not in self.one_key.keys) and len(self.known.matching(triple, a.ANYWHERE)):
+            raise NoKey(f"the background has triples of {triple.predicate}, which come with no message")
+        if is_link(triple, message) and any(True for _ in _conclusions(self.known.entailment, triple)):
+            raise NoKey(f"by the background's schema triples entail those of {triple.predicate}, which say what belongs to a message")
+
+    def _seen_by(self, names: Collection[Variable]) -> "_KeyCheck":
+        """Return the check for a part that shares only these variables with the rest."""
+        return replace(self, one_key=self.one_key.among(names))
 
     def policy_keyed(self, left: a.Pattern, right: a.Pattern) -> bool:
         """Return whether two patterns joined under a policy are keyed. Raises NoKey.
 
         A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part of it.
         """
-        both = self.keyed(left), self.keyed(right)
+        check = replace(self, one_key=NOTHING_ALIKE) if self.policed else self
+        both = check.keyed(left), check.keyed(right)
         if self.policed and not all(both):
             raise NoKey("a policy chooses among solutions that do not agree on it")
         return any(both)
@@ -224,13 +294,13 @@ class _KeyCheck:
         return kept
 
     def group(self, group: a.Group) -> bool:
-        keyed = self.keyed(group.pattern)
+        keyed = self._seen_by(group.keys).keyed(group.pattern)
         if not keyed or self.key.variable not in group.keys:
             raise NoKey("a group gathers solutions that need not agree on more than its keys")
         for _, aggregate in group.aggregates:
             self.with_exists(keyed, aggregate.argument)
         if isinstance(group.window, a.RunWindow) and group.window.until is not None:
-            self.decided(keyed, partial(self.keyed, group.window.until))
+            self.decided(keyed, partial(self._seen_by(group.keys).keyed, group.window.until))
         return keyed
 
     def graph(self, name: TermOrVariable, inner: a.Pattern) -> bool:
@@ -262,4 +332,4 @@ def _conclusions(entailment: Entailment, triple: a.TriplePattern) -> Iterator[Tr
     yield from (each.triple for each in entailment.of_class if each.triple[1] == triple.predicate)
 
 
-__all__ = ["Key", "NoKey", "Partition", "keys_of", "partition"]
+__all__ = ["Key", "NoKey", "Partition", "keys_of", "partition", "propose_message_key"]

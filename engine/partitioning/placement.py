@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.background.fact_store import FactIndex
-from engine.messages import Register
+from engine.messages import MessageKey, Register
 from engine.partitioning.hash_partitioner import Part, bucket_of
 from engine.partitioning.key_inference import NoKey, keys_of
+from engine.partitioning.message_keys import NO_KEYS
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import Variable
@@ -51,7 +52,7 @@ class Settled:
 
 def _has(triple: a.TriplePattern, part: Part, key: Variable) -> bool:
     """Return whether a rule's triple goes where its solution is. It lies in no graph, so nobody who is dealt out by graphs sees it."""
-    return part is Part.GRAPH or (triple.subject if part is Part.SUBJECT else triple.object) == key
+    return part is Part.GRAPH or (part is not Part.MESSAGE and (triple.subject if part is Part.SUBJECT else triple.object) == key)
 
 
 @dataclass(slots=True)
@@ -90,12 +91,12 @@ class Sets:
         found = self._of.get(registered)
         return None if found is None else found.route
 
-    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex) -> None:
-        """Place a new query. Raises Moved."""
-        if entry.offset < self.until:
+    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> None:
+        """Place a new query. One that waits for another has its place. Raises Moved."""
+        if entry.offset < self.until or entry.offset in self._of:
             return
-        settled = Settled(entry, query, _keys(entry, query, known))
-        joined = [each for each in self._sets if _connected(each, query)]
+        settled = Settled(entry, query, _keys(entry, query, known, declared))
+        joined = [each for each in self._sets if _connected(each, query) or entry.waits_for in each.members]
         members = dict(sorted({number: member for each in joined for number, member in each.members.items()}.items())) | {entry.offset: settled}
         together = Together(self._new_home(entry.offset), members, {number for each in joined for number in each.dropped})
         allowed = together.allowed()
@@ -114,21 +115,44 @@ class Sets:
         together = self._of.get(registered)
         if together is None or offset < self.until:
             return
-        together.dropped.add(registered)
+        texts = {number for number, each in together.members.items() if each.entry.reads_from is not None and each.entry.waits_for == registered}
+        together.dropped |= {registered, *texts}  # those that were to take its place, too
         if len(together.dropped) == len(together.members):
             self._sets = [each for each in self._sets if each is not together]
             for member in together.members:
                 del self._of[member]
 
-    def learn(self, offset: int, known: FactIndex) -> None:
+    def learn(self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey]) -> None:
         """Take up another background from the entry at `offset` on. Raises Moved."""
         if offset < self.until:
             return
-        moved = False
         for together in self._sets:
             for member in together.members.values():
-                now = _keys(member.entry, member.query, known)
+                now = _keys(member.entry, member.query, known, declared)
                 member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
+        self._move_keyless(offset)
+
+    def keep_home(self, offset: int, registered: int) -> None:
+        """Give a home to the set of a query that does not read with the others from the entry at `offset` on. Raises Moved."""
+        if offset < self.until or registered not in self._of:
+            return
+        self._of[registered].members[registered].keys.clear()
+        self._move_keyless(offset)
+
+    def forget_message_key(self, offset: int, stream: str) -> None:
+        """Let no query that reads a stream rest on the message key that it declared until the entry at `offset`. Raises Moved."""
+        if offset < self.until:
+            return
+        for together in self._sets:
+            for member in together.members.values():
+                if stream in member.query.streams:
+                    member.keys.pop(Part.MESSAGE, None)
+        self._move_keyless(offset)
+
+    def _move_keyless(self, offset: int) -> None:
+        """Give a home to the sets that cannot be dealt out any more as they were. Raises Moved."""
+        moved = False
+        for together in self._sets:
             if together.route.part is not None and together.route.part not in together.allowed():
                 together.route, moved = self._new_home(next(iter(together.members))), True
         if moved:
@@ -158,9 +182,11 @@ class Sets:
         return sets
 
 
-def _keys(entry: Register, query: a.StreamQuery, known: FactIndex) -> dict[Part, Variable]:
+def _keys(entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey]) -> dict[Part, Variable]:
+    if entry.reads_from is not None:
+        return {}  # an engine of its own reads the past, and reads all of it
     try:
-        return {key.part: key.variable for key in keys_of(query, entry.policy, known)}
+        return {key.part: key.variable for key in keys_of(query, entry.policy, known, declared)}
     except NoKey:
         return {}
 

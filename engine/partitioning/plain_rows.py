@@ -1,14 +1,15 @@
 """This module reads one partition's rows out of rows that are there as a whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.messages import NO_END, Block, Events, Micros, RowSource, int64s
+from engine.messages import NO_END, Block, Events, MessageKey, Micros, RowSource, int64s
 from engine.partitioning.hash_partitioner import PartitionShare
+from engine.partitioning.message_keys import key_column, number_bodies
 
 Ints = NDArray[np.int64]
 
@@ -27,8 +28,9 @@ class PlainRows:
     def read_all(self) -> pa.RecordBatch:
         return self.rows
 
-    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, Ints]:
-        places = np.flatnonzero(PartitionShare(bucket, buckets).select_rows(self.rows.column("s")))
+    def read_own(self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
+        column = key_column(self.rows, number_bodies(events), events, keys)
+        places = np.flatnonzero(PartitionShare(bucket, buckets).select_rows(column))
         return self.rows.take(pa.array(places)), places
 
     def read_ends(self) -> Ints:
@@ -50,3 +52,7 @@ def find_latest_ends(ends: Ints, events: Sequence[Events]) -> dict[int, Micros]:
 
 def source_of(block: Block) -> RowSource:
     return PlainRows(block.source) if isinstance(block.source, pa.RecordBatch) else block.source
+
+
+def events_of(block: Block) -> list[Events]:
+    return [entry for entry in block.entries if isinstance(entry, Events)]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.messages import NO_END, Block, Drop, Entail, Entry, Events, Facts, Register
-from engine.partitioning import Part, PartitionShare, source_of
+from engine.messages import NO_END, Block, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, MessageKey, Pause, Promote, Register, SetStream
+from engine.partitioning import Part, PartitionShare, events_of, key_column, number_bodies, source_of
 from engine.runtime.watermarks import Arrivals, concatenate_arrivals, import_arrivals, make_arrivals
 
 Ints = NDArray[np.int64]
@@ -22,28 +22,31 @@ ELSEWHERE = "<\0>"
 
 
 def route_rows(
-    block: Block, wanted: Mapping[str, Set[Part | None]], share: PartitionShare, terms: TermTable, *, marked: bool
+    block: Block, wanted: Mapping[str, Set[Part | None]], share: PartitionShare, terms: TermTable, keys: Mapping[str, MessageKey], *, marked: bool
 ) -> tuple[dict[Feed, Arrivals], dict[int, int]]:
     """Return what networks get by the feeds that are `wanted`, without the late occurrences.
 
     Return also, by entry, the latest end of all its timely occurrences, other buckets' included.
 
-    Where all that is wanted is dealt out by the subject, only the share's rows are read. Something may come to pass at the first instant that there is,
+    `keys` are the message keys that streams declare. Where all that is wanted is dealt out as its stream is, only the share's rows are read. Something may come to pass at the first instant that there is,
     whatever happens at it. So another bucket's instants are marked by occurrences of ELSEWHERE. They are marked everywhere if `marked`, else where
     instants wait for time, since a background may come before they are released.
     """
-    events = [entry for entry in block.entries if isinstance(entry, Events)]
+    events = events_of(block)
     source = source_of(block)
     latest = source.find_latest_ends(events)
     parts = {part for stream in wanted.values() for part in stream}
     if not parts:
         return {}, latest
-    if parts == {Part.SUBJECT}:
-        rows, places = source.read_own(share.bucket, share.buckets)
-        mine: dict[Part, Bools] = {Part.SUBJECT: np.ones(len(places), np.bool_)}
+    mine: dict[Part, Bools]
+    if all(part is (Part.MESSAGE if name in keys else Part.SUBJECT) for name, stream in wanted.items() for part in stream):
+        rows, places = source.read_own(share.bucket, share.buckets, events, keys)
+        mine = dict.fromkeys((Part.MESSAGE, Part.SUBJECT), np.ones(len(places), np.bool_))
     else:
         rows, places = source.read_all(), np.arange(source.num_rows)
-        mine = {part: share.select_rows(rows.column(part.column)) for part in parts if part is not None}
+        mine = {part: share.select_rows(rows.column(part.column)) for part in parts if part not in (None, Part.MESSAGE)}
+        if Part.MESSAGE in parts:
+            mine[Part.MESSAGE] = share.select_rows(key_column(rows, number_bodies(events), events, keys))
     counts, names = [e.rows for e in events], list(dict.fromkeys(e.stream for e in events))
     since, which = np.repeat([e.offset for e in events], counts), np.repeat([names.index(e.stream) for e in events], counts)
     timely = ~rows.column("late").to_numpy(zero_copy_only=False)
@@ -96,16 +99,19 @@ def _mark_instants(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arr
     return make_arrivals(nothing, nothing, nothing, np.zeros(len(which), np.int64), end[which], end[which], since[which])
 
 
+_CUTS = Register | Pause | CatchUp | Promote | Drop | Facts | Entail | SetStream | DropStream
+
+
 def cut_at_controls(block: Block) -> list[Block]:
     """Cut a block into parts, so that what an entry changes for those who are dealt to stands at the end of one."""
-    if not any(isinstance(entry, Register | Drop | Facts | Entail) for entry in block.entries):
+    if not any(isinstance(entry, _CUTS) for entry in block.entries):
         return [block]
     parts: list[Block] = []
     rows, taken_, begin, row = block.rows, list[Entry](), 0, 0
     for k, entry in enumerate(block.entries):
         taken_.append(entry)
         row += entry.rows if isinstance(entry, Events) else 0
-        if isinstance(entry, Register | Drop | Facts | Entail) or k == len(block.entries) - 1:
+        if isinstance(entry, _CUTS) or k == len(block.entries) - 1:
             parts.append(Block(tuple(taken_), rows.slice(begin, row - begin)))
             taken_, begin = [], row
     return parts

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
-from engine.messages import Register, StateChange
+from engine.messages import MessageKey, Register, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Planned, RegisteredQuery
 from engine.network.stratification import Cycle
@@ -35,6 +35,8 @@ class Registry:
         self.sets = sets or Sets(share.buckets)
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, StreamTime] = {}
+        self.message_keys: dict[str, MessageKey] = {}
+        """These are the keys that streams declare, where there are several buckets."""
         self.known = FactIndex(self.terms)
         """This is the background."""
         self.registered: dict[int, Register] = {}
@@ -65,7 +67,7 @@ class Registry:
         self._layout = None
         try:
             query = parse(entry.text).query
-            if self._lives_here(entry, query):
+            if self.lives_here(entry, query):
                 self.place_query(entry, query)
         except Moved:
             raise
@@ -74,14 +76,18 @@ class Registry:
         except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
 
-    def _lives_here(self, entry: Register, query: a.Query) -> bool:
+    def lives_here(self, entry: Register, query: a.Query) -> bool:
         """Return whether a query concerns this bucket. Raises Moved."""
         if self.share.whole:
             return True
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        self.sets.add(entry, query, self.known)
-        route = self.sets.route(entry.offset)
-        return route is not None and (route.part is not None or route.home == self.share.bucket)
+        self.sets.add(entry, query, self.known, self.message_keys)
+        return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
+
+    def is_home(self, registered: int) -> bool:
+        """Return whether a query has state in this bucket, or is gone."""
+        route = self.sets.route(registered)
+        return route is None or route.part is not None or route.home == self.share.bucket
 
     def place_query(self, entry: Register, query: a.Query) -> Network:
         """Put a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""

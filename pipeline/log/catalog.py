@@ -16,6 +16,7 @@ from engine.messages import (
     Events,
     Facts,
     Finish,
+    MessageKey,
     Micros,
     Pause,
     Promote,
@@ -61,6 +62,7 @@ class Stream:
     mapping: str = ""  # JSON text; "" for none
     on_error: str = "reject"
     rejected: int = 0  # rows of bodies that did not map
+    message_key: MessageKey | None = None
     waiting: Waiting = ()  # accepted events that the watermark has not reached, where sources are declared
 
     @property
@@ -230,6 +232,11 @@ class Catalogue:
         leads = {query.lead for query in self.queries.values() if query.lead is not None}
         reading = {version.offset for query in self.queries.values() for version in query.versions if version.reads is not None}
         self.leads = frozenset(leads | reading)
+
+    @property
+    def message_keys(self) -> dict[str, MessageKey]:
+        """Return the message keys that streams declare."""
+        return {name: stream.message_key for name, stream in list(self.streams.items()) if stream.message_key is not None}
 
     def stream(self, name: str) -> Stream:
         """Return the stream, or the one that feeding it now would create."""
@@ -412,6 +419,7 @@ class Catalogue:
             base=entry.base,
             mapping=entry.mapping,
             on_error=entry.on_error,
+            message_key=entry.message_key,
         )
         self.streams[entry.stream] = changed
 

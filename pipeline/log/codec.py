@@ -4,7 +4,7 @@ Many rows stand in slices where the server has several partitions (`pipeline/log
 """
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from engine.messages import (
     Events,
     Facts,
     Finish,
+    MessageKey,
     Micros,
     Pause,
     Promote,
@@ -29,6 +30,7 @@ from engine.messages import (
     Tick,
     Withdraw,
 )  # fmt: skip
+from engine.partitioning import NO_KEYS
 from pipeline.log.encoding.arrow_ipc import Part, stream_of
 from pipeline.log.encoding.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
 from pipeline.rejected_rows import Rejected
@@ -80,14 +82,21 @@ def rows_of(entry: Entry) -> int:
     return entry.rows if isinstance(entry, Events) else 0
 
 
-def encode(at: Micros, records: Sequence[Record], rows: pa.RecordBatch, slices: int = 1) -> tuple[list[Part], int, int]:
-    """Return a frame's payload in parts, its flags and its checksum. `slices` is how many slices the rows are to be in, if there are enough of them."""
+def encode(
+    at: Micros, records: Sequence[Record], rows: pa.RecordBatch, slices: int = 1, keys: Mapping[str, MessageKey] = NO_KEYS
+) -> tuple[list[Part], int, int]:
+    """Return a frame's payload in parts, its flags and its checksum.
+
+    `slices` is how many slices the rows are to be in, if there are enough of them. `keys` are those that streams declare. A frame in which they may
+    change has no slices.
+    """
     plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], *_known(r)) for r in records]
     entries = msgspec.json.encode((at, plain))
     flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)
-    if slices > 1 and rows.num_rows > slices * SLICE_ROWS:
+    settled = not any(isinstance(record.entry, SetStream | DropStream) for record in records)
+    if slices > 1 and settled and rows.num_rows > slices * SLICE_ROWS:
         events = [record.entry for record in records if isinstance(record.entry, Events)]
-        parts, crc = encode_slices(entries, events, rows, slices)
+        parts, crc = encode_slices(entries, events, rows, slices, keys)
         return parts, flags | HAS_SLICES, crc
     payload = memoryview(stream_of(rows.replace_schema_metadata({b"entries": entries})))
     return [payload], flags, zlib.crc32(payload)

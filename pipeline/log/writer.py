@@ -20,6 +20,7 @@ from pipeline.log.codec import Content, Record, decode_records, encode
 from pipeline.log.format_version import read_format, write_format
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
+from pipeline.log.message_keys import KeyMemory
 from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
@@ -100,7 +101,7 @@ class LogWriter:
         rejected: tuple[Rejected, ...] = (),
         timeout: float | None = 0.0,
     ) -> "Future[Ack]":
-        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, Overloaded or LogFailed.
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
 
         `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
         as it takes), then raises Overloaded. A queued body cannot be cancelled: it keeps its place.
@@ -292,7 +293,9 @@ class LogWriter:
     def _write_frame(self, at: Micros, first: int, records: list[Record], rows: list[pa.RecordBatch]) -> None:
         filled = [batch for batch in rows if batch.num_rows]
         batch = NO_ROWS if not filled else filled[0] if len(filled) == 1 else pa.concat_batches(filled)
-        payload, flags, crc = encode(at, records, batch, self._partitions)
+        streams = {record.entry.stream for record in records if isinstance(record.entry, Events)}
+        keys = {name: key for name in streams if (key := self.catalogue.stream(name).message_key) is not None}
+        payload, flags, crc = encode(at, records, batch, self._partitions, keys)
         rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
         self._frames.sync()
         self._frames.publish()
@@ -305,7 +308,7 @@ class LogWriter:
     def _judge(self, request: _Request, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
         """Return the request's entry, with its late rows marked.
 
-        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, FormatError.
+        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, MessageKeyRefused, FormatError.
         """
         offset = self.catalogue.position
         if request.build is not None:
@@ -325,6 +328,7 @@ class LogWriter:
         record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
         if self._max_waiting and self.catalogue.stream(request.stream).sources:
             self._check_waiting(request, record, at)
+        self._nodes.take_in(request.stream, batch, self.catalogue.stream(request.stream).message_key)
         if request.rejected:
             record = replace(record, rejected=request.rejected)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
@@ -347,6 +351,7 @@ class LogWriter:
     # ------------------------------------------------------------ state
     def _open(self) -> None:
         read_format(self._data)
+        self._nodes = KeyMemory()  # it may have had bodies that were not written
         self._frames = FrameWriter(self._data / "log", durable=True, segment_bytes=self._segment_bytes, keep=self._keep)
         try:
             write_format(self._data)

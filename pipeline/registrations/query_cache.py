@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import assert_never
 
 import epsparql
-from engine.messages import RDFS, UNRESTRICTED
+from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import OperatorState
 from epsparql.algebra import (
@@ -61,10 +61,11 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Holds what a query reads of the background, and the rows that its operators have had; None where it does not run."""
+    """Holds what a query reads of the background, the rows that its operators have had (None where it does not run), and the streams' message keys."""
 
     reads: Sequence[Read] = ()
     operators: Sequence[OperatorState] | None = None
+    message_keys: Mapping[str, MessageKey] = field(default_factory=dict)
 
 
 NOTHING_OBSERVED = Observed()
@@ -115,7 +116,9 @@ def explain_query(
     from engine import explain  # as above
 
     check_registration(text, name="explained", policies={"explained": policy})
-    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads)
+    found = explain.explain(
+        epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads, observed.message_keys
+    )
     if observed.operators is not None:
         found = replace(found, rows=explain.match_counts(found.plan, observed.operators))
     match form:
@@ -125,6 +128,14 @@ def explain_query(
             return explain.mermaid(found)
         case _:
             return explain.render_text(found)
+
+
+def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
+    """Return a sentence on the message key by which several partitions could share a query without a key; "" if there is none. Raises: QueryError."""
+    from engine.partitioning import partition  # as above
+
+    found = partition(epsparql.parse(text).query, policy)
+    return "" if found.proposal is None else f"several partitions cannot share it, because {found.reason}"
 
 
 def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> tuple[Read, ...]:

@@ -110,7 +110,7 @@ class EngineHost:
             try:
                 return engine, engine.feed(block)
             except Moved as moved:
-                engine = Engine(self._share, moved.sets)
+                engine = Engine(self._share, moved.sets, self._past)
                 with closing(LogReader(self._data)) as log:
                     for before in log.blocks(0, max_rows, block.first):
                         engine.feed(before)

@@ -129,7 +129,12 @@ def merge_emitted(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     whole = one_after_another([_plain(part) for part in filled])
     bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
-    key = _keys([entry, end, rank_starts(whole, bucket), _ranks(registered, whole.column("query"))])
+    columns = [entry, end, rank_starts(whole, bucket), _ranks(registered, whole.column("query"))]
+    key = _keys(columns)
+    falls = np.flatnonzero((np.diff(key) < 0) & (np.diff(bucket) == 0))
+    if len(falls):  # a query caught up, in one bucket: what an entry let it find stays in its order
+        caught = np.isin(entry, entry[falls])
+        key = _keys([entry, *(np.where(caught, 0, column) for column in columns[1:])])
     order = np.argsort(key, kind="stable")  # the sort sees that each bucket's rows are sorted, and only merges
     begins = np.cumsum([0, *(part.num_rows for part in filled)])
 

@@ -28,6 +28,11 @@ def _workload(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return lines
 
 
+def _scale(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.workload, given.n, given.k, given.key)
+    return lines
+
+
 def _engine(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     lines: Iterable[str] = bench.measure(given.workload, given.n, given.k, given.policy, given.baseline)
     return lines
@@ -85,7 +90,7 @@ BENCHES = {
     "trials": Bench(10_000_000, _plain),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
-    "scale": Bench(1_000_000, _workload),
+    "scale": Bench(1_000_000, _scale),
     "fuzz": Bench(100_000, _fuzz),
     "bodies": Bench(50_000, _plain),
     "mapping": Bench(400_000, _plain),

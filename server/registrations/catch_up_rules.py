@@ -2,25 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
-from pathlib import Path
 from typing import Literal
 
 from engine.messages import Pause, Register, Resume
 from pipeline.log.catalog import Registration
-from pipeline.partition_count import recorded
 from pipeline.registrations.query_cache import Shape, get_shape
 from pipeline.registrations.stream_dependencies import Written, find_sources, find_written
 from server.http.problem_details import Fault, Problem, bad_request
 from server.registrations.catalog_view import CatalogView
 
 
-def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
+def switch_entry(catalog: CatalogView, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
     """Return the entry that pauses a query or lets it read on; runs in the log's committer. Raises: Fault 409."""
     known = catalog.log.catalogue.queries[name]
     refuse_static_rule(known)
     if state == "running":
         return Resume(offset, known.registered, name)
-    check_one_partition(data, name)
     if catalog.with_state(known).waiting is not None:
         raise conflict_fault("promotion-under-way", f"another text is to take the place of {name!r}; DELETE its promotion first, or wait", name)
     if known.lead is None:
@@ -32,15 +29,13 @@ def switch_entry(catalog: CatalogView, data: Path, offset: int, name: str, state
     return Pause(offset, known.registered, name)
 
 
-def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register, start: str | int) -> Register:
+def register_entry(catalog: CatalogView, offset: int, wish: Register, start: str | int) -> Register:
     """Return the entry that registers a query which reads from `start`, in place of one of its name.
 
     Runs in the log's committer. Raises: Fault 400, 409.
     """
     reads_from, own = find_start(catalog, offset, wish.name, start), get_shape(wish.text)
     standing = [query for query in list_standing(catalog) if query.name != wish.name]
-    if reads_from is not None:
-        check_one_partition(data, wish.name)
     feeding = find_sources(own.streams, find_written_streams(standing))
     ahead = [query for query in standing if query.lead is not None and get_shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
@@ -57,14 +52,6 @@ def register_entry(catalog: CatalogView, data: Path, offset: int, wish: Register
 def _complete_entry(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
     bounds = wish.max_derivations, wish.max_goals, wish.max_state_bytes
     return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
-
-
-def check_one_partition(data: Path, name: str) -> None:
-    """Refuse where there are several partitions: a query that is behind reads all events, and no partition has them all. Raises: Fault 409."""
-    buckets = recorded(data) or 1
-    if buckets > 1:
-        detail = f"queries read the past, pause and are promoted only with one partition, and this server has {buckets}: start it with --partitions 1"
-        raise conflict_fault("several-buckets", detail, name)
 
 
 def find_start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:

@@ -1,7 +1,6 @@
 """Decides which text may take the place of a query that runs (docs/decisions/0071-promotions.md)."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from engine.messages import Promote, Withdraw
 from pipeline.log.catalog import Registration
@@ -11,7 +10,6 @@ from pipeline.solutions.formats import Bindings
 from server.http.problem_details import unknown_fault
 from server.registrations.catalog_view import CatalogView
 from server.registrations.catch_up_rules import (
-    check_one_partition,
     conflict_fault,
     find_start,
     find_written_streams,
@@ -46,7 +44,7 @@ def check_new_text(catalog: CatalogView, known: Registration, text: str, *, may_
         raise conflict_fault("other-streams", detail, name)
 
 
-def promote_entry(catalog: CatalogView, data: Path, offset: int, wish: Promote, start: str | int | None) -> Promote:
+def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str | int | None) -> Promote:
     """Return the entry that puts a text in a query's place; runs in the log's committer.
 
     `start` None stands for where the query began to read. Raises: Fault 400, 404, 409.
@@ -54,7 +52,6 @@ def promote_entry(catalog: CatalogView, data: Path, offset: int, wish: Promote, 
     known = _find_promotable(catalog, wish)
     if wish.keeps:
         return replace(wish, offset=offset)
-    check_one_partition(data, wish.name)
     if start is None:
         start = known.registered + 1 if known.reads_from is None else known.reads_from
     return replace(wish, offset=offset, reads_from=find_start(catalog, offset, wish.name, start))

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from engine.runtime.introspection import SideName
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import NOTHING_OBSERVED, Observed, explain_query
+from pipeline.registrations.query_cache import Observed, explain_query
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
@@ -94,11 +94,22 @@ class PlanStep(BaseModel):
     live: PlanLive | None = None
 
 
+class PlanMessageKey(BaseModel):
+    """Names the message key by which a query could be partitioned, as a stream's settings have it."""
+
+    key: str
+    parts: list[str]
+
+
 class PlanPartition(BaseModel):
-    """Names the variable by which the query could be partitioned; null if there is none, for the `reason`."""
+    """Names the variable by which the query could be partitioned; null if there is none, for the `reason`.
+
+    `message_key` is what its stream may declare, so that the query has a key; null if it has one already, or none is known.
+    """
 
     key: str | None
     reason: str
+    message_key: PlanMessageKey | None
 
 
 class PlanRead(BaseModel):
@@ -169,5 +180,6 @@ async def get_plan(name: Name, request: Request, service: Shared) -> Response:
 def _explain_registration(service: Service, registration: Registration, form: str) -> str:
     report = service.read_report()
     standing = report.queries.get(registration.registered) if report is not None else None
-    observed = NOTHING_OBSERVED if standing is None else Observed(standing.reads, standing.operators)
+    keys = service.log.catalogue.message_keys
+    observed = Observed(message_keys=keys) if standing is None else Observed(standing.reads, standing.operators, keys)
     return explain_query(registration.text, form, registration.default_graph, registration.policy, observed=observed)

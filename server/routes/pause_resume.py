@@ -37,6 +37,6 @@ async def _switch_query(service: Service, name: str, state: Literal["paused", "r
                 name,
             )
         if known.state != state:
-            await asyncio.to_thread(service.log.append, lambda offset: switch_entry(service.catalog, service.settings.data, offset, name, state))
+            await asyncio.to_thread(service.log.append, lambda offset: switch_entry(service.catalog, offset, name, state))
     service.notifier.wake_all()
     return await build_document(service, service.catalog.get_query(name), ())

@@ -437,7 +437,7 @@ def _append_promotion(service: Service, known: Registration, wish: Wish, by: str
     last = known.versions[-1] if known.versions else None
     if last is not None and last.state == "failed":  # the catalog is told, and forgets it
         service.log.append(lambda offset: Withdraw(offset, last.offset, known.name, last.reason))
-    return service.log.append(lambda offset: promote_entry(service.catalog, service.settings.data, offset, wanted, wish.start))
+    return service.log.append(lambda offset: promote_entry(service.catalog, offset, wanted, wish.start))
 
 
 async def _wait_for_promotion(service: Service, known: Registration, promotion: int) -> bool:
@@ -473,7 +473,7 @@ def _append_registration(service: Service, name: str, wish: Wish, replaced: Regi
 
     def register(offset: int) -> Register:
         wanted = Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds)
-        return register_entry(service.catalog, service.settings.data, offset, wanted, NOW if wish.start is None else wish.start)
+        return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
     if replaced is None:
         service.log.append(register)

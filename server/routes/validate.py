@@ -14,7 +14,7 @@ from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.translator import query_text
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import check_registration, compute_shape, explain_query, get_shape
+from pipeline.registrations.query_cache import Observed, check_registration, compute_shape, explain_query, get_shape
 from pipeline.registrations.stream_dependencies import find_written, warn_of_silence
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
@@ -107,9 +107,10 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
 def _check_text(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
     others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
     policies = {query.name: query.policy for query in others} | {name: policy}
+    known = Observed(message_keys=service.log.catalogue.message_keys)
     try:
         warnings = [*check_registration(text, {query.name: query.text for query in others}, name, policies), *_warn_of_silence(service, text, others)]
-        plan = PlanDocument.model_validate(json.loads(explain_query(text, "json", default_graph, policy)))
+        plan = PlanDocument.model_validate(json.loads(explain_query(text, "json", default_graph, policy, observed=known)))
     except epsparql.QueryError as error:
         return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
     return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)

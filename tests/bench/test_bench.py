@@ -105,9 +105,10 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
 
 
 @pytest.mark.soak
-def test_partitions_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("key", ["subject", "message"])
+def test_partitions_find_what_one_finds(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MATCHES, (4_000, 200), {"W2": matches_of("W2", 4_000, 200)})
-    (line,) = scale.measure("W2", 4_000, 200)
+    (line,) = scale.measure("W2", 4_000, 200, key)
     found = json.loads(line)
     assert found["busiest_speedup_4"] > 0
     assert found["end_to_end_bound"] > 0

@@ -48,8 +48,8 @@ HOST = f"""
 import sys, time
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.spark.supervisor import SparkOptions, SparkRunner
-kind, data = sys.argv[1:]
-options = {{"buckets": {BUCKETS}, "snapshot_weight": {SNAPSHOT_WEIGHT}}}
+kind, data, buckets = sys.argv[1:]
+options = {{"buckets": int(buckets), "snapshot_weight": {SNAPSHOT_WEIGHT}}}
 if kind == "inprocess":
     runner = InProcessRunner(data, **options)
 else:
@@ -127,8 +127,8 @@ def moves_on(data: Path, client: Client, by: int, state: Callable[[], str] = lam
 
 
 @contextmanager
-def host(kind: str, data: Path) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen([sys.executable, "-c", HOST, kind, str(data)], stdout=subprocess.PIPE, text=True) as process:
+def host(kind: str, data: Path, buckets: int = BUCKETS) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen([sys.executable, "-c", HOST, kind, str(data), str(buckets)], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             process.stdout.readline()

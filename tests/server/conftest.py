@@ -1,6 +1,7 @@
 """A real server on a free port, in a thread of the test process, with the in-process runner."""
 
 import itertools
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from tests.support.logs import until as until
 EX = "http://example.org/"
 DEADLINE_S = 60.0
 COMPILING_S = 300.0  # the first start on a machine
+PARTITIONS = int(os.environ["EPSPARQL_TEST_PARTITIONS"]) if "EPSPARQL_TEST_PARTITIONS" in os.environ else None
+"""Servers have so many partitions, where a test does not say how many (`make partitions`)."""
 _numbers = itertools.count(1)
 
 
@@ -28,10 +31,11 @@ _numbers = itertools.count(1)
 def serving(data: Path, **chosen: Any) -> Iterator[str]:
     """The URL of a server that is ready, over `data`, with settings and perhaps a `keeper`."""
     keeper: Replicator | None = chosen.pop("keeper", None)
-    settings = Settings(data=data, port=0, runner="inprocess", **chosen)
+    settings = Settings(data=data, port=0, runner="inprocess", **({"partitions": PARTITIONS} | chosen))
+    keep = None if keeper is None else keeper.write_log
     with (
         listen(settings) as listener,
-        LogWriter(settings.data, clock, keep=keeper.write_log if keeper else None, max_waiting=settings.max_waiting) as log,
+        LogWriter(settings.data, clock, keep=keep, max_waiting=settings.max_waiting, partitions=settings.partitions or 1) as log,
     ):
         server = Server(settings, log, listener, gate_of(settings), keeper=keeper)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

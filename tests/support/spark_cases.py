@@ -133,6 +133,44 @@ def backlogs(log: LogWriter) -> None:
             assert log.append_events("default", message(2 * number + k, chance), source=position).late == 0
 
 
+OBSERVED = """PREFIX : <http://e/> SELECT ?s ?v ?w WHERE {
+    { ?o :by ?s ; :a ?v } SEQ { ?p :by ?s ; :result [ :b ?w ] } WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration> }"""
+TELLS = "PREFIX : <http://e/> SELECT ?s ?v ?room WHERE { ?o :by ?s ; :a ?v . ?s :in ?room }"
+
+
+def observation(number: int, chance: Random) -> pa.RecordBatch:
+    """One body of some observations, each of several triples; some sensors say where they are."""
+    triples = list[tuple[str, str, str]]()
+    for k in range(3):
+        sensor, node, value = f"<http://e/s{chance.randrange(6)}>", f"<http://e/o{number}.{k}>", f'"{chance.randrange(100)}"'
+        triples.append((node, "<http://e/by>", sensor))
+        if chance.random() < 0.5:
+            triples.append((node, "<http://e/a>", value))
+        else:
+            triples += [(node, "<http://e/result>", f"_:r{number}{k}"), (f"_:r{number}{k}", "<http://e/b>", value)]
+        if chance.random() < 0.2:
+            triples.append((sensor, "<http://e/in>", f"<http://e/room{number % 3}>"))
+    chance.shuffle(triples)
+    at = [START + number * SECOND] * len(triples)
+    s, p, o = ([triple[part] for triple in triples] for part in range(3))
+    return batch_of(s, p, o, None, at, at)
+
+
+def observations(log: LogWriter) -> None:
+    """Messages with a key; the query is dealt out by messages, by subjects and at last not at all."""
+    chance = Random(7)
+    register(log, "early", OBSERVED)
+    log.append(lambda offset: SetStream(offset, "default", key="http://e/by", parts=("http://e/result",)))
+    register(log, "observed", OBSERVED)
+    register(log, "tells", TELLS)
+    register(log, "high", HIGH)
+    for number in range(80):
+        log.append_events("default", observation(number, chance))
+    log.append(lambda offset: SetStream(offset, "default"))
+    for number in range(80, 110):
+        log.append_events("default", observation(number, chance))
+
+
 FORMS = {
     "some": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 60) }",
     "none": "PREFIX : <http://e/> ASK { ?s :a ?v FILTER(?v > 600) }",
@@ -151,6 +189,7 @@ CASES: dict[str, Callable[[LogWriter], None]] = {
     "completing": completing,
     "history": history,
     "backlogs": backlogs,
+    "observations": observations,
 }
 
 

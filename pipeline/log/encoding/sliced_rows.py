@@ -1,4 +1,4 @@
-"""This module stores the rows of a frame in slices by the hash of their subjects, so that a partition reads and decodes its own rows only.
+"""This module stores the rows of a frame in slices by the hash of their keys (most often their subjects), so that a partition reads and decodes its own rows only.
 
     prefix | number of each row's slice, entries and index | end of each row | slice 0 | slice 1 | ...
 
@@ -9,7 +9,7 @@ overlaps, and leaves rows out.
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
@@ -20,8 +20,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import joined_terms
-from engine.messages import NO_END, NO_ROWS, OCCURRENCES, TERM, Block, Events, Micros
-from engine.partitioning import PartitionShare, PlainRows, find_buckets, find_latest_ends, join_crcs, source_of
+from engine.messages import NO_END, NO_ROWS, OCCURRENCES, TERM, Block, Events, MessageKey, Micros
+from engine.partitioning import (
+    NO_KEYS,
+    PartitionShare,
+    PlainRows,
+    events_of,
+    find_buckets,
+    find_latest_ends,
+    join_crcs,
+    key_column,
+    number_bodies,
+    source_of,
+)
 from pipeline.log.encoding.arrow_ipc import Part, write_stream
 from pipeline.log.encoding.renumber import renumber
 
@@ -30,6 +41,7 @@ SLICE_ROWS = 512
 """A slice has so many rows on average at least: its schema takes about a kilobyte."""
 _PREFIX = struct.Struct("<4sIII")  # magic, rows, bytes of entries and index, checksum of what comes before the ends
 Ints = NDArray[np.int64]
+NO_BODIES = np.empty(0, np.int64)
 Fetch = Callable[[int, int, int | None], memoryview]
 """Reads bytes of a payload: the first one, how many, and their checksum (None: it is not known yet)."""
 
@@ -49,9 +61,11 @@ class _Index(msgspec.Struct, frozen=True, array_like=True):
 
 
 # ---------------------------------------------------------------- writing
-def encode_slices(entries: bytes, events: Sequence[Events], rows: pa.RecordBatch, slices: int) -> tuple[list[Part], int]:
-    """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum."""
-    which = find_buckets(rows.column("s"), slices)
+def encode_slices(
+    entries: bytes, events: Sequence[Events], rows: pa.RecordBatch, slices: int, keys: Mapping[str, MessageKey] = NO_KEYS
+) -> tuple[list[Part], int]:
+    """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum. `keys` are those that streams declare."""
+    which = find_buckets(key_column(rows, number_bodies(events), events, keys), slices)
     sink, bounds = pa.BufferOutputStream(), [0]
     for batch in _deal(rows, which, slices):
         if batch.num_rows:
@@ -171,9 +185,9 @@ class SlicedRows:
         return SlicedRows(self.frame, self.begin + begin, count)
 
     def read_all(self) -> pa.RecordBatch:
-        return self.read_own(0, 1)[0]
+        return self.read_own(0, 1, (), NO_KEYS)[0]
 
-    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, Ints]:
+    def read_own(self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
         share, slices = PartitionShare(bucket, buckets), len(self.frame.index.parts) - 1
         found: list[tuple[pa.RecordBatch, Ints]] = []
         for number in range(slices):
@@ -181,8 +195,8 @@ class SlicedRows:
             if share.overlaps(held) and (part := self._read_slice(number)) is not None:
                 rows, places = part
                 if not share.contains(held):
-                    rows, own = PlainRows(rows).read_own(bucket, buckets)
-                    places = places[own]
+                    own = share.select_rows(key_column(rows, number_bodies(events)[places] if keys else NO_BODIES, events, keys))
+                    rows, places = rows.filter(pa.array(own)), places[own]
                 found.append((rows, places))
         if len(found) == 1:
             return found[0]
@@ -218,8 +232,8 @@ class JoinedRows:
     def read_all(self) -> pa.RecordBatch:
         return join_rows([block.rows for block in self.blocks])
 
-    def read_own(self, bucket: int, buckets: int) -> tuple[pa.RecordBatch, Ints]:
-        parts = [source_of(block).read_own(bucket, buckets) for block in self.blocks]
+    def read_own(self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
+        parts = [source_of(block).read_own(bucket, buckets, events_of(block), keys) for block in self.blocks]
         begins = accumulate((block.num_rows for block in self.blocks), initial=0)
         return join_rows([rows for rows, _ in parts]), np.concatenate([places + begin for (_, places), begin in zip(parts, begins, strict=False)])
 
@@ -229,7 +243,7 @@ class JoinedRows:
     def find_latest_ends(self, events: Sequence[Events]) -> dict[int, Micros]:
         found: dict[int, Micros] = {}
         for block in self.blocks:
-            found |= source_of(block).find_latest_ends([entry for entry in block.entries if isinstance(entry, Events)])
+            found |= source_of(block).find_latest_ends(events_of(block))
         return found
 
 

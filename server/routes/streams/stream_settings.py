@@ -9,7 +9,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from engine.messages import DropStream, Finish, SetStream
+from engine.messages import MOST_PARTS, DropStream, Finish, SetStream
+from pipeline.errors import FormatError
+from pipeline.formats.background import checked_name
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Stream
 from pipeline.log.lag import count_waiting
@@ -33,7 +35,8 @@ from server.http.problem_details import Fault, Problem, bad_request, describe_re
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
-_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error")
+_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error", "key", "parts")
+_LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
 _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
@@ -64,6 +67,8 @@ class StreamDocument(BaseModel):
     base: str
     mapping: dict[str, Any] | None
     on_error: str
+    key: str
+    parts: list[str]
 
 
 class StreamList(BaseModel):
@@ -74,6 +79,9 @@ class StreamSettings(BaseModel):
     """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
 
     `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
+
+    `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
+    predicates that link the nodes of a message, such as sosa:hasResult.
     """
 
     max_delay: str | float = 0
@@ -84,6 +92,8 @@ class StreamSettings(BaseModel):
     base: str = ""
     mapping: dict[str, Any] | None = None
     on_error: str = REJECT
+    key: str = ""
+    parts: list[str] = []
 
 
 class SourceDocument(BaseModel):
@@ -125,6 +135,8 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         base=stream.base,
         mapping=json.loads(stream.mapping) if stream.mapping else None,
         on_error=stream.on_error,
+        key="" if stream.message_key is None else stream.message_key.predicate,
+        parts=[] if stream.message_key is None else list(stream.message_key.parts),
     )
 
 
@@ -160,6 +172,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         read_text_member(found, "description", ""),
         read_names_member(found, "sources", MOST_DECLARED, LONGEST_ID),
         *_read_mapping_members(found),
+        *_read_message_key(found),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
@@ -172,6 +185,8 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             known.base,
             known.mapping,
             known.on_error,
+            "" if known.message_key is None else known.message_key.predicate,
+            () if known.message_key is None else known.message_key.parts,
         ):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
@@ -191,6 +206,20 @@ def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
     if mapping:
         check_fields(compile_mapping(mapping, base))
     return base, mapping, on_error
+
+
+def _read_message_key(found: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the predicate of the message key, "" for none, and those that link the nodes of a message. Raises: Fault 400."""
+    key, parts = read_text_member(found, "key", ""), read_names_member(found, "parts", MOST_PARTS, _LONGEST_IRI)
+    for member, iri in (("key", key), *(("parts", part) for part in parts)):
+        try:
+            checked_name(iri)
+        except FormatError:
+            detail = f"{member} has {iri[:_SHOWN]!r}, which is no IRI"
+            raise bad_request("invalid-member", detail, expected="an absolute IRI without angle brackets") from None
+    if parts and (not key or key in parts):
+        raise bad_request("invalid-member", "parts say what belongs to a message with a key", expected="a key that is not among the parts")
+    return key, parts
 
 
 @router.get("/streams", summary="List the streams that the token may send events to")

@@ -7,10 +7,11 @@ from random import Random
 import pytest
 
 from engine.engine import Engine
-from engine.errors import OneBucketOnly
 from engine.messages import Block, CatchUp, Drop, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume
 from engine.partitioning import PartitionShare
 from epsparql.terms import Iri, Literal
+from pipeline.runners.merge import Merger
+from tests.engine.runtime.test_partitioning import Bucket
 from tests.reference.evaluator import Occurrence
 from tests.support.run_both import block
 
@@ -80,6 +81,19 @@ class CatchUpLog:
         assert not [change for outcome in outcomes for change in outcome.changes if change.state == "failed"], outcomes
         return outcomes
 
+    def run_shared(self, random: Random, buckets: int) -> list[Outcome]:
+        """Return the merged outcomes of so many engines, fed and restored as by `run`."""
+        engines, merger = [Bucket(PartitionShare(number, buckets), self.read) for number in range(buckets)], Merger()
+        outcomes, at = list[Outcome](), 0
+        while at < len(self.parts):
+            n = random.randrange(1, 12)
+            if random.random() < 0.3:
+                for engine in engines:
+                    engine.restored()
+            outcomes.append(merger.merged(at, [engine.feed(block(self.parts[at : at + n])) for engine in engines]))
+            at += n
+        return outcomes
+
 
 def found(outcomes: Sequence[Outcome], name: str = "q") -> list[Found]:
     """A query's solutions, in the order from which their ids come."""
@@ -108,11 +122,12 @@ def without_history(log: CatchUpLog) -> CatchUpLog:
 
 def check(log: CatchUpLog, random: Random, names: Sequence[str] = ("q",)) -> None:
     expected = without_history(log).run()
-    once, cut = log.run(), log.run(random)
+    once, cut, shared = log.run(), log.run(random), log.run_shared(random, 2)
     for name in names:
         assert found(expected, name), "a test that finds nothing shows nothing"
         assert found(once, name) == found(expected, name)
         assert found(cut, name) == found(expected, name)
+        assert found(shared, name) == found(expected, name)
 
 
 KIND = Facts(0, "", '<http://e/a> <http://e/kind> "k" .\n')
@@ -305,11 +320,3 @@ def test_dropped_while_it_is_behind() -> None:
     log.feed(random, 2000, 2010)
     log.run(random)
     check(log, random, ["other"])
-
-
-def test_what_is_behind_reads_all_events_so_there_is_one_bucket() -> None:
-    log = CatchUpLog()
-    log.feed(Random(13), 10, 20)
-    log.add(Register(0, "q", SEQ, reads_from=0))
-    with pytest.raises(OneBucketOnly, match="--partitions 1"):
-        Engine(PartitionShare(0, 2)).feed(block(log.parts))

@@ -10,6 +10,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
+from engine.catch_up import Past
 from engine.engine import Engine
 from engine.messages import Block, Drop, Entry, Facts, Outcome, Register, StateChange
 from engine.partitioning import Moved, NoKey, PartitionShare, bucket_of, keys_of
@@ -29,8 +30,8 @@ Log = list[tuple[Entry, tuple[Occurrence, ...]]]
 class Bucket:
     """One bucket's engine, which begins anew where it must, as a runner's host has it do."""
 
-    def __init__(self, share: PartitionShare) -> None:
-        self.engine, self.fed, self.moves = Engine(share), list[Block](), 0
+    def __init__(self, share: PartitionShare, past: Past | None = None) -> None:
+        self.engine, self.fed, self.moves, self.past = Engine(share, past=past), list[Block](), 0, past
 
     def feed(self, block: Block) -> Outcome:
         while True:
@@ -38,7 +39,7 @@ class Bucket:
                 outcome = self.engine.feed(block)
             except Moved as moved:
                 self.moves += 1
-                self.engine = Engine(self.engine.share, moved.sets)
+                self.engine = Engine(self.engine.share, moved.sets, self.past)
                 for before in self.fed:
                     self.engine.feed(before)
             else:
@@ -47,6 +48,8 @@ class Bucket:
 
     def restored(self) -> None:
         self.engine = Engine.restore(self.engine.snapshot(), share=self.engine.share)
+        if self.past is not None:
+            self.engine.look_back_by(self.past)
 
 
 def whole(log: Sequence[Block]) -> tuple[list[Emitted], list[StateChange]]:

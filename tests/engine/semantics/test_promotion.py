@@ -7,9 +7,7 @@ from random import Random
 import pytest
 
 from engine.engine import Engine
-from engine.errors import OneBucketOnly
 from engine.messages import CatchUp, Drop, Entry, Facts, Finish, Outcome, Pause, Promote, Register, StateChange, Withdraw
-from engine.partitioning import PartitionShare
 from tests.engine.runtime.test_catch_up import COUNT, KIND, MIXED, OPTIONAL, OVER, PATH, RULE, SEQ, STEPS, TIMER, CatchUpLog
 from tests.support.run_both import block
 
@@ -73,7 +71,7 @@ def check(log: CatchUpLog, random: Random, old: str, new: str, begins: tuple[int
     expected = [row for row in before if row[0] < at] + [row for row in after if row[0] > at]
     assert [row for row in before if row[0] < at]
     assert [row for row in after if row[0] > at], "a test that finds nothing shows nothing"
-    for outcomes in (run(log), run(log, random)):
+    for outcomes in (run(log), run(log, random), log.run_shared(random, 2)):
         assert [(change.state, change.entry) for change in told(outcomes)] == [("promoted", at)]
         assert rows(outcomes) == expected
 
@@ -140,7 +138,7 @@ def test_one_follows_the_other() -> None:
     first, second = alone(log, P, place), alone(log, SEQ, place)
     cuts = [0, *ends, len(log.parts)]
     expected = [row for k, found in enumerate((first, second, first, second)) for row in found if cuts[k] <= row[0] < cuts[k + 1]]
-    for outcomes in (run(log), run(log, random)):
+    for outcomes in (run(log), run(log, random), log.run_shared(random, 2)):
         assert rows(outcomes) == expected
         assert [change.entry for change in told(outcomes)] == ends
 
@@ -151,7 +149,7 @@ def test_equal_plans_go_on_with_what_they_keep() -> None:
     log.feed(random, 10, 40)
     promotion = log.add(Promote(0, registered, "q", SEQ.replace("?x", "?y"), keeps=True))
     log.feed(random, 40, 60)
-    for outcomes in (run(log), run(log, random)):
+    for outcomes in (run(log), run(log, random), log.run_shared(random, 2)):
         assert rows(outcomes) == alone(log, SEQ, registered)
         assert [(change.registered, change.state, change.entry) for change in told(outcomes)] == [(promotion, "promoted", promotion)]
 
@@ -175,7 +173,7 @@ def test_a_promotion_may_end_before_it_takes_over(end: Callable[[int, int], Entr
     log.catch_up(promotion, 20, random)
     log.feed(random, 2000, 2010)
     old = alone(log, P, registered)
-    for outcomes in (run(log), run(log, random)):
+    for outcomes in (run(log), run(log, random), log.run_shared(random, 2)):
         assert rows(outcomes) == [row for row in old if goes_on or row[0] < at]
         assert [change.state for change in told(outcomes)] == states
 
@@ -197,19 +195,8 @@ def test_a_text_that_cannot_go_on_takes_no_place(entry: Promote, reason: str) ->
     if entry.reads_from is not None:
         log.catch_up(promotion, 1, random)
     log.feed(random, 2000, 2010)
-    for outcomes in (run(log), run(log, random)):
+    for outcomes in (run(log), run(log, random), log.run_shared(random, 2)):
         (change,) = told(outcomes)
         assert (change.registered, change.state) == (promotion, "failed")
         assert reason in change.reason
         assert rows(outcomes) == alone(log, P, registered)
-
-
-def test_partitions_take_over_only_where_the_plan_stays() -> None:
-    log = CatchUpLog()
-    registered = log.add(Register(0, "q", P))
-    log.add(Promote(0, registered, "q", P.replace("?x", "?y"), keeps=True))
-    engine = Engine(PartitionShare(0, 2))
-    assert [change.state for change in engine.feed(block(log.parts)).changes] == ["promoted"]
-    log.add(Promote(0, registered, "q", SEQ, reads_from=1))
-    with pytest.raises(OneBucketOnly):
-        engine.feed(block(log.parts[-1:]))

@@ -32,6 +32,7 @@ from tests.support.logs import Clock, occurrences
 
 CONTROLS: list[Callable[[int], Entry]] = [
     lambda offset: SetStream(offset, "s", max_delay=5, idle_timeout=7, max_ahead=None, description="d\u00e9s"),
+    lambda offset: SetStream(offset, "t", key="http://e/by", parts=("http://e/result",)),
     lambda offset: Register(offset, "q", "SELECT * WHERE { ?s ?p ?o }", "recent", "unnamed"),
     lambda offset: Drop(offset, 1, "q"),
     lambda offset: Facts(offset, "", "<http://e/s> <http://e/p> <http://e/o> .\n"),

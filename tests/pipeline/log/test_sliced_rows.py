@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.messages import INSTANT, OCCURRENCES, Events
-from engine.partitioning import PlainRows, bucket_of, source_of
+from engine.partitioning import NO_KEYS, PlainRows, bucket_of, events_of, source_of
 from pipeline.errors import Corrupt
 from pipeline.log import LogReader, LogWriter, SharedReader
 from pipeline.log.codec import HAS_SLICES, decode, decode_slices
@@ -53,7 +53,7 @@ def test_slices_have_the_rows_of_each_partition(rows: list[Row], slices: int, bu
     part, plain = whole.slice(begin, count), PlainRows(batch.slice(begin, count))
     assert part.read_ends().tolist() == plain.read_ends().tolist()
     for bucket in {0, buckets // 2, buckets - 1}:
-        own, places = part.read_own(bucket, buckets)
+        own, places = part.read_own(bucket, buckets, events, NO_KEYS)
         assert places.tolist() == [k for k in range(count) if bucket_of(rows[begin + k][0], buckets) == bucket]
         assert own.to_pylist() == [plain.rows.to_pylist()[k] for k in places.tolist()]
 
@@ -86,7 +86,7 @@ def test_blocks_of_frames_with_and_without_slices(log: Path, most: int) -> None:
                 assert block.entries == expected.entries
                 assert block.num_rows == expected.num_rows
                 assert block.rows.equals(expected.rows) or block.rows.to_pylist() == expected.rows.to_pylist()
-                own = [source_of(each).read_own(1, 3) for each in (block, expected)]
+                own = [source_of(each).read_own(1, 3, events_of(each), NO_KEYS) for each in (block, expected)]
                 assert own[0][1].tolist() == own[1][1].tolist()
                 assert own[0][0].to_pylist() == own[1][0].to_pylist()
 
@@ -101,9 +101,9 @@ def test_a_partition_checks_its_own_slice_only(log: Path) -> None:
         file.write(damaged)
     with closing(LogReader(log, sliced=True)) as reader:
         *_, block = reader.blocks(0, 1)
-        assert source_of(block).read_own(0, 2)[0].num_rows
+        assert source_of(block).read_own(0, 2, events_of(block), NO_KEYS)[0].num_rows
         with pytest.raises(Corrupt, match="checksum"):
-            source_of(block).read_own(1, 2)
+            source_of(block).read_own(1, 2, events_of(block), NO_KEYS)
     with closing(LogReader(log)) as reader, pytest.raises(Corrupt, match="checksum"):
         list(reader.blocks(0, 1))
 

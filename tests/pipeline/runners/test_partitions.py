@@ -7,11 +7,9 @@ from random import Random
 
 import pytest
 
-from engine.catch_up import is_history
-from engine.errors import OneBucketOnly
 from engine.messages import Register, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
-from pipeline.log import LogReader, LogWriter, codec
+from pipeline.log import LogWriter, codec
 from pipeline.partition_count import recorded, settle
 from pipeline.runners import prefetch
 from pipeline.runners.engine_host import EngineHost
@@ -50,18 +48,10 @@ def run(data: Path, buckets: int | None, **options: int) -> None:
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
-@pytest.mark.parametrize("case", [case for case in cases.CASES if case != "history"])
+@pytest.mark.parametrize("case", cases.CASES)
 def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
     run(copied(logs / case, tmp_path), buckets, max_rows=60)
     assert cases.found_in(tmp_path) == cases.found_in(logs / "solved" / case)
-
-
-def test_queries_that_are_behind_need_one_bucket(logs: Path, tmp_path: Path) -> None:
-    runner = InProcessRunner(copied(logs / "history", tmp_path), None, buckets=2)
-    runner.start()
-    cases.eventually(lambda: runner.state.startswith("failed"), 300, lambda: runner.state)
-    runner.stop()
-    assert "--partitions 1" in runner.state
 
 
 def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
@@ -129,18 +119,6 @@ def test_ranges_can_be_asked_for_again_and_out_of_order(case: str, logs: Path, t
             host.sweep(middle)
             assert pieces_of(host, 0, middle, 20) == alone[0]
             assert pieces_of(host, later, head, 20) == alone[2]
-
-
-def test_what_an_engine_stumbles_over_is_told_each_time(logs: Path, tmp_path: Path) -> None:
-    """A bucket cannot take in queries that are behind; the range before is whole."""
-    data = copied(logs / "history", tmp_path)
-    with closing(LogReader(data)) as log:
-        first = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if is_history(entry))
-    with closing(host_for(data, 2)) as host:
-        assert [(lo, hi) for lo, hi, *_ in pieces_of(host, 0, first, 100_000)] == [(0, first)]
-        for _ in range(2):
-            with pytest.raises(OneBucketOnly):
-                pieces_of(host, first, cases.head_of(data), 100_000)
 
 
 def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

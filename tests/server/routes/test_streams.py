@@ -42,7 +42,7 @@ class TestSettings:
         assert first.status_code == 201
         assert first.json() == {
             "name": stream, "description": "d", "max_delay": "PT10S", "idle_timeout": None, "max_ahead": None, "sources": [],
-            "base": "", "mapping": None, "on_error": "reject",
+            "base": "", "mapping": None, "on_error": "reject", "key": "", "parts": [],
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})
@@ -277,3 +277,21 @@ def test_unknown_paths_and_methods(http: httpx.Client) -> None:
     problem = http.patch("/streams")
     assert_problem(problem, 405)
     assert "GET" in problem.headers["allow"]
+
+
+class TestMessageKey:
+    def test_a_message_has_one_key(self, http: httpx.Client, stream: str) -> None:
+        wanted = {"key": f"{EX}by", "parts": [f"{EX}result"]}
+        shown = http.put(f"/streams/{segment(stream)}", json=wanted).json()
+        assert {name: shown[name] for name in wanted} == wanted
+        message = "<{0}o> <{0}by> <{0}{1}> ."
+        assert post(http, stream, message.format(EX, "a"), "application/n-triples").status_code == 202
+        problem = assert_problem(post(http, stream, message.format(EX, "b"), "application/n-triples"), 422, "message-key")
+        assert f"<{EX}o> had the key <{EX}a> before" in str(problem["detail"])
+        assert accepted(http, stream) == 1
+
+    @pytest.mark.parametrize(
+        "body", [{"key": "no IRI"}, {"key": 5}, {"parts": [f"{EX}p"]}, {"key": f"{EX}p", "parts": [f"{EX}p"]}, {"key": f"{EX}p", "parts": ["<x>"]}]
+    )
+    def test_a_bad_key(self, http: httpx.Client, stream: str, body: dict[str, object]) -> None:
+        assert_problem(http.put(f"/streams/{segment(stream)}", json=body), 400, "invalid-member")

@@ -1,0 +1,151 @@
+"""Kills with -9 over two, three and four partitions, among registrations, drops, changes of the background, pauses and queries that read the past.
+
+The number of partitions changes at each start. The solutions, their ids and their order are those of one undisturbed engine. `EPSPARQL_KILLS` says how
+often Spark's processes die in `make soak`.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import pytest
+
+from engine.messages import CatchUp, Drop, Facts, Pause, Register, Resume, SetStream
+from pipeline.log import LogWriter, codec
+from pipeline.spark.supervisor import SparkOptions, SparkRunner
+from tests.fault_tolerance.test_process_kills import SNAPSHOT_WEIGHT, VICTIMS, found_of, host, killed, position_of
+from tests.support import spark_cases as cases
+
+pytestmark = pytest.mark.slow
+KILLS = int(os.environ.get("EPSPARQL_KILLS", "50"))
+PARTITIONS = (2, 3, 4)
+TEXTS = (cases.PAIRS, cases.HIGH, cases.OBSERVED, cases.RISES, cases.NEAR)
+BODIES_S = 20
+
+
+@dataclass(slots=True)
+class Changes:
+    """Changes what a log's queries and background are, at random."""
+
+    log: LogWriter
+    chance: Random
+    running: dict[int, str] = field(default_factory=dict)  # names by registration
+    made: int = 0
+
+    def begin(self) -> None:
+        self.log.append(lambda offset: SetStream(offset, "default", key="http://e/by", parts=("http://e/result",)))
+        cases.register(self.log, "rule", cases.RULE)
+        for text in TEXTS:
+            self._register(text, None)
+
+    def _register(self, text: str, reads_from: int | None) -> None:
+        name, self.made = f"q{self.made}", self.made + 1
+        registered = self.log.append(lambda offset: Register(offset, name, text, reads_from=reads_from))
+        self.running[registered] = name
+        if reads_from is not None:
+            self._catch_up(registered)
+
+    def _catch_up(self, registered: int) -> None:
+        self.log.append(lambda offset: CatchUp(offset, registered, offset // 2))
+        self.log.append(lambda offset: CatchUp(offset, registered, offset))
+
+    def one(self) -> None:
+        match self.chance.choice(("register", "register", "drop", "facts", "pause", "past")):
+            case "register":
+                self._register(self.chance.choice(TEXTS), None)
+            case "past":
+                self._register(self.chance.choice(TEXTS[:3]), 0)
+            case "facts":
+                triple = f"<http://e/hall> <http://e/near> <http://e/s{self.chance.randrange(4)}> .\n"
+                self.log.append(lambda offset: Facts(offset, "", triple))
+            case change:
+                registered, name = self.chance.choice([*self.running.items()])
+                if change == "drop":
+                    del self.running[registered]
+                    self.log.append(lambda offset: Drop(offset, registered, name))
+                else:
+                    self.log.append(lambda offset: Pause(offset, registered, name))
+                    Event().wait(0.2)  # events that it reads later
+                    self.log.append(lambda offset: Resume(offset, registered, name))
+                    self._catch_up(registered)
+
+
+@contextmanager
+def fed(data: Path, chance: Random, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changes]:
+    """A log in slices that grows by readings and observations for as long as the block runs; then it is finished."""
+    monkeypatch.setattr(codec, "SLICE_ROWS", 0)
+    over = Event()
+    with LogWriter(data, cases.frozen_clock, partitions=max(PARTITIONS)) as log:
+        changes = Changes(log, chance)
+        changes.begin()
+
+        def feed() -> None:
+            own, number = Random(chance.random()), 0
+            while not over.wait(1 / BODIES_S):
+                log.append_events("default", (cases.message if number % 2 else cases.observation)(number, own))
+                number += 1
+
+        feeder = Thread(target=feed)
+        feeder.start()
+        try:
+            yield changes
+        finally:
+            over.set()
+            feeder.join()
+        cases.finish(log)
+
+
+def check(data: Path, elsewhere: Path) -> None:
+    found = cases.found_in(data)
+    assert found == cases.undisturbed(data, elsewhere, within=300)
+    assert len({(solution.registered, solution.id) for solution in found[0]}) == len(found[0]) > 0
+
+
+def test_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, chance = tmp_path / "data", Random(3)
+    with fed(data, chance, monkeypatch) as changes:
+        for number in PARTITIONS:
+            with host("inprocess", data, number):
+                for _ in range(2):
+                    changes.one()
+                    cases.reached(data, position_of(data) + chance.randrange(5, 25), 300)
+    with host("inprocess", data, 2):
+        cases.reached(data, cases.head_of(data), 300)
+    check(data, tmp_path / "undisturbed")
+
+
+@pytest.mark.soak
+def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The longest time without solutions after a kill is printed for each kind of process."""
+    data, chance, family, gaps = tmp_path / "data", Random(5), dict[int, str](), dict[str, float]()
+    victims = [chance.choice([*VICTIMS]) for _ in range(KILLS)]
+    with fed(data, chance, monkeypatch) as changes:
+        for first in range(0, KILLS, 5):
+            number = PARTITIONS[first // 5 % len(PARTITIONS)]
+            runner = SparkRunner(
+                data, "local[4,4]", heartbeat=changes.log.heartbeat, options=SparkOptions(buckets=number, snapshot_weight=SNAPSHOT_WEIGHT)
+            )
+            runner.start()
+            try:
+                for victim in victims[first : first + 5]:
+                    changes.one()
+                    cases.reached(data, position_of(data) + chance.randrange(5, 60), 180, lambda runner=runner: runner.state)  # type: ignore[misc]
+                    pids = found_of(runner, victim, family)
+                    family |= cases.below(runner.pid or 0)
+                    if killed(*pids):
+                        begun, before = time.monotonic(), changes.log.head()
+                        cases.reached(data, before, 180, lambda runner=runner: runner.state)  # type: ignore[misc]
+                        gaps[victim] = max(gaps.get(victim, 0.0), time.monotonic() - begun)
+            finally:
+                runner.stop()
+    with host("inprocess", data, 3):
+        cases.reached(data, cases.head_of(data), 180)
+    cases.gone(family)
+    with capsys.disabled():
+        print({victim: round(seconds, 1) for victim, seconds in gaps.items()})
+    check(data, tmp_path / "undisturbed")
