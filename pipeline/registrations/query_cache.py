@@ -30,6 +30,7 @@ from epsparql.algebra import (
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
+from epsparql.renderer.queries import render
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
@@ -125,6 +126,21 @@ def explain_query(
             return explain.mermaid(found)
         case _:
             return explain.render_text(found)
+
+
+def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[str, ...]:
+    """Return the words of the operands that a registered query joins, in order."""
+    from engine.explain.operand_words import name_operands as name_parsed  # as above
+
+    return name_parsed(epsparql.parse(text), default_graph, policy)
+
+
+def write_first_operands(text: str, n: int) -> str | None:
+    """Return the text of the query of a chain's first `n` operands; None if they are no part of it by themselves. Raises: QueryError."""
+    from engine.rewrite.operands import select_first_operands  # as above
+
+    found = select_first_operands(epsparql.parse(text).query, n)
+    return None if found is None else render(found)
 
 
 def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> tuple[Read, ...]:
