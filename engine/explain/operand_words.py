@@ -18,7 +18,7 @@ def name_operands(parsed: ParsedQuery, default_graph: str = "all", policy: str =
 
     Where the text has none, or rewriting joined the operands otherwise, an operand is written as the outline of the algebra writes it.
     """
-    if isinstance(parsed.query, a.BackgroundRule) or (isinstance(parsed.query, a.Select) and parsed.query.rules):
+    if isinstance(parsed.query, a.BackgroundRule) or (isinstance(parsed.query, a.Select) and parsed.query.program):
         return ()
     rewritten = rewrite_query(parsed.query, default_graph, policy)
     assert not isinstance(rewritten, a.BackgroundRule), "only a static rule is rewritten to one"

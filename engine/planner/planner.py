@@ -36,7 +36,7 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
     assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     if names.options.policy not in POLICIES:
         raise Refusal(f"the policy {names.options.policy!r}")
-    program = isinstance(query, a.Select) and query.rules
+    program = isinstance(query, a.Select) and query.program
     builder = PlanBuilder(query, names, plan_pattern, operands=Operands() if program else find_operands(query.pattern))
     for variable in sorted(find_variables(query), key=lambda v: v.name):
         builder.column(variable)

@@ -65,7 +65,7 @@ def select_first_operands(query: a.Query, n: int) -> a.Select | None:
 
     Of the conditions on the whole chain, it has those that the first operands decide, and the longest duration.
     """
-    if isinstance(query, a.BackgroundRule) or query.sources.windows or (isinstance(query, a.Select) and query.rules):
+    if isinstance(query, a.BackgroundRule) or query.sources.windows or (isinstance(query, a.Select) and query.program):
         return None
     operands = find_operands(query.pattern)
     pattern, conditions, limits = query.pattern, list[a.Expression](), list[int]()

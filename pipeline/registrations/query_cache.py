@@ -191,7 +191,7 @@ def compute_shape(parsed: ParsedQuery) -> Shape:
 def _form_of(query: Query) -> Form:
     match query:
         case Select():
-            return Bindings(tuple(variable.name for variable in query.projection), events=bool(query.rules))
+            return Bindings(tuple(variable.name for variable in query.projection), events=query.program)
         case Construct() | Describe() | BackgroundRule():
             return Triples()
         case Ask():
