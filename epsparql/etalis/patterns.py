@@ -33,9 +33,7 @@ class Patterns:
     program: Program
     conditions: Conditions
     policy: str
-    streams: tuple[str, ...]
     heads: frozenset[Event]  # the events that rules derive
-    own: dict[Event, None] = field(default_factory=dict)  # those that are read from the program's own stream
     read: dict[Event, None] = field(default_factory=dict)
     strict: list[tuple[Event, str]] = field(default_factory=list)  # events read through fnot or aggregate by the rule that is translated
     added: list[EventRule] = field(default_factory=list)  # rules inside patterns
@@ -145,8 +143,7 @@ class Patterns:
         if is_iri(event[0]):
             return triple_pattern(event[0], parts)
         if event not in self.heads and self._through != "fnot":
-            return sent_pattern(event[0], parts, self._hidden("event"), self.streams)
-        self.own[event] = None
+            return sent_pattern(event[0], parts, self._hidden("event"), self.program.streams)
         return own_pattern(event[0], parts, self._hidden("node"))
 
     def _hidden(self, kind: str) -> Variable:

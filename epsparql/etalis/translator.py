@@ -72,12 +72,14 @@ class _Translation:
 
     def __init__(self, program: Program, policy: str) -> None:
         self._program, self._policy = program, policy
-        self._streams = tuple(dict.fromkeys(program.streams)) or (a.DEFAULT_STREAM,)
+        program.streams = list(dict.fromkeys(program.streams)) or [a.DEFAULT_STREAM]
+        self._streams = tuple(program.streams)
         knowledge = close_static_rules(program)
         self._static = {*knowledge.rows, *knowledge.statics.conditions}
         self._conditions = Conditions(program, knowledge)
         heads = frozenset(_indicator(predicate_atom(head, program)) for rule in program.rules for head in (rule.head, *_list_inner_heads(rule.body)))
-        self._patterns = Patterns(program, self._conditions, policy, self._streams, heads)
+        self._patterns = Patterns(program, self._conditions, policy, heads)
+        self._own: list[Event] = []  # the events that are read from the program's own stream
         self._reports: dict[Event, list[a.Pattern]] = {}  # the solutions of rules whose events no rule reads
         self._calls: dict[Event, list[tuple[Event, str]]] = {}  # what each head reads, and through what
 
@@ -94,9 +96,11 @@ class _Translation:
             self._patterns.added = []
         self._refuse_static_events(heads)
         self._refuse_cycles()
-        rules = [input_rule(name, arity, self._streams) for name, arity in self._patterns.own]
+        sought = {event for calls in self._calls.values() for event, through in calls if through == "fnot"}
+        self._own = [event for event in self._patterns.read if not is_iri(event[0]) and (event in heads or event in sought)]
+        rules = [input_rule(name, arity, self._streams) for name, arity in self._own]
         for head, parts, pattern in derived:
-            if is_iri(head[0]) or head in self._patterns.own:
+            if is_iri(head[0]) or head in self._own:
                 rules.append(event_rule(head[0], parts, pattern, self._streams))
             else:
                 self._reports.setdefault(head, []).append(reported_solutions(head[0], parts, pattern))
@@ -231,7 +235,7 @@ class _Translation:
         arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
         if is_iri(name):
             return [a.Extend(reported_triples(name, arguments, self._streams), EVENT, a.Constant(iri_of(name)))]
-        if (name, arity) in self._patterns.own:
+        if (name, arity) in self._own:
             return [a.Extend(own_pattern(name, arguments, Variable("_:node")), EVENT, a.Constant(iri_of(name)))]
         sent = sent_pattern(name, arguments, Variable("_:event"), self._streams)
         return [*self._reports.get((name, arity), ()), a.Extend(sent, EVENT, a.Constant(iri_of(name)))]
