@@ -128,6 +128,8 @@ def test_partial_matches_are_shown_and_their_operands_are_registered(page: Page,
     page.get_by_role("region", name="Partial matches").get_by_role("button", name="steps~2").click()
     expect(work.tab(page, "steps~2")).to_be_visible()
     assert sorted(query["name"] for query in client.queries()) == ["steps", "steps~2"]
+    client.drop("steps")
+    assert client.queries() == []
 
 
 def test_programs_and_static_rules_have_their_own_colours(page: Page, client: Client) -> None:
