@@ -211,7 +211,7 @@ class Client:
             kept = {setting: known[setting] for setting in _STREAM_SETTINGS if setting in known}
             self._json("PUT", f"/streams/{segment(name)}", kept | {"mapping": mapping})
 
-    def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str) -> dict[str, Any]:
+    def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str | int) -> dict[str, Any]:
         """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, "from": start, **options})

@@ -139,6 +139,23 @@ export interface PlanDocument {
   unbounded: string[];
 }
 
+/** A partial match; its terms are in N-Triples. */
+export interface PartialMatch {
+  reached: number;
+  of: number;
+  operands: string[];
+  waits_for: string[];
+  start: string;
+  end: string;
+  binding: Record<string, string>;
+}
+
+export interface Goals {
+  goals: number;
+  operands: string[];
+  partial_matches: PartialMatch[];
+}
+
 export interface CheckDocument {
   errors: Mark[];
   warnings: Mark[];
@@ -220,7 +237,9 @@ const ontology = (name: string) => `ontologies/${encodeURIComponent(name)}`;
 export const api = {
   ready: () => json<{ runner: string; lag: number; version: string }>("GET", "readyz"),
   queries: () => json<{ queries: QuerySummary[] }>("GET", "queries"),
-  query: (name: string) => json<QuerySummary & { warnings: Mark[]; version: number; promotion: Version | null }>("GET", query(name)),
+  query: (name: string) => json<QuerySummary & { warnings: Mark[]; version: number; promotion: Version | null; companions: string[] }>("GET", query(name)),
+  goals: (name: string) => json<Goals>("GET", `${query(name)}/goals`),
+  notifyAt: ({ name, query: text, policy, default_graph }: QuerySummary, k: number) => json<QuerySummary>("PUT", query(name), { query: text, policy, default_graph, notify_at: k }),
   promote: (name: string, wish: Wish) => json<QuerySummary>("PUT", `${query(name)}?replace=promote`, wish),
   withdraw: (name: string) => request("DELETE", `${query(name)}/promotion`),
   versions: async (name: string) => (await json<{ versions: Version[] }>("GET", `${query(name)}/versions`)).versions,

@@ -5,7 +5,7 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { bracketMatching, indentOnInput, indentUnit } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
+import { Compartment, EditorState } from "@codemirror/state";
 import {
   drawSelection,
   EditorView,
@@ -20,7 +20,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Mark } from "./api";
 import { checked, range } from "./checks";
 import { completions } from "./completion";
-import { colours, epsparql } from "./language";
+import { colours, epsparql, etalis, isProgram } from "./language";
 import { streams } from "./state";
 import { change, tab } from "./tabs";
 
@@ -120,6 +120,12 @@ const leaving = EditorView.domEventObservers({
   },
 });
 
+const language = new Compartment();
+/** So many characters tell the language. */
+const FIRST_LINE = 20;
+
+const languageOf = (text: string) => (isProgram(text) ? etalis : epsparql);
+
 function fresh(text: string, run: () => void): EditorState {
   return EditorState.create({
     doc: text,
@@ -137,7 +143,7 @@ function fresh(text: string, run: () => void): EditorState {
       closeBrackets(),
       highlightSelectionMatches(),
       autocompletion({ override: [completions(() => streams.peek().map((stream) => stream.name))], icons: false }),
-      epsparql,
+      language.of(languageOf(text)),
       colours,
       look,
       placeholder("SELECT * WHERE { { ?s :temp ?a } SEQ { ?s :temp ?b } WITHIN \"PT1H\"^^xsd:duration }"),
@@ -157,6 +163,10 @@ function fresh(text: string, run: () => void): EditorState {
         indentWithTab,
       ]),
       EditorView.updateListener.of((update) => update.docChanged && change({ query: update.state.doc.toString() })),
+      EditorState.transactionExtender.of((transaction) => {
+        const now = languageOf(transaction.newDoc.sliceString(0, FIRST_LINE));
+        return transaction.docChanged && language.get(transaction.startState) !== now ? { effects: language.reconfigure(now) } : null;
+      }),
     ],
   });
 }

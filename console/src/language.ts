@@ -2,7 +2,7 @@
 
 import { HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { tags } from "@lezer/highlight";
-import { FUNCTIONS, SPARQL, TEMPORAL, TIMES } from "./words";
+import { EVENT_DIRECTIVES, EVENT_OPERATORS, FUNCTIONS, SPARQL, TEMPORAL, TIMES } from "./words";
 
 const upper = (words: Iterable<string>) => new Set([...words].map((word) => word.toUpperCase()));
 const temporal = upper(Object.keys(TEMPORAL));
@@ -58,6 +58,40 @@ function named(word: string): string | null {
   if (found === "TRUE" || found === "FALSE") return "bool";
   return word === "a" ? "keyword" : null;
 }
+
+const ETALIS = "#!etalis";
+
+/** Whether a text is a program of the ETALIS Language for Events: its first line says so. */
+export const isProgram = (text: string) => text.startsWith(ETALIS);
+
+const operators = new Set(EVENT_OPERATORS.split(" "));
+const directives = new Set(EVENT_DIRECTIVES.split(" "));
+
+/** The ETALIS Language for Events: Prolog's tokens, with the operators over time. */
+export const etalis = StreamLanguage.define<{ comment: boolean }>({
+  name: "etalis",
+  startState: () => ({ comment: false }),
+  token(stream, state) {
+    if (state.comment || stream.match("/*")) {
+      state.comment = !stream.match(/^.*?\*\//);
+      if (state.comment) stream.skipToEnd();
+      return "comment";
+    }
+    if (stream.eatSpace()) return null;
+    if (stream.match(/^%.*/) || (stream.sol() && stream.match(/^#!.*/))) return "comment";
+    if (stream.match(/^"([^"\\]|\\.)*"/)) return "string";
+    if (stream.match(/^'([^'\\]|\\.|'')*'/)) return operators.has(stream.current().slice(1, -1).toLowerCase()) ? "controlKeyword" : "string";
+    if (stream.match(/^[A-Z_]\w*/) && !operators.has(stream.current().toLowerCase())) return "variableName";
+    if (operators.has(stream.current().toLowerCase()) || stream.match(/^(<-|←|:-)/)) return "controlKeyword";
+    if (stream.match(/^\d+(\.\d+)?([eE][+-]?\d+)?[a-z]*/)) return "number";
+    if (stream.match(/^[a-z]\w*:\w+/)) return "propertyName";
+    if (stream.match(/^[a-z]\w*/)) return operators.has(stream.current()) ? "controlKeyword" : directives.has(stream.current()) ? "keyword" : "propertyName";
+    if (stream.match(/^[()[\]{}]/)) return "bracket";
+    stream.next();
+    return "operator";
+  },
+  languageData: { commentTokens: { line: "%" }, closeBrackets: { brackets: ["(", "[", '"', "'"] } },
+});
 
 function rest(stream: { match(pattern: RegExp): unknown; skipToEnd(): void }, state: State): string {
   if (stream.match(state.quotes === '"""' ? /^([^"\\]|\\.|"(?!""))*"""/ : /^([^'\\]|\\.|'(?!''))*'''/)) state.quotes = "";

@@ -9,6 +9,7 @@ import { Download } from "./download";
 import { Filter } from "./heading";
 import { bytes, count, partialMatches, rate } from "./format";
 import { PointMap } from "./map";
+import { Partial } from "./partial";
 import { Plan } from "./plan";
 import { selected } from "./selection";
 import { amount, rows, standing, watch } from "./solutions";
@@ -27,9 +28,13 @@ const PANES: [Pane, string][] = [
   ["chart", "Chart"],
   ["map", "Map"],
   ["plan", "Plan"],
+  ["partial", "Partial matches"],
   ["versions", "Versions"],
   ["webhooks", "Webhooks"],
 ];
+
+/** They show no single solutions. */
+const WHOLE: Pane[] = ["plan", "partial", "versions", "webhooks"];
 
 export function Results() {
   const query = registered.value;
@@ -54,8 +59,8 @@ export function Results() {
       </div>
       {different.value.length > 0 && <Another />}
       <div class="pane">
-        {pane.value === "plan" ? <Plan /> : pane.value === "versions" && query ? <Versions key={query.registered} query={query} /> : pane.value === "webhooks" && query ? <Webhooks key={query.registered} query={query} /> : query && rows.value.length ? <Shown /> : <Nothing />}
-        {selected.value && pane.value !== "plan" && pane.value !== "versions" && pane.value !== "webhooks" && <Why />}
+        {pane.value === "plan" ? <Plan /> : pane.value === "partial" && query ? <Partial key={query.registered} query={query} /> : pane.value === "versions" && query ? <Versions key={query.registered} query={query} /> : pane.value === "webhooks" && query ? <Webhooks key={query.registered} query={query} /> : query && rows.value.length ? <Shown /> : <Nothing />}
+        {selected.value && !WHOLE.includes(pane.value) && <Why />}
       </div>
     </section>
   );

@@ -7,7 +7,7 @@ import { read, write } from "./kept";
 const KEPT = "epsparql.tabs";
 const LONGEST_LINK = 60_000;
 
-export type Pane = "solutions" | "chart" | "map" | "plan" | "versions" | "webhooks";
+export type Pane = "solutions" | "chart" | "map" | "plan" | "partial" | "versions" | "webhooks";
 
 export interface Tab extends Wish {
   /** Distinguishes tabs; never shown. */

@@ -30,7 +30,8 @@ export const TEMPORAL: Record<string, string> = {
   LAST: "the value of the last element",
   PREV: "in WHILE: the value of the element before",
   STREAM: "FROM STREAM <name> reads, INTO STREAM <name> writes",
-  INTO: "the stream that a CONSTRUCT writes",
+  INTO: "INTO STREAM <name> or INTO BACKGROUND <graph>: what a CONSTRUCT writes",
+  BACKGROUND: "INTO BACKGROUND <graph>: what follows from the background always holds, in this graph",
   REGISTER: "of RSP-QL",
   RSTREAM: "of RSP-QL: all of the window at each report",
   ISTREAM: "of RSP-QL: what is new in the window",
@@ -64,3 +65,11 @@ export const PREFIXES: Record<string, string> = {
   sosa: "http://www.w3.org/ns/sosa/",
   prov: "http://www.w3.org/ns/prov#",
 };
+
+/** The operators of the ETALIS Language for Events, in small letters. */
+export const EVENT_OPERATORS =
+  "seq forall_seq and or par equals meets during starts finishes not cnot fnot ntimes star_times within where check timestamp event_multiply aggregate iff do";
+
+/** What a program says about itself. */
+export const EVENT_DIRECTIVES =
+  "print_trigger external_trigger print_event from_stream into_stream prefix set_etalis_flag dynamic static db prolog property exceptionAlarm exceptionAlarmAbsoluteDatime datime is rule";

@@ -68,7 +68,7 @@ def explain(
     steps = Reader(fragment, algebra[0], outliner, Written.from_pattern(taken.pattern), streams, terms.text).steps()
     unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
     return Explanation(
-        render(query) if not (isinstance(query, a.Select) and query.rules) else "an ETALIS program",
+        render(query) if not (isinstance(query, a.Select) and query.program) else "an ETALIS program",
         algebra,
         steps,
         None if apart.key is None else write_term(apart.key),

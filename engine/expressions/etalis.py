@@ -103,10 +103,11 @@ def _instant_parts(micros: int) -> list[int]:
     return [*civil_from_days(days), rest // HOUR, rest % HOUR // MINUTE, rest % MINUTE // SECOND, rest % SECOND]
 
 
+KEY = f"<{FUNCTION}key>"
 _BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
     **{NAMED.get(name, name): (_computed(operation), n, n) for (name, n), operation in OPERATIONS.items() if name not in ("+", "-", "*", "/")},
     "number": (canonical_number, 1, 1),
-    "key": (lambda *terms: key_of(terms), 1, 64),
+    "key": (lambda *terms: key_of(map(str, terms)), 1, 64),
     "struct": (build_struct, 1, 64),
     "list": (lambda *terms: list_literal(terms), 0, 64),
     "append": (append_item, 2, 2),

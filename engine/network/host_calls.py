@@ -11,6 +11,7 @@ from engine.aggregation import Passage, RowBatch
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held, TermTable
+from engine.expressions.etalis import KEY
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.nondeterministic import Identity
 from engine.kernel.scheduler import run
@@ -30,6 +31,8 @@ from engine.physical_plan.plan import Fragment, Inquiry
 from engine.planner import plan_query
 from engine.planner.builder.join_order import Rates
 from engine.triples.quads import Quad
+from epsparql import algebra as a
+from epsparql.etalis.parser.vocabulary import key_of
 from epsparql.terms import BlankNode, Term, Variable
 
 Ints = NDArray[np.int64]
@@ -327,7 +330,8 @@ class KernelHost:
             questions[q, c.ASK_ANSWER] = given
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
-        arrays.make_room(0, n)
+        if depth + n > len(arrays.net.stack):
+            arrays.make_room(0, n)
         arrays.net.stack[depth : depth + n] = arrays.net.parked[:n]
         at[c.DEPTH], at[c.PARKED] = depth + n, 0
         arrays.refresh_terms()
@@ -368,7 +372,7 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
     `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `name` is the query's; `now` is the
     instant at which the question is asked, where a timeless solution stands.
     """
-    n = len(inquiry.variables)
+    n, asked = len(inquiry.variables), inquiry.expression
     bound = dict(zip(inquiry.variables, arguments[:n], strict=True))
     start, end = (arguments[n], arguments[n + 1]) if inquiry.timed else (None, None)
     if start is not None and end is not None and start > end:
@@ -377,6 +381,9 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
     def lookup(variable: Variable) -> Term | None:
         return terms.term(bound.get(variable, c.UNBOUND))
 
+    if isinstance(asked, a.Call) and asked.function == KEY:  # each event that a program derives and reads asks it, so its terms are not parsed
+        texts = [terms.text(bound[part.variable]) if isinstance(part, a.Var) else str(evaluate(part, lookup, start, end)) for part in asked.arguments]
+        return terms.intern(str(key_of(texts))) if all(texts) else c.UNBOUND
     if inquiry.fresh is not None:
         return terms.intern(str(make_blank_node(inquiry.fresh, name, [terms.text(k) for k in bound.values()], start, end)))
     identity = None
@@ -385,8 +392,8 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
     try:
         if inquiry.condition is not None:
             return c.TRUE if truth(inquiry.condition, lookup, start, end, identity) else c.FALSE
-        assert inquiry.expression is not None
-        return terms.intern(str(evaluate(inquiry.expression, lookup, start, end, identity)))
+        assert asked is not None
+        return terms.intern(str(evaluate(asked, lookup, start, end, identity)))
     except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
         return c.UNBOUND if inquiry.condition is None else c.FALSE
 

@@ -67,6 +67,7 @@ class Planned:
     rates: Rates  # when it was registered, which it is always planned with
     shape: Shape | None  # the order of joins of its chain of SEQs, if it may have any
     segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
+    stages: Mapping[tuple[int, int], Segment]  # which of the query's operands have come to each (node, side)
     subplans: Mapping[int, Subplan]  # subplans that other queries may have too, by root
     reads: tuple[Read, ...]  # what it reads of the background
 
@@ -164,7 +165,7 @@ def describe_plan(source: RegisteredQuery, number: int, fragment: Fragment, at: 
     instants = tuple(sorted(each.at for each in fragment.collectors.values() if isinstance(each, InstantCollector)))
     return Planned(
         source, number, at, after, columns, questions, strict, rules, instants, scans, graphs, last, form, places,
-        rates, fragment.shape, fragment.segments, find_subplans(fragment), list_reads(fragment),
+        rates, fragment.shape, fragment.segments, fragment.stages, find_subplans(fragment), list_reads(fragment),
     )  # fmt: skip
 
 

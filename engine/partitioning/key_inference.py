@@ -102,7 +102,7 @@ def _one_by_one(query: a.StreamQuery) -> None:
         raise NoKey("ASK looks for a first solution of all")
     if query.sources.windows:
         raise NoKey("named windows report together")
-    if isinstance(query, a.Select) and query.rules:
+    if isinstance(query, a.Select) and query.program:
         raise NoKey("its own rules derive events of any key")
     if isinstance(query, a.Select) and query.modifiers != a.PLAIN:
         raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")

@@ -96,6 +96,8 @@ class _Compiler:
                 columns = self.fragment.columns
                 code.append((c.BOUND_VAR, columns[variable]) if variable in columns else (c.ASK_HOST, 0))
                 return variable in columns
+            case a.Call("SAMETERM", (left, right)):
+                return self._compile_identity(left, right, code)
             case a.Compare(a.Comparison.EQUAL | a.Comparison.UNEQUAL as op, left, right):
                 return self._compile_equality(op, left, right, code)
             case a.Compare(op, left, right):
@@ -124,6 +126,14 @@ class _Compiler:
         code += [*operands, (c.SAME, 0), *([(c.NOT, 0)] if op is a.Comparison.UNEQUAL else [])]
         if self._compile_comparison(_COMPARISONS[op], left, right, code):
             code.append((c.ELSE, 0))
+        return True
+
+    def _compile_identity(self, left: a.Expression, right: a.Expression, code: Code) -> bool:
+        """Append code for sameTerm, whatever the terms' values are."""
+        operands: Code = []
+        if not (self._push_term(left, operands) and self._push_term(right, operands)):
+            return False
+        code += [*operands, (c.IDENTICAL, 0)]
         return True
 
     def _push_term(self, e: a.Expression, code: Code) -> bool:

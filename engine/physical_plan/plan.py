@@ -270,6 +270,7 @@ class Fragment:
     last: int | None = None  # the collector that may end the whole query
     shape: Shape | None = None  # for a chain of SEQs that is the whole query and may be joined in any order
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
+    stages: dict[tuple[int, int], Segment] = field(default_factory=dict)  # which of the query's operands have come to each (node, side)
     reads: dict[tuple[str, str], int] = field(default_factory=dict)  # triples of the background, by pattern and use
 
     @property

@@ -25,6 +25,7 @@ from engine.planner.operators.property_paths import plan_path
 from engine.planner.operators.triple_patterns import plan_triples
 from engine.planner.operators.without import plan_without, plan_without_for
 from engine.planner.queries import plan_query_form
+from engine.rewrite.operands import Operands, find_operands
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
@@ -35,7 +36,8 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
     assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     if names.options.policy not in POLICIES:
         raise Refusal(f"the policy {names.options.policy!r}")
-    builder = PlanBuilder(query, names, plan_pattern)
+    program = isinstance(query, a.Select) and query.program
+    builder = PlanBuilder(query, names, plan_pattern, operands=Operands() if program else find_operands(query.pattern))
     for variable in sorted(find_variables(query), key=lambda v: v.name):
         builder.column(variable)
     for stream in query.streams:
@@ -51,6 +53,8 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
 
 def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
     """Plan a pattern so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
+    if (segment := builder.operands.segments.get(id(pattern))) is not None:
+        builder.fragment.stages.setdefault(target, segment)
     with builder.gated_by(builder.gate if _starts_first(pattern) else c.NONE):
         _plan_operator(builder, pattern, target, span, wanted)
 

@@ -13,6 +13,7 @@ from engine.physical_plan.plan import Inquiry, Node, RowRange, Scan, TemplateTri
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.groups_and_modifiers import plan_modifiers
 from epsparql import algebra as a
+from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
 RANK = Variable("_:rank")
@@ -42,11 +43,12 @@ def plan_query_form(builder: PlanBuilder) -> None:
 
 
 def _plan_rules(builder: PlanBuilder, rules: Sequence[a.Construct]) -> None:
-    """Plan a query's own rules, each with an output of its own, which is silent."""
+    """Plan a query's own rules, each with an output of its own, which is silent. Events on its own stream may have literals as subjects."""
     for rule in rules:
         out = builder.add_node(Node(c.OUT))
         target, shown = _plan_template(builder, out, rule.template, rule.into)
         builder.fragment.rules.append(out)
+        builder.node(out).keep = all(str(triple.predicate).startswith(f"<{OWN}") for triple in rule.template)
         builder.plan_pattern(rule.pattern, target)
         _hide_rest(builder, out, shown)
 

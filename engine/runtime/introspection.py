@@ -3,6 +3,7 @@
 It also tells the size of what collectors hold.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,10 @@ from engine.network.placed_query import Planned
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 
 SideName = Literal["left", "right", "absent"]
+_STORING = frozenset({c.JOIN, c.WITHOUT, c.WITHOUTFOR, c.RECENT, c.CHRONOLOGICAL})
 _NO_SPAN = c.FOREVER - 1  # a span of no bound, or one that no sum of spans reaches
+MOST_MATCHES = 20
+"""So many partial matches of a query are told one by one, the oldest."""
 SIDES: dict[int, SideName] = {c.LEFT: "left", c.RIGHT: "right", c.BLOCKER: "absent"}
 
 
@@ -48,6 +52,49 @@ class OperatorState:
     @property
     def keeps(self) -> bool:
         return self.state_bytes > 0 or any(side.goals for side in self.sides)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialMatch:
+    """Represents a goal: a solution of the operands from `first` to `last` of the query's chain, counted from 0.
+
+    `binding` has a term in N-Triples for each variable that is bound; `start` and `end` are in µs.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    binding: dict[str, str]
+
+
+def list_partial_matches(network: Network, planned: Planned) -> list[PartialMatch]:
+    """Return the oldest MOST_MATCHES partial matches of a query that may still be completed, by their ends."""
+    names = [(variable.name, column) for variable, column in planned.columns.items() if not variable.hidden]
+    found = [match for place, stage in planned.stages.items() for match in _list_goals(network, planned, place, stage, names)]
+    return sorted(found, key=lambda match: (match.end, match.start, match.first, sorted(match.binding.items())))[:MOST_MATCHES]
+
+
+def _list_goals(
+    network: Network, planned: Planned, place: tuple[int, int], stage: tuple[int, int], names: list[tuple[str, int]]
+) -> Iterator[PartialMatch]:
+    """Yield the oldest goals of a side, from the oldest on. Those of a shared subplan are in its own columns."""
+    net, node = network.net, planned.at.node + place[0]
+    reading, held = network.host.shares.find_reading(planned, node), network.host.shares.find_keeper(planned, node)
+    kind, life = net.nodes[held, [c.KIND, c.LIFE_LEFT + place[1]]].tolist()
+    if kind not in _STORING:
+        return
+    if reading is not None:
+        shared = dict(zip(reading.subplan.columns, reading.share.columns, strict=True))
+        names = [(name, shared[column]) for name, column in names if column in shared]
+    goal, expired, told = int(net.stores[c.SIDES * held + place[1], c.HEAD]), int(net.at[c.NOW]) - life, 0
+    while goal != c.NONE and told < MOST_MATCHES:
+        start, end = net.rows[goal, [c.START, c.END]].tolist()
+        if end >= expired:
+            terms = ((name, int(net.rows[goal, column])) for name, column in names)
+            yield PartialMatch(start, end, *stage, {name: network.arrays.terms.text(term) for name, term in terms if term})
+            told += 1
+        goal = int(net.rows[goal, c.QUEUE])
 
 
 def measure_progress(network: Network, planned: Planned) -> tuple[OperatorState, ...]:

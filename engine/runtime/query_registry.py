@@ -18,7 +18,7 @@ from engine.planner.reach import Asked, Reach, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
-from engine.runtime.introspection import OperatorState, measure_progress
+from engine.runtime.introspection import OperatorState, PartialMatch, list_partial_matches, measure_progress
 from engine.runtime.watermarks import NO_TIME, StreamTime, find_time
 from engine.state_size import Quota, Usage
 from engine.triples.quads import Quad
@@ -216,6 +216,10 @@ class Registry:
     def progress(self, registered: int) -> tuple[OperatorState, ...]:
         """Return how far a running query is, operator by operator."""
         return measure_progress(*self._of(registered))
+
+    def partial_matches(self, registered: int) -> list[PartialMatch]:
+        """Return the oldest partial matches of a running query."""
+        return list_partial_matches(*self._of(registered))
 
     def _of(self, registered: int) -> tuple[Network, Planned]:
         network = next(member.network for member in self.members if registered in member.network.planned)

@@ -69,7 +69,7 @@ def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) ->
     """Return the doubts in the order of the text. A query over named windows has none, because the windows
     bound what they hold; a program has those of its translation alone."""
     query = parsed.query
-    if query.sources.windows or (isinstance(query, a.Select) and query.rules):
+    if query.sources.windows or (isinstance(query, a.Select) and query.program):
         return ()
     reader = _Reader(parsed, matches, policy)
     under = Under(c.FOREVER, Span(0, min(1, len(parsed.text))))

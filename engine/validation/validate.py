@@ -63,7 +63,7 @@ def check(
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
     except Cycle as cycle:
-        if isinstance(parsed.query, a.Select) and parsed.query.rules:
+        if isinstance(parsed.query, a.Select) and parsed.query.program:
             message = f"recursion without a step in time between an event and what is absent or aggregated: {cycle.way}"
             raise EleRefused(message, Span(0, min(1, len(parsed.text))), parsed.text, "seq or cnot somewhere on the cycle") from None
         message = f"this rule would read its own negation without a strict step in time: {cycle.way}"

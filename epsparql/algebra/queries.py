@@ -51,8 +51,8 @@ WHOLE = Sources()
 class Select:
     """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
 
-    `streams` are those of the windows where the query has any. `rules` are silent: what they derive lies on a stream that this query alone reads,
-    with InWindow by its name.
+    `streams` are those of the windows where the query has any. Its solutions are events if it is an ETALIS `program`. The `rules` of one are silent:
+    what they derive lies on a stream that this query alone reads, with InWindow by its name.
     """
 
     pattern: Pattern
@@ -62,6 +62,7 @@ class Select:
     modifiers: Modifiers = PLAIN
     sources: Sources = WHOLE
     rules: tuple["Construct", ...] = ()
+    program: bool = False
 
 
 @dataclass(frozen=True, slots=True)

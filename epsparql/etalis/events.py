@@ -1,11 +1,14 @@
 """This module writes events as triple patterns and templates, on a program's own stream and on those that it reads.
 
-An event `p(t1, ..., tn)` is on the own stream one triple, or for two arguments and more a star of triples around a node that stands for the list
-of arguments. So equal events on one interval are one, as occurrences are a set:
+Events that rules derive and read lie on the own stream. An event `p(t1, ..., tn)` is one triple there, or for three arguments and more a star of
+triples around a node that stands for the list of arguments. So equal events on one interval are one, as occurrences are a set:
 
-    p       unit  own:p/0    unit
-    p(t)    unit  own:p/1    t
-    p(t,u)  node  own:p/2:1  t,   node  own:p/2:2  u
+    p         unit  own:p/0    unit
+    p(t)      unit  own:p/1    t
+    p(t,u)    t     own:p/2    u
+    p(t,u,v)  node  own:p/3:1  t,   node  own:p/3:2  u,   node  own:p/3:3  v
+
+Events that streams alone bring are matched where they come.
 """
 
 from collections.abc import Sequence
@@ -40,8 +43,9 @@ def own_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable) 
 def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVariable) -> tuple[a.TriplePattern, ...]:
     """Return the triples of an event on the program's own stream."""
     n = len(arguments)
-    if n < 2:
-        return (a.TriplePattern(UNIT, event_predicate(name, n), arguments[0] if n else UNIT),)
+    if n < 3:
+        subject, object_ = (UNIT, UNIT, *arguments)[n:]
+        return (a.TriplePattern(subject, event_predicate(name, n), object_),)
     return tuple(a.TriplePattern(node, event_predicate(name, n, k), argument) for k, argument in enumerate(arguments, 1))
 
 
@@ -61,33 +65,42 @@ def event_rule(name: str, arguments: Sequence[TermOrVariable], pattern: a.Patter
     node = Variable("_:node")
     if is_iri(name):
         return a.Construct((triple_of(name, arguments),), pattern, streams, OWN)
-    if len(arguments) > 1:
-        pattern = a.Extend(pattern, node, call("key", *(a.Var(each) if isinstance(each, Variable) else a.Constant(each) for each in arguments)))
+    if len(arguments) > 2:
+        pattern = a.Extend(pattern, node, call("key", *map(_value, arguments)))
     return a.Construct(own_triples(name, arguments, node), pattern, streams, OWN)
 
 
-def sent_pattern(name: str, arguments: Sequence[Variable], streams: Sequence[str]) -> a.Pattern:
-    """Return the pattern of an event as streams have it: a node with a type and exactly these arguments, one value each, all on one interval."""
-    return join_union([_sent_on(iri_of(name), arguments, stream) for stream in streams])
+def sent_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable, streams: Sequence[str]) -> a.Pattern:
+    """Return the pattern of an event as streams have it: a node with a type and exactly these arguments, one value each, all on one interval.
+
+    Events are a set, so nodes with the same arguments are one. `node` is a variable of the pattern's own.
+    """
+    shown = tuple(dict.fromkeys(each for each in arguments if isinstance(each, Variable)))
+    return a.SubSelect(join_union([_sent_on(iri_of(name), arguments, node, stream) for stream in streams]), shown, True)
 
 
-def _sent_on(kind: Iri, arguments: Sequence[Variable], stream: str) -> a.Pattern:
-    node = Variable("_:event")
-    found = _star([_sent_part(stream, TYPE, kind), *(_sent_part(stream, argument_predicate(k), each) for k, each in enumerate(arguments, 1))])
+def _sent_on(kind: Iri, arguments: Sequence[TermOrVariable], node: Variable, stream: str) -> a.Pattern:
+    found = _star(
+        [_sent_part(stream, node, TYPE, kind), *(_sent_part(stream, node, argument_predicate(k), each) for k, each in enumerate(arguments, 1))]
+    )
     for k, argument in enumerate(arguments, 1):
         found = _has_no_other(found, stream, k, argument, node)
     return _has_no_other(found, stream, len(arguments) + 1, None, node)
 
 
-def _sent_part(stream: str, predicate: Iri, value: TermOrVariable) -> a.Pattern:
-    return a.InWindow(stream, a.Bgp((a.TriplePattern(Variable("_:event"), predicate, value),)))
+def _sent_part(stream: str, node: Variable, predicate: Iri, value: TermOrVariable) -> a.Pattern:
+    return a.InWindow(stream, a.Bgp((a.TriplePattern(node, predicate, value),)))
 
 
-def _has_no_other(found: a.Pattern, stream: str, place: int, argument: Variable | None, node: Variable) -> a.Pattern:
+def _has_no_other(found: a.Pattern, stream: str, place: int, argument: TermOrVariable | None, node: Variable) -> a.Pattern:
     """Return the solutions whose node has no argument at a place on the same interval, but the one that is given."""
-    other = Variable(f"_:other#{place}")
-    differs = None if argument is None else a.Not(a.Call("SAMETERM", (a.Var(other), a.Var(argument))))
-    return a.Filter(a.Not(a.Bound(other)), a.EqLeftJoin(found, _sent_part(stream, argument_predicate(place), other), differs))
+    other = Variable(f"{node.name}~{place}")
+    differs = None if argument is None else a.Not(a.Call("SAMETERM", (a.Var(other), _value(argument))))
+    return a.Filter(a.Not(a.Bound(other)), a.EqLeftJoin(found, _sent_part(stream, node, argument_predicate(place), other), differs))
+
+
+def _value(part: TermOrVariable) -> a.Expression:
+    return a.Var(part) if isinstance(part, Variable) else a.Constant(part)
 
 
 # ---------------------------------------------------------------- events that no rule names
@@ -96,11 +109,11 @@ def prefix_rules(streams: tuple[str, ...], most: int) -> list[a.Construct]:
     node, known, added, whole = Variable("_:event"), Variable("_:known"), Variable("_:added"), Variable("_:whole")
     found = []
     for number, stream in enumerate(streams):
-        typed = _is_named(_sent_part(stream, TYPE, EVENT))
+        typed = _is_named(_sent_part(stream, node, TYPE, EVENT))
         found.append(a.Construct((a.TriplePattern(node, prefix_predicate(number, 0), EMPTY_LIST),), typed, streams, OWN))
         for k in range(1, most + 1):
             before = a.InWindow(OWN, a.Bgp((a.TriplePattern(node, prefix_predicate(number, k - 1), known),)))
-            pairs = _has_no_other(a.EqJoin(before, _sent_part(stream, argument_predicate(k), added)), stream, k, added, node)
+            pairs = _has_no_other(a.EqJoin(before, _sent_part(stream, node, argument_predicate(k), added)), stream, k, added, node)
             pairs = a.Extend(pairs, whole, call("append", a.Var(known), a.Var(added)))
             found.append(a.Construct((a.TriplePattern(node, prefix_predicate(number, k), whole),), pairs, streams, OWN))
     return found
@@ -113,7 +126,7 @@ def other_pattern(arity: int, streams: Sequence[str]) -> a.Pattern:
     for number, stream in enumerate(streams):
         listed = a.InWindow(OWN, a.Bgp((a.TriplePattern(node, prefix_predicate(number, arity), ARGUMENTS),)))
         whole = _has_no_other(listed, stream, arity + 1, None, node)
-        found.append(_is_named(a.EqJoin(whole, _sent_part(stream, TYPE, EVENT))))
+        found.append(_is_named(a.EqJoin(whole, _sent_part(stream, node, TYPE, EVENT))))
     return join_union(found)
 
 
@@ -139,4 +152,11 @@ def _star(parts: Sequence[a.Pattern]) -> a.Pattern:
 def input_rule(name: str, arity: int, streams: tuple[str, ...]) -> a.Construct:
     """Return the rule that takes the events of a predicate from streams to the program's own stream."""
     arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
-    return event_rule(name, arguments, sent_pattern(name, arguments, streams), streams)
+    return event_rule(name, arguments, sent_pattern(name, arguments, Variable("_:event"), streams), streams)
+
+
+def reported_solutions(name: str, arguments: Sequence[TermOrVariable], pattern: a.Pattern) -> a.Pattern:
+    """Return the pattern of the events that a rule reports and no rule reads, which so are on no stream."""
+    for k, argument in enumerate(arguments, 1):
+        pattern = a.Extend(pattern, Variable(f"a{k}"), _value(argument))
+    return a.Extend(pattern, EVENT, a.Constant(iri_of(name)))

@@ -1,10 +1,10 @@
 """This module translates event patterns: each operator becomes the operator of the algebra that means the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from epsparql import algebra as a
-from epsparql.etalis.events import own_pattern, triple_pattern
+from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
 from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
@@ -33,6 +33,7 @@ class Patterns:
     program: Program
     conditions: Conditions
     policy: str
+    heads: frozenset[Event]  # the events that rules derive
     read: dict[Event, None] = field(default_factory=dict)
     strict: list[tuple[Event, str]] = field(default_factory=list)  # events read through fnot or aggregate by the rule that is translated
     added: list[EventRule] = field(default_factory=list)  # rules inside patterns
@@ -132,11 +133,18 @@ class Patterns:
             else:
                 parts.append(ground_term(argument, self.program))
         bound = frozenset(part.name for part in parts if isinstance(part, Variable))
-        pattern = triple_pattern(atom.name, parts) if is_iri(atom.name) else own_pattern(atom.name, parts, self._hidden("node"))
-        found = Translated(pattern, bound)
+        found = Translated(self._read_event(event, parts), bound)
         for whole, argument in apart:
             found = self.conditions.take_apart(found, a.Var(whole), argument)
         return replace(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
+
+    def _read_event(self, event: Event, parts: Sequence[TermOrVariable]) -> a.Pattern:
+        """Return the pattern of an event: on streams, unless rules derive it too, or EXISTS looks for it, whose pattern has to be a plain one."""
+        if is_iri(event[0]):
+            return triple_pattern(event[0], parts)
+        if event not in self.heads and self._through != "fnot":
+            return sent_pattern(event[0], parts, self._hidden("event"), self.program.streams)
+        return own_pattern(event[0], parts, self._hidden("node"))
 
     def _hidden(self, kind: str) -> Variable:
         return Variable(f"_:{kind}#{self.conditions.knowledge.statics.fresh()}")

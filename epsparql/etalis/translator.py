@@ -1,6 +1,6 @@
 """This module translates a program to one query: silent rules that derive its events on a stream of its own, and a SELECT of those that it reports."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from epsparql import algebra as a
@@ -15,18 +15,23 @@ from epsparql.etalis.events import (
     other_pattern,
     own_pattern,
     prefix_rules,
+    reported_solutions,
     reported_triples,
+    sent_pattern,
 )  # fmt: skip
 from epsparql.etalis.parser.constants import ground_term, predicate_atom
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
-from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, list_variables
+from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables
 from epsparql.etalis.parser.vocabulary import iri_of, is_iri
 from epsparql.etalis.patterns import Event, Patterns
 from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
 from epsparql.etalis.statics.goals import is_expression, variables_of
 from epsparql.terms import TermOrVariable, Variable
+
+_Derived = tuple[Event, tuple[TermOrVariable, ...], a.Pattern]
+"""This is a rule's event, its arguments, and the pattern whose solutions it is derived from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +72,45 @@ class _Translation:
 
     def __init__(self, program: Program, policy: str) -> None:
         self._program, self._policy = program, policy
-        self._streams = tuple(dict.fromkeys(program.streams)) or (a.DEFAULT_STREAM,)
+        program.streams = list(dict.fromkeys(program.streams)) or [a.DEFAULT_STREAM]
+        self._streams = tuple(program.streams)
         knowledge = close_static_rules(program)
         self._static = {*knowledge.rows, *knowledge.statics.conditions}
         self._conditions = Conditions(program, knowledge)
-        self._patterns = Patterns(program, self._conditions, policy)
+        heads = frozenset(_indicator(predicate_atom(head, program)) for rule in program.rules for head in (rule.head, *_list_inner_heads(rule.body)))
+        self._patterns = Patterns(program, self._conditions, policy, heads)
+        self._own: list[Event] = []  # the events that are read from the program's own stream
+        self._reports: dict[Event, list[a.Pattern]] = {}  # the solutions of rules whose events no rule reads
         self._calls: dict[Event, list[tuple[Event, str]]] = {}  # what each head reads, and through what
 
     def translate(self) -> TranslatedProgram:
-        rules: list[a.Construct] = []
+        derived: list[_Derived] = []
         pending = list(self._program.rules)
         heads: dict[Event, None] = {}
         while pending:
             rule = pending.pop(0)
             rule = replace(rule, head=predicate_atom(rule.head, self._program))
-            heads[rule.head.name, len(rule.head.args)] = None
-            rules.append(self._translate_rule(rule))
+            heads[_indicator(rule.head)] = None
+            derived.append(self._translate_rule(rule))
             pending += self._patterns.added
             self._patterns.added = []
         self._refuse_static_events(heads)
         self._refuse_cycles()
+        sought = {event for calls in self._calls.values() for event, through in calls if through == "fnot"}
+        self._own = [event for event in self._patterns.read if not is_iri(event[0]) and (event in heads or event in sought)]
+        rules = [input_rule(name, arity, self._streams) for name, arity in self._own]
+        for head, parts, pattern in derived:
+            if is_iri(head[0]) or head in self._own:
+                rules.append(event_rule(head[0], parts, pattern, self._streams))
+            else:
+                self._reports.setdefault(head, []).append(reported_solutions(head[0], parts, pattern))
         selected, patterns = self._select_events(heads)
-        events = dict.fromkeys((*self._patterns.read, *selected))
-        rules = [*(input_rule(name, arity, self._streams) for name, arity in events if not is_iri(name)), *rules]
         arities = [arity for arity in range(MAX_ARGUMENTS + 1) if self._open_triggers(arity)]
         if arities:
             rules = [*prefix_rules(self._streams, max(arities)), *rules]
         widest = max((arity for _, arity in selected), default=0)
         shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
-        query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules))
+        query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules), program=True)
         self._warn_of_policy()
         return TranslatedProgram(query, self._policy, tuple(self._program.warnings))
 
@@ -105,7 +120,7 @@ class _Translation:
             self._program.warnings.append(Warning_("no-policy", message))
 
     # ------------------------------------------------------------ rules
-    def _translate_rule(self, rule: EventRule) -> a.Construct:
+    def _translate_rule(self, rule: EventRule) -> _Derived:
         text, patterns = self._program.text, self._patterns
         if len(rule.head.args) > MAX_ARGUMENTS:
             refuse(f"{rule.head.indicator} has more than {MAX_ARGUMENTS} arguments", rule.head.span, text, "lists or structs of arguments")
@@ -141,7 +156,7 @@ class _Translation:
         found = self._conditions.bind(found, variable.name, instant)
         return Translated(a.Alarm(found.pattern, variable), found.bound, found.partial)
 
-    def _derive(self, rule: EventRule, found: Translated) -> a.Construct:
+    def _derive(self, rule: EventRule, found: Translated) -> _Derived:
         parts: list[TermOrVariable] = []
         for argument in rule.head.args:
             self._refuse_unbound(argument, found, f"the head {rule.head.indicator}")
@@ -154,7 +169,7 @@ class _Translation:
                 parts.append(variable)
             else:
                 parts.append(ground_term(argument, self._program))
-        return event_rule(rule.head.name, parts, found.pattern, self._streams)
+        return _indicator(rule.head), tuple(parts), found.pattern
 
     def _refuse_unbound(self, term: Term, found: Translated, where: str) -> None:
         for variable in list_variables(term):
@@ -205,7 +220,7 @@ class _Translation:
         known = dict.fromkeys((*heads, *self._patterns.read, *exact))
         defined = heads if program.reports_defined else {}
         selected = [event for event in known if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
-        patterns = [self._reported(name, arity) for name, arity in selected]
+        patterns = [pattern for event in selected for pattern in self._reported(*event)]
         for arity in range(MAX_ARGUMENTS + 1):
             open_ones = self._open_triggers(arity)
             if open_ones:
@@ -216,11 +231,14 @@ class _Translation:
         """Return the triggers that may select predicates which no rule names."""
         return [t for t in self._program.triggers if (t.name is None or t.arity is None) and t.arity in (None, arity)]
 
-    def _reported(self, name: str, arity: int) -> a.Pattern:
+    def _reported(self, name: str, arity: int) -> list[a.Pattern]:
         arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
         if is_iri(name):
-            return a.Extend(reported_triples(name, arguments, self._streams), EVENT, a.Constant(iri_of(name)))
-        return a.Extend(own_pattern(name, arguments, Variable("_:node")), EVENT, a.Constant(iri_of(name)))
+            return [a.Extend(reported_triples(name, arguments, self._streams), EVENT, a.Constant(iri_of(name)))]
+        if (name, arity) in self._own:
+            return [a.Extend(own_pattern(name, arguments, Variable("_:node")), EVENT, a.Constant(iri_of(name)))]
+        sent = sent_pattern(name, arguments, Variable("_:event"), self._streams)
+        return [*self._reports.get((name, arity), ()), a.Extend(sent, EVENT, a.Constant(iri_of(name)))]
 
     def _reported_others(self, arity: int, triggers: Iterable[Trigger], known: list[str]) -> a.Pattern:
         """Return the pattern of events that no rule names, as the streams have them."""
@@ -233,6 +251,19 @@ class _Translation:
 
 def _selects(trigger: Trigger, event: Event) -> bool:
     return trigger.name in (None, event[0]) and trigger.arity in (None, event[1])
+
+
+def _indicator(head: Struct) -> Event:
+    return head.name, len(head.args)
+
+
+def _list_inner_heads(term: Term) -> Iterator[Struct]:
+    """Yield the heads of the rules inside a pattern."""
+    if isinstance(term, Struct):
+        if term.name == ":<-" and (head := as_struct(term.args[0])) is not None:
+            yield head
+        for part in term.args:
+            yield from _list_inner_heads(part)
 
 
 def _has_seq(term: Term) -> bool:

@@ -30,6 +30,7 @@ from epsparql.algebra import (
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
+from epsparql.renderer.queries import render
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
@@ -138,6 +139,21 @@ def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
     return "" if found.proposal is None else f"several partitions cannot share it, because {found.reason}"
 
 
+def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[str, ...]:
+    """Return the words of the operands that a registered query joins, in order."""
+    from engine.explain.operand_words import name_operands as name_parsed  # as above
+
+    return name_parsed(epsparql.parse(text), default_graph, policy)
+
+
+def write_first_operands(text: str, n: int) -> str | None:
+    """Return the text of the query of a chain's first `n` operands; None if they are no part of it by themselves. Raises: QueryError."""
+    from engine.rewrite.operands import select_first_operands  # as above
+
+    found = select_first_operands(epsparql.parse(text).query, n)
+    return None if found is None else render(found)
+
+
 def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> tuple[Read, ...]:
     """Return what a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above
@@ -186,7 +202,7 @@ def compute_shape(parsed: ParsedQuery) -> Shape:
 def _form_of(query: Query) -> Form:
     match query:
         case Select():
-            return Bindings(tuple(variable.name for variable in query.projection), events=bool(query.rules))
+            return Bindings(tuple(variable.name for variable in query.projection), events=query.program)
         case Construct() | Describe() | BackgroundRule():
             return Triples()
         case Ask():

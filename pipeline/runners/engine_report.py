@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from engine.catch_up import EngineState
 from engine.deadlines import find_deadlines
 from engine.engine import Engine
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
-from engine.runtime.introspection import OperatorState, Side, SideName
+from engine.runtime.introspection import MOST_MATCHES, OperatorState, PartialMatch, Side, SideName
 from engine.state_size import Own, Usage
 from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
@@ -28,11 +29,20 @@ _SHARE = 20
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Represents a running query's state: how much there is, and at which operators; and what the query reads of the background."""
+    """Represents a running query's state: how much there is, and at which operators; and what the query reads of the background.
+
+    `waiting` has the oldest partial matches of each bucket, which are decoded only where they are asked for.
+    """
 
     usage: Usage
     operators: tuple[OperatorState, ...]
     reads: tuple[Read, ...] = ()
+    waiting: tuple[msgspec.Raw, ...] = ()
+
+    def list_partial_matches(self) -> list[PartialMatch]:
+        """Return the oldest partial matches, by their ends."""
+        found = [match for part in self.waiting for match in msgspec.json.decode(part, type=list[PartialMatch])]
+        return sorted(found, key=lambda match: match.end)[:MOST_MATCHES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +87,15 @@ class Reporter:
 
 def report_of(engine: Engine) -> EngineReport:
     each = reversed(tuple(engine.engines()))  # engines beside it come first: they have copies of its rules
-    queries = {
-        registered: Standing(one.usage(registered), one.progress(registered), one.reads(registered)) for one in each for registered in one.registered
-    }
+    queries = {registered: _standing_of(one, registered) for one in each for registered in one.registered}
     limited = "" if engine.known.overflow is None else str(engine.known.overflow)
     return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.known.count_derived())
+
+
+def _standing_of(engine: EngineState, registered: int) -> Standing:
+    matches = engine.partial_matches(registered)
+    waiting = (msgspec.Raw(msgspec.json.encode(matches)),) if matches else ()
+    return Standing(engine.usage(registered), engine.progress(registered), engine.reads(registered), waiting)
 
 
 def read_report(data_dir: Path | str) -> EngineReport | None:
@@ -156,7 +170,7 @@ def _standing(parts: Sequence[Standing]) -> Standing:
         for each in part.operators:
             met[each.operator, each.on] += 1
             operators.setdefault((each.operator, each.on, met[each.operator, each.on]), []).append(each)
-    return Standing(usage, tuple(map(_operator, operators.values())), parts[0].reads)
+    return Standing(usage, tuple(map(_operator, operators.values())), parts[0].reads, tuple(raw for part in parts for raw in part.waiting))
 
 
 def _operator(parts: Sequence[OperatorState]) -> OperatorState:

@@ -69,7 +69,7 @@ class Justifier:
 
     def _whole(self, registration: Registration, solution: StoredSolution) -> Justification:
         query = self._query(registration)
-        if isinstance(query, a.Select) and query.rules:
+        if isinstance(query, a.Select) and query.program:
             raise NotFoundAgain("why is not built for the events of ETALIS programs yet; read the events that the program's rules name")
         involved = self._involved(registration)
         lo = None if any(looks_back(self._query(each)) for each in involved) else solution.start

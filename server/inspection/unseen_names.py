@@ -82,7 +82,7 @@ def _list_warnings(unseen: Sequence[Used], streams: Sequence[str], profiles: Seq
 
 
 def _list_used(parsed: ParsedQuery) -> Iterator[Used]:
-    if isinstance(parsed.query, Select) and parsed.query.rules:
+    if isinstance(parsed.query, Select) and parsed.query.program:
         return  # a program's own names are on its own stream
     for node in walk_nodes(parsed.query.pattern):
         match node:

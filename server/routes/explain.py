@@ -1,4 +1,4 @@
-"""Shows how a query is evaluated, as JSON, text or a mermaid flowchart."""
+"""Shows how a query is evaluated, as JSON, text or a mermaid flowchart, and the partial matches that it keeps."""
 
 import asyncio
 from http import HTTPStatus
@@ -7,13 +7,15 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from engine.runtime.introspection import SideName
+from engine.runtime.introspection import PartialMatch, Side, SideName
+from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import Observed, explain_query
+from pipeline.registrations.query_cache import Observed, explain_query, name_operands
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
 from server.http.problem_details import describe_responses
+from server.routes.queries import find_standing
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
@@ -150,6 +152,59 @@ class PlanDocument(BaseModel):
     background: list[PlanRead]
 
 
+class SideDocument(BaseModel):
+    """Counts the partial matches (`goals`) that wait at one side of an operator for the other sides.
+
+    `oldest` is the least end of them, null if all are timeless.
+    """
+
+    side: SideName
+    goals: int
+    oldest: str | None
+
+
+class OperatorDocument(BaseModel):
+    """Describes an operator that has state.
+
+    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside partial matches.
+    """
+
+    operator: str
+    on: list[str]
+    sides: list[SideDocument]
+    state_bytes: int
+
+
+class PartialMatchDocument(BaseModel):
+    """Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own words `operands`.
+
+    `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound variable.
+    """
+
+    reached: int
+    of: int
+    operands: list[str]
+    waits_for: list[str]
+    start: str
+    end: str
+    binding: dict[str, str]
+
+
+class GoalsDocument(BaseModel):
+    """Shows a query's partial matches (`goals`) by operator, outermost first, at a log position.
+
+    `operands` are those of the query's chain, in its own words. `partial_matches` are those that may still be completed, by their ends: the oldest
+    20. An ETALIS program has none here, and neither do the parts of a query whose operands are not joined, as under OPTIONAL.
+    """
+
+    offset: int
+    goals: int
+    state_bytes: int
+    operators: list[OperatorDocument]
+    operands: list[str]
+    partial_matches: list[PartialMatchDocument]
+
+
 PLAN_FORMATS = {"application/json": "json", "text/plain": "text", "text/vnd.mermaid": "mermaid"}
 _PLAN: dict[int | str, dict[str, Any]] = {
     200: {
@@ -183,3 +238,52 @@ def _explain_registration(service: Service, registration: Registration, form: st
     keys = service.log.catalogue.message_keys
     observed = Observed(message_keys=keys) if standing is None else Observed(standing.reads, standing.operators, keys)
     return explain_query(registration.text, form, registration.default_graph, registration.policy, observed=observed)
+
+
+@router.get(
+    "/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches", responses=describe_responses(HTTPStatus.NOT_FOUND)
+)
+async def get_goals(name: Name, service: Shared) -> GoalsDocument:
+    return await asyncio.to_thread(_describe_goals, service, service.catalog.get_query(name))
+
+
+def _describe_goals(service: Service, registration: Registration) -> GoalsDocument:
+    report = service.read_report()
+    standing = find_standing(report, registration)
+    words = list(name_operands(registration.text, registration.default_graph, registration.policy))
+    if report is None or standing is None:
+        return GoalsDocument(
+            offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[], operands=words, partial_matches=[]
+        )
+    operators = [
+        OperatorDocument(
+            operator=each.operator, on=list(each.on), sides=[_describe_side(side) for side in each.sides if side.goals], state_bytes=each.state_bytes
+        )
+        for each in standing.operators
+        if each.keeps
+    ]
+    return GoalsDocument(
+        offset=report.position,
+        goals=standing.usage.goals,
+        state_bytes=standing.usage.state_bytes,
+        operators=operators,
+        operands=words,
+        partial_matches=[_describe_match(match, words) for match in standing.list_partial_matches()],
+    )
+
+
+def _describe_match(match: PartialMatch, words: list[str]) -> PartialMatchDocument:
+    reached = slice(match.first, match.last + 1)
+    return PartialMatchDocument(
+        reached=match.last - match.first + 1,
+        of=len(words),
+        operands=words[reached],
+        waits_for=words[: match.first] + words[match.last + 1 :],
+        start=iso(match.start),
+        end=iso(match.end),
+        binding=match.binding,
+    )
+
+
+def _describe_side(side: Side) -> SideDocument:
+    return SideDocument(side=side.side, goals=side.goals, oldest=None if side.oldest is None else iso(side.oldest))

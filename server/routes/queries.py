@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 
 import epsparql
 from engine.messages import POLICIES, UNRESTRICTED, Drop, Promote, Register, Withdraw
-from engine.runtime.introspection import Side, SideName
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
 from pipeline.formats.batches.timestamps import iso
@@ -31,6 +30,7 @@ from server.http.problem_details import Fault, Problem, bad_request, describe_ex
 from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.notices import hash_text
 from server.registrations.catch_up_rules import register_entry
+from server.registrations.companions import find_companions, name_companion, write_companion
 from server.registrations.promotion_rules import check_new_text, promote_entry
 from server.service import Service
 from server.settings import Settings
@@ -38,7 +38,7 @@ from server.settings import Settings
 router = APIRouter(tags=["queries"])
 SPARQL, ETALIS = "application/sparql-query", "text/x-etalis-event"
 NOW, BEGINNING, PROMOTE = "now", "beginning", "promote"
-_MEMBERS = ("query", "policy", "default_graph", "from", "name")
+_MEMBERS = ("query", "policy", "default_graph", "from", "name", "notify_at")
 DEFAULT_GRAPHS = ("all", "unnamed")
 _AT_WORK = ("running", "paused")
 _PROMPT_S = 1.0
@@ -48,12 +48,13 @@ _NO_QUERY = describe_responses(HTTPStatus.NOT_FOUND)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Holds a query as a client wants it registered."""
+    """Holds a query as a client wants it registered; `notify_at` is how many of its first operands are to be a query of their own beside it."""
 
     text: str
     policy: str
     default_graph: str
     start: str | int | None = None
+    notify_at: int | None = None
 
     def is_met_by(self, registration: Registration) -> bool:
         """Return whether this registration is the wished one."""
@@ -170,11 +171,13 @@ class VersionDocument(BaseModel):
 class QueryDocument(QuerySummary):
     """Describes a query with its warnings; for those of its text it is planned anew.
 
-    `version` is the number of its present text. `promotion` describes the last text that took its place, or was to.
+    `version` is the number of its present text. `promotion` describes the last text that took its place, or was to. `companions` are the queries of
+    its first operands (`notify_at`).
     """
 
     version: int
     promotion: VersionDocument | None
+    companions: list[str]
     warnings: list[WarningDocument]
 
 
@@ -197,38 +200,6 @@ class QueryList(BaseModel):
     engine: EngineMemory | None
 
 
-class SideDocument(BaseModel):
-    """Counts the partial matches (`goals`) that wait at one side of an operator for the other sides.
-
-    `oldest` is the least end of them, null if all are timeless.
-    """
-
-    side: SideName
-    goals: int
-    oldest: str | None
-
-
-class OperatorDocument(BaseModel):
-    """Describes an operator that has state.
-
-    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside partial matches.
-    """
-
-    operator: str
-    on: list[str]
-    sides: list[SideDocument]
-    state_bytes: int
-
-
-class GoalsDocument(BaseModel):
-    """Shows a query's partial matches (`goals`) by operator, outermost first, at a log position."""
-
-    offset: int
-    goals: int
-    state_bytes: int
-    operators: list[OperatorDocument]
-
-
 class QueryWish(BaseModel):
     """Describes a query to register; `name` is for POST alone."""
 
@@ -237,6 +208,7 @@ class QueryWish(BaseModel):
     default_graph: Literal["all", "unnamed"] = "all"
     from_: Literal["now", "beginning"] | int | None = Field(default=None, alias="from")
     name: str | None = None
+    notify_at: int | None = Field(default=None, ge=1)
 
 
 _REFUSED = (
@@ -272,6 +244,12 @@ class RegistrationOptions:
         str | None,
         Query(alias="from", description="This is now, beginning or an offset. A promotion reads from where the query began, unless it is given."),
     ] = None
+    notify_at: Annotated[
+        int | None,
+        Query(
+            ge=1, description="So many first operands of the query's chain are registered as a query of their own, NAME~notify_at, which follows it."
+        ),
+    ] = None
 
 
 Options = Annotated[RegistrationOptions, Depends()]
@@ -304,6 +282,8 @@ async def put_query(
     if named is not None and named != name:
         raise bad_request("two-names", f"the body names the query {named!r}, the path {name!r}", query=name)
     if replace == PROMOTE and name in service.log.catalogue.queries:
+        if wish.notify_at is not None:
+            raise bad_request("notify-at", "a promotion has no notify_at; PUT the promoted text again with notify_at", query=name)
         return await promote_query(service, request, response, name, wish, may_change_columns=columns == "change")
     return await _register(service, response, name, wish, replace is not False)
 
@@ -355,7 +335,14 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
     asked = found.get("from", options.from_)
     start = None if asked is None else _read_start(asked, name)
     named = read_text_member(found, "name", "") or None
-    return Wish(read_text_member(found, "query", ""), policy, default_graph, start), named
+    return Wish(read_text_member(found, "query", ""), policy, default_graph, start, _read_notify_at(found, options.notify_at)), named
+
+
+def _read_notify_at(found: dict[str, Any], default: int | None) -> int | None:
+    value = found.get("notify_at", default)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise bad_request("invalid-member", f"notify_at cannot be {str(value)[:40]!r}", expected="a number of operands")
 
 
 def read_program(program: str, policy: str | None, name: str | None = None) -> dict[str, str]:
@@ -379,32 +366,57 @@ def _read_start(value: object, name: str | None) -> str | int:
     raise bad_request("invalid-member", f"from cannot be {str(value)[:40]!r}", expected="now, beginning or an offset of the log", query=name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Holds a wish that can be met under a name. `known` is what is registered there, and whether it is the `same`."""
+
+    name: str
+    wish: Wish
+    warnings: tuple[Warning_, ...]
+    known: Registration | None
+    same: bool
+
+
 async def _register(service: Service, response: Response, name: str, wish: Wish, replace: bool) -> QueryDocument:
     async with service.catalog.changing:
-        warnings = await check_wish(service, name, wish)
-        known = service.catalog.get_query(name) if name in service.log.catalogue.queries else None
-        same = known is not None and wish.is_met_by(known) and not (replace and not known.stands)
-        if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
-            wish = Wish(known.text, wish.policy, wish.default_graph, wish.start)
-            warnings = await check_wish(service, name, wish)
-        if known is None and len(service.log.catalogue.queries) >= service.settings.max_queries:
+        place = await _find_place(service, name, wish, replace)
+        places, gone = [place], list[Registration]()
+        if wish.notify_at is not None:
+            text = await asyncio.to_thread(write_companion, name, place.wish.text, wish.notify_at)
+            first = Wish(text, wish.policy, wish.default_graph, wish.start)
+            places.append(await _find_place(service, name_companion(name, wish.notify_at), first, replace))
+        if len(service.log.catalogue.queries) + sum(each.known is None for each in places) > service.settings.max_queries and not place.same:
             raise Fault(_too_many_problem(service.settings.max_queries))
-        if known is not None and not same and not replace:
-            detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
-            raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
-        if not same and get_shape(wish.text).graph is not None:
-            _check_options(name, wish)
-            others = [rule for rule in service.catalog.list_rules() if rule.name != name]
-            await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
-        if not same:
-            await asyncio.to_thread(_append_registration, service, name, wish, known)
-            if known is not None:
-                service.output.drop_query(known)
+        if not place.same and place.known is not None:
+            companions = await asyncio.to_thread(find_companions, place.known, service.catalog.list_queries())
+            gone = [each for each in companions if each.name != places[-1].name]
+        new = [each for each in places if not each.same]
+        await asyncio.to_thread(_append_registrations, service, new, gone)
+        for each in [*gone, *(each.known for each in new if each.known is not None)]:
+            service.output.drop_query(each)
     service.notifier.wake_all()
-    response.status_code = HTTPStatus.OK if same else HTTPStatus.CREATED
+    response.status_code = HTTPStatus.OK if place.same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
-    return await build_document(service, registration, (*warnings, *await warn_of_names(service, name, wish.text)))
+    return await build_document(service, registration, (*place.warnings, *await warn_of_names(service, name, wish.text)))
+
+
+async def _find_place(service: Service, name: str, wish: Wish, replace: bool) -> _Place:
+    """Check that a wish can be met under a name. Raises: Fault 400, 409, 422."""
+    warnings = await check_wish(service, name, wish)
+    known = service.catalog.get_query(name) if name in service.log.catalogue.queries else None
+    same = known is not None and wish.is_met_by(known) and not (replace and not known.stands)
+    if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
+        wish = Wish(known.text, wish.policy, wish.default_graph, wish.start)
+        warnings = await check_wish(service, name, wish)
+    if known is not None and not same and not replace:
+        detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
+        raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
+    if not same and get_shape(wish.text).graph is not None:
+        _check_options(name, wish)
+        others = [rule for rule in service.catalog.list_rules() if rule.name != name]
+        await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
+    return _Place(name, wish, warnings, known, same)
 
 
 async def promote_query(
@@ -467,30 +479,46 @@ async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_
     return await warn_of_unseen(parsed, dict(service.log.catalogue.streams), written, service.inspector, service.background)
 
 
-def _append_registration(service: Service, name: str, wish: Wish, replaced: Registration | None) -> None:
-    """Register in place of `replaced`, which stays if that is refused. Both entries go into the log together. Raises: Fault 400, 409."""
-    bounds = list_bounds(service.settings)
+def _append_registrations(service: Service, places: Sequence[_Place], gone: Sequence[Registration]) -> None:
+    """Register at all places, one entry after the other, and drop what is gone. What is refused leaves everything as it is.
+
+    Raises: Fault 400, 409.
+    """
+    entries = list[Future[Ack]]()
+    for place in places:
+        entries += _submit_registration(service, place, tuple(entries))
+    for entry in entries:
+        entry.result()
+    for registration in gone:
+        _submit_drop(service, registration).result()
+
+
+def _submit_registration(service: Service, place: _Place, before: Sequence[Future[Ack]]) -> list[Future[Ack]]:
+    """Queue the entries that register in place of what is known there, unless an entry before them is refused."""
+    bounds, wish, known = list_bounds(service.settings), place.wish, place.known
 
     def register(offset: int) -> Register:
-        wanted = Register(offset, name, wish.text, wish.policy, wish.default_graph, *bounds)
+        for entry in before:
+            if entry.done():  # it was refused just now, or written before
+                entry.result()
+        wanted = Register(offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds)
         return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
-    if replaced is None:
-        service.log.append(register)
-        return
+    if known is None:
+        return [service.log.submit_entry(register, timeout=None)]
 
     def drop(offset: int) -> Drop:
         register(offset + 1)  # if the registration is refused, so is the drop
-        return Drop(offset, replaced.registered, replaced.name)
+        return Drop(offset, known.registered, known.name)
 
-    dropped = service.log.submit_entry(drop)
+    dropped = service.log.submit_entry(drop, timeout=None)
 
     def follow(offset: int) -> Register:
-        if dropped.done():  # the drop was refused just now, or written before
+        if dropped.done():
             dropped.result()
         return register(offset)
 
-    service.log.append(follow)
+    return [dropped, service.log.submit_entry(follow, timeout=None)]
 
 
 def _too_many_problem(limit: int) -> Problem:
@@ -596,13 +624,13 @@ def compute_lag(registration: Registration, head: int, position: int) -> int:
     return max(known - (position if registration.reads is None else registration.reads), 0)
 
 
-def _find_standing(report: EngineReport | None, registration: Registration) -> Standing | None:
+def find_standing(report: EngineReport | None, registration: Registration) -> Standing | None:
     """Return what the runner reported of a query, if it still runs: its report may be from before the end."""
     return report.queries.get(registration.registered) if report is not None and registration.state in _AT_WORK else None
 
 
 def _measure_memory(report: EngineReport | None, registration: Registration) -> Memory | None:
-    standing = _find_standing(report, registration)
+    standing = find_standing(report, registration)
     if report is None or standing is None:
         return None
     return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
@@ -618,7 +646,8 @@ async def build_document(service: Service, registration: Registration, warnings:
     ]
     promotion = None if not registration.versions else describe_version(registration.versions[-1])
     summary = _build_summary(service, registration, context).model_dump(by_alias=True)
-    return QueryDocument(**summary, version=registration.promoted[-1].number, promotion=promotion, warnings=shown)
+    companions = [each.name for each in await asyncio.to_thread(find_companions, registration, service.catalog.list_queries())]
+    return QueryDocument(**summary, version=registration.promoted[-1].number, promotion=promotion, companions=companions, warnings=shown)
 
 
 def describe_version(version: Version) -> VersionDocument:
@@ -672,27 +701,6 @@ def _write_list(service: Service, caller: auth.Caller, after: int, limit: int | 
     return found.model_dump_json(by_alias=True), shown[-1].registered if len(shown) < len(readable) else None
 
 
-@router.get("/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches by operator", responses=_NO_QUERY)
-async def get_goals(name: Name, service: Shared) -> GoalsDocument:
-    registration = service.catalog.get_query(name)
-    report = await asyncio.to_thread(service.read_report)
-    standing = _find_standing(report, registration)
-    if report is None or standing is None:
-        return GoalsDocument(offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[])
-    operators = [
-        OperatorDocument(
-            operator=each.operator, on=list(each.on), sides=[_side_document(side) for side in each.sides if side.goals], state_bytes=each.state_bytes
-        )
-        for each in standing.operators
-        if each.keeps
-    ]
-    return GoalsDocument(offset=report.position, goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, operators=operators)
-
-
-def _side_document(side: Side) -> SideDocument:
-    return SideDocument(side=side.side, goals=side.goals, oldest=None if side.oldest is None else iso(side.oldest))
-
-
 @router.get("/queries/{name}", dependencies=[READ], summary="Show a query's state and counts", responses=_NO_QUERY)
 async def get_query(name: Name, service: Shared) -> QueryDocument:
     registration = service.catalog.get_query(name)
@@ -702,14 +710,21 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
     return await build_document(service, registration, warnings)
 
 
-@router.delete("/queries/{name}", dependencies=[ADMIN], status_code=204, summary="Drop a query with its state", responses=_NO_QUERY)
+@router.delete(
+    "/queries/{name}",
+    dependencies=[ADMIN],
+    status_code=204,
+    summary="Drop a query with its state, and the queries of its first operands",
+    responses=_NO_QUERY,
+)
 async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
     async with service.catalog.changing:
         registration = service.catalog.get_query(name)
-        observers = [observer.id for observer in deliveries.list_webhooks(name)]
-        await asyncio.wrap_future(_submit_drop(service, registration))
-        try:
-            await deliveries.delete_webhooks(name, observers)
-        finally:
-            service.output.drop_query(registration)
-            service.notifier.wake_all()
+        for each in (registration, *await asyncio.to_thread(find_companions, registration, service.catalog.list_queries())):
+            observers = [observer.id for observer in deliveries.list_webhooks(each.name)]
+            await asyncio.wrap_future(_submit_drop(service, each))
+            try:
+                await deliveries.delete_webhooks(each.name, observers)
+            finally:
+                service.output.drop_query(each)
+                service.notifier.wake_all()

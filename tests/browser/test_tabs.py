@@ -1,5 +1,6 @@
 """Tabs: each has a name and a view of its own, and says where its name is that of another query."""
 
+import re
 import subprocess
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.sync_api import Page, expect
 from epsparql.client import Client
 from tests.browser import at_work as work
 from tests.browser.test_limits import SECONDS, send
+from tests.server.conftest import EX, moment
 
 pytestmark = pytest.mark.slow
 OTHER = SECONDS.replace("?s ?v FROM", "?v FROM")
@@ -110,3 +112,31 @@ def test_a_query_says_for_which_stream_it_waits(page: Page, client: Client) -> N
     send(client, 1)
     expect(page.locator("tr[data-id]")).to_have_count(1)
     assert client.stream("seconds")["late"] == 0
+
+
+def test_partial_matches_are_shown_and_their_operands_are_registered(page: Page, client: Client) -> None:
+    chain = f"PREFIX : <{EX}> SELECT * FROM STREAM <steps> WHERE {{ {{ ?s :a ?x }} SEQ {{ ?s :b ?y }} SEQ {{ ?s :c ?z }} }}"
+    client.register("steps", chain)
+    client.send("steps", "\n".join(f'{{"s":"<{EX}p>","p":"<{EX}{name}>","o":"\\"1\\"","at":"{moment(k)}"}}' for k, name in enumerate("ab")))
+    page.get_by_role("navigation").get_by_role("button", name="steps").first.click()
+    page.get_by_role("tab", name="Partial matches").click()
+    rows = page.get_by_role("region", name="Partial matches").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("2 of 3 reached")
+    expect(rows.nth(1)).to_contain_text("?s :a ?x \N{MIDDLE DOT} ?s :b ?y")
+    page.get_by_role("button", name="Notify at 2 of 3").click()
+    page.get_by_role("region", name="Partial matches").get_by_role("button", name="steps~2").click()
+    expect(work.tab(page, "steps~2")).to_be_visible()
+    assert sorted(query["name"] for query in client.queries()) == ["steps", "steps~2"]
+    client.drop("steps")
+    assert client.queries() == []
+
+
+def test_programs_and_static_rules_have_their_own_colours(page: Page, client: Client) -> None:
+    begin(page, "colours", "CONSTRUCT { ?s :a ?o } INTO BACKGROUND :g WHERE { ?s :b ?o }")
+    word = page.locator(".cm-line span", has_text=re.compile("^BACKGROUND$"))
+    expect(word).to_have_class(page.locator(".cm-line span", has_text=re.compile("^INTO$")).get_attribute("class") or "")
+    work.write(page, "#!etalis recent\nrise(X) <- price(X) seq price(Y) where X < Y. % why")
+    word = page.locator(".cm-line span", has_text=re.compile("^seq$"))
+    expect(word).to_have_class(page.locator(".cm-line span", has_text=re.compile("^where$")).get_attribute("class") or "")
+    expect(page.locator(".cm-line span", has_text=re.compile("^% why$"))).to_be_visible()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine.engine import Engine
@@ -15,6 +15,7 @@ from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
 from epsparql.ntriples import parse_term
 from epsparql.terms import Iri, Literal
+from pipeline.replay.input_files import SourceFault
 from tests.etalis.naive import Event, run_naively
 from tests.etalis.programs import run_program
 from tests.soak import examples
@@ -85,9 +86,12 @@ def seconds(text: str) -> int:
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(program=programs(), events=streams())
 def test_engine_and_naive_evaluator(tmp_path: Path, program: str, events: list[Event]) -> None:
-    found = [
-        (line.event, tuple(json.loads(line.args)), seconds(line.start), seconds(line.end)) for line in run_program(tmp_path, program, written(events))
-    ]
+    try:
+        lines = run_program(tmp_path, program, written(events))
+    except SourceFault as fault:
+        assume("on one side of an or alone" not in str(fault))
+        raise
+    found = [(line.event, tuple(json.loads(line.args)), seconds(line.start), seconds(line.end)) for line in lines]
     assert len(found) == len(set(found))
     assert set(found) == run_naively(program, events)
 

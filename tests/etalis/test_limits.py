@@ -2,9 +2,15 @@
 
 import pytest
 
+from engine.engine import Engine
+from engine.messages import Events, Register
 from epsparql.etalis.parser.syntax import EleRefused
+from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
+from epsparql.ntriples import parse_term
 from pipeline.registrations.query_cache import check_registration
+from tests.reference.model import Occurrence
+from tests.support.run_both import block
 
 
 def nested(depth: int) -> str:
@@ -37,6 +43,31 @@ def test_growth_is_refused(program: str, message: str) -> None:
     with pytest.raises(EleRefused, match=message) as refused:
         check_registration(query_text(program)[0])
     assert refused.value.span is not None
+
+
+JOINED = [
+    pytest.param("d(X, Y) <- a(K, X) seq b(K, Y) seq c(K, _).", id="a sequence"),
+    pytest.param("d(X, Y) <- NOT(c(K, _)).[a(K, X), b(K, Y)].", id="absence"),
+    pytest.param("d(X, Y) <- (a(K, X) seq b(K, Y)).5 where X < Y.", id="a filter"),
+    pytest.param("d(K, X) <- a(K, X). d(K, Y) <- (d(K, X) seq a(K, Y)).5 where X < Y.", id="recursion"),
+]
+
+
+@pytest.mark.parametrize("program", JOINED)
+def test_an_event_asks_the_host_nothing(program: str) -> None:
+    """A question takes twenty times as long as a join. A few are there once a program: its constants (docs/decisions/0090-events-where-they-come.md)."""
+    engine, n = Engine(), 120
+    text, policy = query_text(f"print_trigger(d/2). {program}")
+    sent = " ".join(f"event({'abc'[k % 3]}({k // 3 % 4}, {k}), {k + 1})." for k in range(n))
+    occurrences = [
+        Occurrence(tuple(map(parse_term, triple)), event.start, event.end)  # type: ignore[arg-type]
+        for event in read_stream(sent)
+        for triple in event.triples()
+    ]
+    engine.feed(block([(Register(0, "p", text, policy), ())]))
+    outcome = engine.feed(block([(Events(1, "default", len(occurrences), n * 1_000_000), tuple(occurrences))]))
+    assert outcome.solutions.num_rows > 20
+    assert engine.own.answers <= 8
 
 
 WITHIN = [

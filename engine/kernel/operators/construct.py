@@ -20,14 +20,14 @@ def fill_template(net, t, x):
 
 
 @jit
-def is_triple(net, t, x):
-    """Return whether a template triple is a triple under x: all its terms are bound, and each stands where RDF allows it.
+def is_triple(net, node, t, x):
+    """Return whether a template triple is a triple under x: all its terms are bound, and each stands where RDF allows it, or the node does.
 
     Else it is left out alone, as in SPARQL.
     """
     made = fill_template(net, t, x)
     bound = made.s != UNBOUND and made.p != UNBOUND and made.o != UNBOUND
-    return bound and net.kinds[made.s] <= BLANK_KIND and net.kinds[made.p] == IRI_KIND
+    return bound and (net.kinds[made.s] <= BLANK_KIND or net.nodes[node].any_subject != 0) and net.kinds[made.p] == IRI_KIND
 
 
 @jit
@@ -36,12 +36,12 @@ def hide_left_out(net, node, x):
     templates, first, after = net.templates, net.nodes[node].template_at, net.nodes[node].template_at + net.nodes[node].template_n
     left_out = False
     for t in range(first, after):
-        left_out = left_out or not is_triple(net, t, x)
+        left_out = left_out or not is_triple(net, node, t, x)
     if not left_out:
         return
     net.shown[:] = 0
     for t in range(first, after):
-        if is_triple(net, t, x):
+        if is_triple(net, node, t, x):
             for part in range(T_S, T_O + 1):
                 if templates[t, part] < 0:
                     net.shown[-templates[t, part]] = 1
@@ -55,7 +55,7 @@ def derive_triples(net, node, x):
     """Add a rule's triples, with its solution's interval, to the stream that the rule writes."""
     first = net.nodes[node].template_at
     for t in range(first, first + net.nodes[node].template_n):
-        if not is_triple(net, t, x):
+        if not is_triple(net, node, t, x):
             continue
         made, stream = fill_template(net, t, x), net.templates[t].stream
         if enter_occurrence(net, stream, made, net.at.entry):

@@ -19,6 +19,7 @@ from engine.kernel.state.layout import (
     FALSE,
     GE,
     GT,
+    IDENTICAL,
     LE,
     LITERAL_KIND,
     LT,
@@ -191,6 +192,8 @@ def apply_binary(op, a, slack_a, b, slack_b):
         return float(combine_verdicts(TRUE, int(a), int(b))), 0.0
     if op == SAME:
         return float(compare_terms(int(a), int(b), int(slack_a), int(slack_b))), 0.0
+    if op == IDENTICAL:
+        return float(ERROR if int(a) == UNBOUND or int(b) == UNBOUND else TRUE if a == b else FALSE), 0.0
     if op == ELSE:
         return (b if a == UNSURE else a), 0.0
     return apply_operator(op, a, slack_a, b, slack_b)

@@ -86,6 +86,7 @@ NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUN
 # moves: what a MOVE node does with columns, one after the other: source and target column; -term as source, or as what the source must be
 M_SOURCE, M_TARGET, MOVE_WIDTH = range(3)
 
+ANY_SUBJECT = KEEP  # of an OUT: its triples may have literals as subjects
 # templates: a CONSTRUCT triple; a term where >= 0, else -column of the row; and the stream it goes to
 T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
 
@@ -156,8 +157,8 @@ FALSE, TRUE, ERROR, UNSURE, PENDING = range(5)
 # bytecode: STOP and NOT, what pushes, and from LT on what takes two
 (
     STOP, NOT, PUSH_VAR, PUSH_CONST, PUSH_DURATION, PUSH_TERM, PUSH_KNOWN, BOUND_VAR, ASK_HOST,
-    LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, AND, OR, SAME, ELSE, OPERATIONS,
-) = range(23)  # fmt: skip
+    LT, LE, GT, GE, EQ, NE, ADD, SUB, MUL, AND, OR, SAME, IDENTICAL, ELSE, OPERATIONS,
+) = range(24)  # fmt: skip
 CODE_OP, CODE_ARGUMENT, CODE_WIDTH = range(3)
 ULP = 2.0**-52  # twice the unit roundoff, which covers the rounding of error bounds themselves
 TINY = 2.0**-1000  # covers underflow
@@ -184,7 +185,7 @@ _NUMBER = _columns("NUMBER_VALUE", "NUMBER_WIDTH", "NUMBER_")
 RECORDS = {
     "rows": _columns("START", "VAR"),
     "stores": _columns("HEAD", "STORE_WIDTH"),
-    "nodes": _columns("KIND", "NODE_WIDTH") | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART},
+    "nodes": _columns("KIND", "NODE_WIDTH") | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "any_subject": ANY_SUBJECT},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
     "stack": _FRAME,

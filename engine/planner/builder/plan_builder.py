@@ -19,6 +19,7 @@ from engine.physical_plan import filter_compiler
 from engine.physical_plan.join_trees import Shape
 from engine.physical_plan.plan import Fragment, Inquiry, Node, RowRange
 from engine.planner.builder.join_order import Rates
+from engine.rewrite.operands import Operands
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
 
@@ -99,6 +100,7 @@ class PlanBuilder:
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions around the pattern certainly bind, where it stands in an EXISTS
     gate: int = c.NONE  # the SEQ whose right side is planned, where that keeps nothing without a left solution
+    operands: Operands = field(default_factory=Operands)  # of the query's pattern
     postponed: list[Callable[[], None]] = field(default_factory=list)  # plan what comes behind all other nodes
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 

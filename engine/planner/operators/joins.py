@@ -107,6 +107,7 @@ class _Chain:
         self._plan_part(right, (node, c.RIGHT), span, to_right)
 
     def _plan_part(self, tree: Tree, target: Target, span: int, wanted: Conditions) -> None:
+        self.builder.fragment.stages[target] = ends_of(tree)
         if isinstance(tree, int):
             self.builder.plan_pattern(self.operands[tree], target, span, wanted)
         else:

@@ -1,7 +1,7 @@
 """This module maps the constants and events of a program to RDF terms and triples."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from urllib.parse import quote, unquote
 
@@ -65,6 +65,6 @@ def event_node(name: str, arguments: Sequence[RdfTerm], start: int, end: int) ->
     return Iri(f"{URN}event:{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:32]}")
 
 
-def key_of(arguments: Sequence[RdfTerm]) -> Iri:
-    """Return the node that stands for a list of arguments on a program's own stream."""
-    return Iri(f"{OWN}{hashlib.sha256(chr(10).join(map(str, arguments)).encode()).hexdigest()[:32]}")
+def key_of(arguments: Iterable[str]) -> Iri:
+    """Return the node that stands for a list of arguments, in N-Triples text, on a program's own stream."""
+    return Iri(f"{OWN}{hashlib.sha256(chr(10).join(arguments).encode()).hexdigest()[:32]}")

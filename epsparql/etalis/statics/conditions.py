@@ -11,7 +11,7 @@ from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables
 from epsparql.etalis.parser.vocabulary import is_iri, number_literal
 from epsparql.etalis.statics.arithmetic import OPERATIONS
-from epsparql.etalis.statics.datalog import Knowledge
+from epsparql.etalis.statics.datalog import Knowledge, reads_background
 from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, variables_of
 from epsparql.terms import RDF, XSD, Iri, Literal, TermOrVariable, Variable
 from epsparql.terms import Term as RdfTerm
@@ -110,6 +110,8 @@ class Conditions:
                 return self._unify(found, atom.args[0], atom.args[1])
             case ";", 2:
                 return self._either(found, atom, outside)
+            case "\\+", 1 if reads_background(atom):
+                return self._without_background(found, atom.args[0])
             case _ if key in self.knowledge.rows:
                 return self._join_relation(found, atom, key)
             case _ if is_iri(atom.name):
@@ -178,6 +180,11 @@ class Conditions:
         parts = [Variable(each.name) if isinstance(each, VariableTerm) else ground_term(each, self.program) for each in atom.args]
         triples = a.InWindow(BACKGROUND, a.Bgp((triple_of(atom.name, parts),)))
         return replace(found, pattern=a.Join(found.pattern, triples), bound=found.bound | variables_of(atom))
+
+    def _without_background(self, found: Translated, goal: Term) -> Translated:
+        """Return the solutions for which goals have no answer that needs triples of the background."""
+        absent = self._apply(Translated(a.Bgp(()), found.bound), list_conjuncts(goal), frozenset())
+        return replace(found, pattern=a.Filter(a.Not(a.Exists(absent.pattern)), found.pattern))
 
     def _select(self, atom: Struct, key: Key, env: Environment) -> tuple[list[str], list[tuple[RdfTerm, ...]]]:
         """Return the variables of an atom and the rows of its relation that fit it, projected to them."""
@@ -333,7 +340,12 @@ class Conditions:
             case name, 2 if name in COMPARISONS:
                 return self._compare(name, *(self.arithmetic(part, env) for part in atom.args))
             case _ if is_iri(atom.name):
-                return refuse("the background inside \\+ or ; is not built yet", atom.span, self.program.text, "the triple as a goal of its own")
+                return refuse(
+                    "the background in a ; whose variables are all bound is not built yet",
+                    atom.span,
+                    self.program.text,
+                    "a rule for each alternative",
+                )
             case _:
                 return refuse(f"{atom.indicator} is no test", atom.span, self.program.text, "a comparison, or a relation")
 

@@ -9,6 +9,7 @@ from epsparql.etalis.parser.constants import ground_term
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program, StaticRule
 from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts
+from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
 from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, variables_of
 from epsparql.terms import Term as RdfTerm
@@ -34,8 +35,8 @@ def close_static_rules(program: Program) -> Knowledge:
         by_key.setdefault((rule.head.name, len(rule.head.args)), []).append(_without_last_cut(program, rule))
         _check_head(program, rule)
     statics = Statics(program, set(by_key))
-    while True:  # what cannot bind its variables is a condition, and then what rests on it may be one too
-        conditions = {key for key in statics.relations if any(not _binds_itself(statics, rule) for rule in by_key[key])}
+    while True:  # what cannot bind its variables, or changes with the background, is a condition, and then what rests on it may be one too
+        conditions = {key for key in statics.relations if any(not _stands_alone(statics, rule) for rule in by_key[key])}
         if not conditions:
             break
         statics.relations = set(statics.relations) - conditions
@@ -73,11 +74,18 @@ def _head_name(term: Term) -> str:
     return f"{term.indicator}" if isinstance(term, Struct) else "[...]"
 
 
-def _binds_itself(statics: Statics, rule: StaticRule) -> bool:
+def _stands_alone(statics: Statics, rule: StaticRule) -> bool:
+    """Return whether a rule binds its variables by itself, from facts of the program."""
     if rule.body is None:
         return True
-    _, bound, missing = statics.order(statics.expand(rule.body), set())
-    return not missing and variables_of(rule.head) <= bound
+    goals = statics.expand(rule.body)
+    _, bound, missing = statics.order(goals, set())
+    return not missing and variables_of(rule.head) <= bound and not any(map(reads_background, goals))
+
+
+def reads_background(goal: Term) -> bool:
+    """Return whether a goal, or one inside of it, is an atom whose predicate is an IRI."""
+    return any(is_iri(atom.name) for atom in _list_atoms(goal))
 
 
 def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
@@ -87,7 +95,8 @@ def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
         while pending:
             for called, rule in calls.get(pending.pop(), {}).items():
                 if called == key:
-                    refuse(f"the condition {key[0]}/{key[1]} is recursive", rule.span, program.text, "rules that bind their variables by themselves")
+                    expected = "rules that bind their variables by themselves; over the background, a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL"
+                    refuse(f"the condition {key[0]}/{key[1]} is recursive", rule.span, program.text, expected)
                 if called not in reached:
                     reached.add(called)
                     pending.append(called)
@@ -270,12 +279,7 @@ class _Closure:
             case key if key in self.rows:
                 yield from self._match(key, atom, answers)
             case _:
-                refuse(
-                    f"{atom.indicator} needs an event or the background, which is not built yet in static rules",
-                    atom.span,
-                    self.program.text,
-                    "goals over facts",
-                )
+                refuse(f"{atom.indicator} needs an event, which a static rule has none of", atom.span, self.program.text, "goals over facts")
 
     def _unify(self, term: Term, value: RdfTerm, answers: Answers) -> Iterator[Answers]:
         if isinstance(term, VariableTerm) and term.name not in answers:
