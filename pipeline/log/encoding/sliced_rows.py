@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from engine.dictionary.arrow_encoding import joined_terms
 from engine.messages import NO_END, NO_ROWS, OCCURRENCES, TERM, Block, Events, Micros
 from engine.partitioning import PartitionShare, PlainRows, find_buckets, find_latest_ends, join_crcs, source_of
-from pipeline.log.encoding.arrow_ipc import Part, write_stream
+from pipeline.log.encoding.arrow_ipc import Part, write_rows
 from pipeline.log.encoding.renumber import renumber
 
 MAGIC = b"\xffEPS"  # another stream begins by 0xffffffff
@@ -55,7 +55,7 @@ def encode_slices(entries: bytes, events: Sequence[Events], rows: pa.RecordBatch
     sink, bounds = pa.BufferOutputStream(), [0]
     for batch in _deal(rows, which, slices):
         if batch.num_rows:
-            write_stream(sink, batch)
+            write_rows(sink, batch)
         bounds.append(sink.tell())
     streams, ends = memoryview(sink.getvalue()), PlainRows(rows).read_ends()
     low, beyond = _pack_ends(ends)
