@@ -19,11 +19,13 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
 from engine.compiling import load_type_tables, telling_of_compiling
+from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
 from pipeline.parquet_export import Exporter, export_place
 from pipeline.partition_count import recorded
+from pipeline.registrations.query_cache import recall_texts
 from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
 from server.app import create_app
@@ -110,6 +112,8 @@ def serve(settings: Settings) -> int:
             _opened(settings, keeper) as log,
             _exported(settings, log, place) as export,
         ):
+            with closing(ParsedTexts(settings.data)) as texts:
+                recall_texts(log.catalogue.texts, texts)
             load_background(settings, graphs, log)
             server = Server(settings, log, listener, gate, export, keeper, set_aside)
             server.run(sockets=[listener])
