@@ -49,15 +49,15 @@ class ParsedTexts:
     def __contains__(self, text: str) -> bool:
         return _digest(text) in self._places
 
-    def find(self, text: str) -> Any:
-        """Return what `add` was given for a text; None where it was given nothing, or that cannot be read."""
+    def find_meaning(self, text: str) -> Any:
+        """Return what `keep_meaning` was given for a text; None where it was given nothing, or that cannot be read."""
         first, length = self._places.get(_digest(text), (0, 0))
         try:
             return MeaningReader.load_bytes(os.pread(self._fd, length, first)) if length else None
         except Exception:  # noqa: BLE001  # whatever is wrong with it, the text tells the same
             return None
 
-    def add(self, text: str, meaning: object) -> None:
+    def keep_meaning(self, text: str, meaning: object) -> None:
         """Append what a text means. It is not made durable, because the text can be parsed again. Raises: OSError."""
         with deep_stack():
             self._append(_digest(text), pickle.dumps(meaning, pickle.HIGHEST_PROTOCOL))
@@ -140,4 +140,4 @@ def looking_up(texts: ParsedTexts) -> Iterator[None]:
 def look_up(text: str) -> Any:
     """Return what a text means, if it is looked up and known."""
     known = _known.get()
-    return None if known is None else known.find(text)
+    return None if known is None else known.find_meaning(text)

@@ -176,7 +176,7 @@ def keep_text(text: str, kept: ParsedTexts) -> None:
     """Keep what an accepted text means for the next start. Where that fails, the next start takes longer."""
     if text not in kept:
         with suppress(QueryError, OSError):
-            kept.add(text, epsparql.parse(text))
+            kept.keep_meaning(text, epsparql.parse(text))
 
 
 def drop_shape(text: str) -> None:

@@ -34,7 +34,7 @@ def keep(directory: Path) -> dict[str, ParsedQuery]:
     found = {text: parse(text) for text in TEXTS}
     with closing(ParsedTexts(directory)) as texts:
         for text, meaning in found.items():
-            texts.add(text, meaning)
+            texts.keep_meaning(text, meaning)
     parse.cache_clear()
     return found
 
@@ -72,7 +72,7 @@ def test_another_version_of_the_language_keeps_nothing_of_this_one(tmp_path: Pat
     monkeypatch.setattr(parsed_texts, "_language", lambda: b"another version.")
     with closing(ParsedTexts(tmp_path)) as texts:
         assert not any(text in texts for text in TEXTS)
-        texts.add(TEXTS[0], parse(TEXTS[0]))
+        texts.keep_meaning(TEXTS[0], parse(TEXTS[0]))
     with closing(ParsedTexts(tmp_path)) as texts:
         assert [text in texts for text in TEXTS] == [True, False, False, False]
     assert len((tmp_path / "parsed-texts").read_bytes()) < len(before)
@@ -87,9 +87,9 @@ def test_records_from_a_damaged_one_on_are_written_anew(tmp_path: Path) -> None:
         lacking = [text for text in TEXTS if text not in texts]
         assert 0 < len(lacking) < len(TEXTS)
         for text in lacking:
-            texts.add(text, kept[text])
+            texts.keep_meaning(text, kept[text])
     with closing(ParsedTexts(tmp_path)) as texts:
-        assert [texts.find(text) for text in TEXTS] == list(kept.values())
+        assert [texts.find_meaning(text) for text in TEXTS] == list(kept.values())
     os.truncate(path, path.stat().st_size - 1)
     with closing(ParsedTexts(tmp_path)) as texts:
         assert sum(text in texts for text in TEXTS) == len(TEXTS) - 1
@@ -102,8 +102,8 @@ class Intruder:
 
 def test_nothing_but_parts_of_queries_is_made(tmp_path: Path) -> None:
     with closing(ParsedTexts(tmp_path)) as texts:
-        texts.add(TEXTS[0], Intruder())
-        assert texts.find(TEXTS[0]) is None
+        texts.keep_meaning(TEXTS[0], Intruder())
+        assert texts.find_meaning(TEXTS[0]) is None
         with looking_up(texts):
             assert parse(TEXTS[0]).text == TEXTS[0]
     with pytest.raises(pickle.UnpicklingError, match="no part of a query"):
@@ -113,13 +113,13 @@ def test_nothing_but_parts_of_queries_is_made(tmp_path: Path) -> None:
 def test_texts_of_queries_that_are_gone_are_dropped_in_time(tmp_path: Path) -> None:
     with closing(ParsedTexts(tmp_path)) as texts:
         for number in range(300):
-            texts.add(f"text {number}", parse(TEXTS[0]))
+            texts.keep_meaning(f"text {number}", parse(TEXTS[0]))
         size = (tmp_path / "parsed-texts").stat().st_size
         texts.drop_others([f"text {number}" for number in range(250)])
         assert "text 299" in texts
         texts.drop_others(["text 7"])
         assert "text 299" not in texts
-        assert texts.find("text 7") == parse(TEXTS[0])
+        assert texts.find_meaning("text 7") == parse(TEXTS[0])
     assert (tmp_path / "parsed-texts").stat().st_size < size / 100
     with closing(ParsedTexts(tmp_path)) as texts:
-        assert texts.find("text 7") == parse(TEXTS[0])
+        assert texts.find_meaning("text 7") == parse(TEXTS[0])
