@@ -122,6 +122,7 @@ bench: $(TEST_STAMP)
 	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) || exit 1; \
 	done; done
 	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w && $(BIN)/epsparql bench growth --workload $$w || exit 1; done
+	$(if $(wildcard ../shared/peers/esper),for k in 1000 100000; do $(BIN)/epsparql bench peers --k $$k --peers ../shared/peers/esper || exit 1; done)
 	$(BIN)/epsparql bench queries
 	$(BIN)/epsparql bench shapes
 	$(BIN)/epsparql bench goals

@@ -1,7 +1,10 @@
 """Tells the user that code is being compiled, for which the first command on a machine needs minutes, and readies numba for several threads."""
 
+import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 from numba.core import event
 from numba.core.registry import cpu_target
@@ -22,6 +25,33 @@ class _Counter(event.Listener):
 
     def on_end(self, event: event.Event) -> None:
         """Do nothing: only the starts count."""
+
+
+_WORTH_S = 1.0
+
+
+class _Timer(event.Listener):
+    """Prints each function that took at least _WORTH_S to compile, with what it calls."""
+
+    def __init__(self) -> None:
+        self._begun_s: list[float] = []
+
+    def on_start(self, event: event.Event) -> None:
+        self._begun_s.append(time.perf_counter())
+
+    def on_end(self, event: event.Event) -> None:
+        took_s, function = time.perf_counter() - self._begun_s.pop(), _function_of(event.data)
+        if took_s >= _WORTH_S:
+            print(f"compiled {function.__module__}.{function.__name__} in {took_s:.1f} s", file=sys.stderr, flush=True)
+
+
+def _function_of(data: Any) -> Any:
+    return data["dispatcher"].py_func
+
+
+def telling_of_functions() -> AbstractContextManager[object]:
+    """Print on standard error what this process compiles, function by function, where that takes a while."""
+    return event.install_listener("numba:compile", _Timer())
 
 
 def telling_of_compiling(tell: Callable[[], object]) -> AbstractContextManager[object]:

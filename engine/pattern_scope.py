@@ -1,7 +1,7 @@
 """This module finds what a pattern binds, certainly or possibly, how long its solutions last, and whether one may be timeless."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import assert_never
 
 from engine.expressions.temporal import duration_micros
@@ -233,4 +233,4 @@ def nodes_of(root: object) -> Iterator[object]:
             pending += reversed(node)
         elif is_dataclass(node) and not isinstance(node, type):
             yield node
-            pending += [getattr(node, each.name) for each in reversed(fields(node))]
+            pending += [getattr(node, name) for name in reversed(node.__dataclass_fields__)]

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from engine.messages import Micros
+from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
 from pipeline.replication.replicator import Replicator
-from pipeline.runners.engine_report import EngineReport, read_report
+from pipeline.runners.engine_report import EngineReport, ReportReader
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import Batch, read_batch
 from server.admission import Admission
@@ -37,7 +38,8 @@ class Service:
         keeper: Replicator | None = None,
     ) -> None:
         self.settings, self.clock, self.log = settings, clock, log
-        self.solutions = SolutionReader(settings.data)
+        self.solutions, self.texts = SolutionReader(settings.data), ParsedTexts(settings.data)
+        self._reports = ReportReader(settings.data)
         self.catalog = CatalogView(log, self.solutions)
         self.background = BackgroundManager(log)
         self.inspector = StreamInspector(settings.data, clock)
@@ -48,7 +50,7 @@ class Service:
 
     def read_report(self) -> EngineReport | None:
         """Return the runner's latest report of the engine's state, if there is one."""
-        return read_report(self.settings.data)
+        return self._reports.read()
 
     def read_batch(self) -> Batch | None:
         """Return the figures of the last batch on Spark, if there are any."""
@@ -62,6 +64,7 @@ class Service:
     def close(self) -> None:
         self.background.close()
         self.solutions.close()
+        self.texts.close()
         self.catalog.late_feed.close()
         self.inspector.close()
 

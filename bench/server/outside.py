@@ -236,6 +236,7 @@ def _measure_queries(queries: int) -> Iterator[str]:
 
 _EACH = 2
 """Each query has so many events, before those of the restart."""
+_POLL_S = 0.1  # rarely: the server's answers count
 
 
 def _register(child: Child, queries: int) -> str:
@@ -279,7 +280,7 @@ def _until(client: Client, query: int, solutions: int) -> None:
     while (found := client.query(f"q{query}")["solutions"]) != solutions:
         if time.perf_counter() > deadline:
             raise WrongCount(f"query q{query}", found, solutions)
-        time.sleep(0.01)
+        time.sleep(_POLL_S)
 
 
 def _list(child: Child, queries: int) -> str:

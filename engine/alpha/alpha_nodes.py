@@ -1,5 +1,6 @@
 """Rows of a network's scans that want triples of one predicate and object stand side by side, whosever they are."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -57,7 +58,11 @@ class Scans:
             first = self.ranges.take(room_for(n))
             net = with_rows(net, {"alpha": self.ranges.end})
             net.alpha[first : first + before] = held
-        net.alpha[first + before : first + n] = own
+        for row in own:  # in order of subjects, so that an occurrence finds those that want its own
+            place = bisect_right(range(first, first + before), row[c.A_S], key=lambda a: net.alpha[a, c.A_S]) + first
+            net.alpha[place + 1 : first + before + 1] = net.alpha[place : first + before]
+            net.alpha[place] = row
+            before += 1
         return self._stand(net, want, first, n)
 
     def _stand(self, net: Net, want: Want, first: int, n: int) -> Net:

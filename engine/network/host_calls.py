@@ -179,7 +179,7 @@ class KernelHost:
         if n > FEW_COLUMNS or c.LAST in columns[c.IN_KIND].tolist():  # a mask of one column costs more than the kernel
             for last in columns[c.IN_END, columns[c.IN_KIND] == c.LAST].tolist():
                 self.collectors.announce_last(last)
-        arrays.refresh_terms()
+        self._settle()
         chunks: list[Ints] = []
         while (code := run(arrays.address)) != c.DONE:
             if arrays.now[c.FOUND] > MOST_FOUND:
@@ -191,6 +191,12 @@ class KernelHost:
             self.slots.free_dropped()
         found = self._take_found()
         return np.concatenate([*chunks, found]) if chunks else found
+
+    def _settle(self) -> None:
+        """Bring up to date what the kernel reads of queries and terms."""
+        if self.slots.scans.is_margin_due:
+            self.slots.scans.settle_margin()
+        self.arrays.refresh_terms()
 
     def _lend_feed(self, columns: Ints) -> None:
         """Show a feed to the kernel. Few columns are copied to an array that the kernel sees already, which costs less."""
@@ -227,7 +233,7 @@ class KernelHost:
         arrays = self.arrays
         at = arrays.net.at
         at[c.EVENT] = at[c.EVENTS] = 0
-        arrays.refresh_terms()
+        self._settle()
         for end in np.unique(rows[:, c.END]).tolist():
             now = np.flatnonzero(rows[:, c.END] == end)
             if anew:
@@ -256,6 +262,8 @@ class KernelHost:
             self._decide_deferred()
         else:
             self._answer_questions()
+        if self.slots.scans.is_margin_due:
+            self.slots.scans.settle_margin()
 
     def _collect_gathered(self) -> None:
         """Hand what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""

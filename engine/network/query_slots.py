@@ -91,6 +91,7 @@ class StreamScans:
         self._arrays, self.scans = arrays, Scans()
         self.entailment = entailment  # follows the background as it stands
         self._postings = Postings(arrays.terms, entailment)
+        self.is_margin_due = False
 
     def add_scans(self, rows: Ints) -> None:
         net, wanted = self.scans.add(self._arrays.net, rows)
@@ -112,8 +113,12 @@ class StreamScans:
         self.add_scans(rows[np.isin(rows[:, c.A_NODE], nodes)])
 
     def update_margin(self) -> None:
-        """Note how much one step adds to a pool at most, and whether scans look at the kinds of objects."""
-        net = self._arrays.net
+        """Note, before the kernel runs again, how much one step adds to a pool at most, and whether scans look at the kinds of objects."""
+        self.is_margin_due = True  # thousands of queries may come before that
+
+    def settle_margin(self) -> None:
+        """Note what `update_margin` asked for."""
+        net, self.is_margin_due = self._arrays.net, False
         self._arrays.asks_kinds = self._postings.tells_kinds(net)
         net.at[c.MARGIN] = margin(net, widest(net) + self._postings.widest(net))
 

@@ -1,7 +1,7 @@
 """This module describes a query's part of a network's program, and places it among the others."""
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -303,8 +303,7 @@ class Fragment:
         return self.slots[rows.first : rows.first + rows.n]
 
 
-@dataclass(frozen=True, slots=True)
-class TableOffsets:
+class TableOffsets(NamedTuple):
     """Says where a fragment begins in each of a network's TABLES, or where it ends."""
 
     node: int
@@ -330,12 +329,12 @@ def sizes(fragment: Fragment) -> list[int]:
 
 def end_of(fragment: Fragment, at: TableOffsets) -> TableOffsets:
     """Return where a fragment at its place ends."""
-    return TableOffsets(*(first + n for first, n in zip(astuple(at), sizes(fragment), strict=True)))
+    return TableOffsets(*(first + n for first, n in zip(at, sizes(fragment), strict=True)))
 
 
 def ranges_of(at: TableOffsets, after: TableOffsets) -> dict[str, tuple[int, int]]:
     """Return the (first, n) rows of each table between two places."""
-    return {name: (first, end - first) for name, first, end in zip(TABLES, astuple(at), astuple(after), strict=True)}
+    return {name: (first, end - first) for name, first, end in zip(TABLES, at, after, strict=True)}
 
 
 def table(rows: list[Any], width: int, dtype: type = np.int64) -> NDArray[Any]:
@@ -400,7 +399,7 @@ def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapp
         "moves": table(fragment.moves, c.MOVE_WIDTH),
     }
     net = with_rows(net, {name: used[name].end for name in TABLES} | {"stores": c.SIDES * used["nodes"].end})
-    for name, first in zip(TABLES, astuple(at), strict=True):
+    for name, first in zip(TABLES, at, strict=True):
         getattr(net, name)[first : first + len(placed[name])] = placed[name]
     stores = net.stores[c.SIDES * at.node : c.SIDES * (at.node + len(fragment.nodes))]
     stores[:] = c.NONE

@@ -1,16 +1,17 @@
 """An expression that says the same whatever the solution is becomes a constant; a condition that always holds goes."""
 
-from dataclasses import fields, replace
-from typing import Any, cast
+from dataclasses import fields
+from typing import Any, cast, get_args
 
 from engine.expressions.evaluator import evaluate, supported, truth
 from engine.expressions.literals import FALSE, TRUE
 from engine.expressions.values import ExpressionError
 from engine.pattern_scope import list_conjuncts
+from engine.rewrite.transform import rebuild
 from epsparql import algebra as a
 
 _OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
-_NODES = (*_OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers)
+_NODES = frozenset({*_OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers, a.Exists, *get_args(a.Pattern), *get_args(a.Query)})
 
 
 def fold_constants(query: a.Query) -> a.Query:
@@ -20,20 +21,14 @@ def fold_constants(query: a.Query) -> a.Query:
 
 def _folded(node: Any) -> Any:
     match node:
-        case tuple():
-            return tuple(map(_folded, node))
         case a.Filter():
-            return _filter(_rebuilt(node))
-        case _ if isinstance(node, _OPERATIONS):
-            return _fold_parts(_rebuilt(node))
-        case _ if isinstance(node, (*_NODES, a.Exists, a.Pattern, a.Query)):
-            return _rebuilt(node)
+            return _filter(rebuild(node, _folded))
+        case _ if type(node) in _OPERATIONS:
+            return _fold_parts(rebuild(node, _folded))
+        case _ if type(node) in _NODES:
+            return rebuild(node, _folded)
         case _:
             return node
-
-
-def _rebuilt(node: Any) -> Any:
-    return replace(node, **{field.name: _folded(getattr(node, field.name)) for field in fields(node)})
 
 
 def _filter(node: a.Filter) -> a.Pattern:

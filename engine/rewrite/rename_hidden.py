@@ -1,9 +1,10 @@
 """Variables of a sub-SELECT that it does not project get names of their own, so that they meet no others."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, cast
 
+from engine.rewrite.transform import change_parts, rebuild
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
 
@@ -36,9 +37,9 @@ class _Renaming:
             case a.SubSelect():
                 return self._rename_select(node, names)
             case tuple():
-                return tuple(self.renamed(part, names) for part in node)
-            case _ if is_dataclass(node) and not isinstance(node, type):
-                return replace(node, **{field.name: self.renamed(getattr(node, field.name), names) for field in fields(node)})
+                return change_parts(node, lambda part: self.renamed(part, names))
+            case _ if is_dataclass(node):
+                return rebuild(node, lambda part: self.renamed(part, names))
             case _:
                 return node
 

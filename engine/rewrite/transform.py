@@ -1,8 +1,8 @@
 """Nodes are rebuilt with other parts."""
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, get_args
 
 from epsparql import algebra as a
 
@@ -11,17 +11,33 @@ OnPattern = Callable[[a.Pattern], a.Pattern]
 
 
 def replace_patterns(node: Node, change: OnPattern) -> Node:
-    """Return `node` with each pattern directly below it changed, those of EXISTS in its expressions too."""
-    assert is_dataclass(node)
-    assert not isinstance(node, type)
-    return replace(node, **{field.name: _changed(getattr(node, field.name), change) for field in fields(node)})
+    """Return `node` with each pattern directly below it changed, those of EXISTS in its expressions too; `node` itself where none changes."""
+    return rebuild(node, lambda value: _changed(value, change))
+
+
+def rebuild(node: Node, change: Callable[[Any], Any]) -> Node:
+    """Return a dataclass with each field, or each part of one that is a tuple, changed; the dataclass itself where none changes."""
+    changed: dict[str, Any] = {}
+    for name in node.__dataclass_fields__:  # type: ignore[attr-defined]  # `fields` makes a list of them at each call
+        before = getattr(node, name)
+        after = change_parts(before, change) if type(before) is tuple else change(before)
+        if after is not before:
+            changed[name] = after
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+
+
+def change_parts(parts: tuple[Any, ...], change: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Return a tuple, and those in it, with each part changed; the tuple itself where none changes."""
+    changed = tuple(change_parts(part, change) if type(part) is tuple else change(part) for part in parts)
+    return parts if all(after is before for after, before in zip(changed, parts, strict=True)) else changed
+
+
+_PATTERNS = frozenset(get_args(a.Pattern))
+_HOLDERS = frozenset({*get_args(a.Expression), a.Aggregate, a.OrderKey, a.Modifiers, a.RunWindow})
 
 
 def _changed(value: Any, change: OnPattern) -> Any:
-    if isinstance(value, a.Pattern):
+    kind = type(value)
+    if kind in _PATTERNS:
         return change(value)
-    if isinstance(value, tuple):
-        return tuple(_changed(part, change) for part in value)
-    if isinstance(value, a.Expression | a.Aggregate | a.OrderKey | a.Modifiers | a.RunWindow):
-        return replace_patterns(value, change)
-    return value
+    return replace_patterns(value, change) if kind in _HOLDERS else value

@@ -23,6 +23,7 @@ from epsparql.terms import Iri, Variable
 from epsparql.translate.context import Context
 from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_of
 from epsparql.translate.group_patterns import Groups
+from epsparql.translate.parsed_texts import look_up
 from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import SourceMap
 from epsparql.trees import tree_depth
@@ -43,6 +44,11 @@ class ParsedQuery:
 @lru_cache(maxsize=_RECENT)
 def parse(text: str) -> ParsedQuery:
     """Return the meaning of a query's text. Raises `QueryError`."""
+    known = look_up(text)
+    return _parse(text) if known is None else known
+
+
+def _parse(text: str) -> ParsedQuery:
     _check_text(text)
     if is_program(text):
         return _parse_program(text)

@@ -297,7 +297,7 @@ class Catalogue:
                 self.entailment = entry.regime
             case _:
                 assert_never(entry)
-        if isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop):
+        if isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop) and (self.leads or _may_lead(entry)):
             self._note_leads()
         self.position = entry.offset + 1
 
@@ -376,6 +376,11 @@ class Catalogue:
                 self.queries[name] = replace(query, versions=(*query.versions[:-1], replace(query.versions[-1], **changes)))
                 return
 
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts of all queries, those that are no longer theirs, or not yet, included."""
+        return [version.text for query in list(self.queries.values()) for version in query.versions or (query.first_version,)]
+
     def needed_from(self, start: int) -> int:
         """Return the position from which an engine needs the log when it reads on from `start`.
 
@@ -434,6 +439,11 @@ class Catalogue:
         """Return the queries, with the states that the runner reported in `changes`."""
         found = {change.registered: change for change in changes}
         return {name: query.after_changes(found) for name, query in list(self.queries.items())}
+
+
+def _may_lead(entry: Register | Pause | CatchUp | Promote | Withdraw | Drop) -> bool:
+    """Return whether a query may catch up after an entry where none did before."""
+    return isinstance(entry, Pause | Promote) or (isinstance(entry, Register) and (entry.reads_from, entry.waits_for) != (None, None))
 
 
 Ends = Mapping[str, Micros | None]

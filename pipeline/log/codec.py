@@ -1,6 +1,6 @@
 """This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON.
 
-Many rows stand in slices where the server has several partitions (`pipeline/log/encoding/sliced_rows.py`).
+Many rows are compressed, and stand in slices where the server has several partitions (`pipeline/log/encoding/sliced_rows.py`).
 """
 
 import zlib
@@ -31,7 +31,7 @@ from engine.messages import (
     Withdraw,
 )  # fmt: skip
 from engine.partitioning import NO_KEYS
-from pipeline.log.encoding.arrow_ipc import Part, stream_of
+from pipeline.log.encoding.arrow_ipc import Part, write_rows
 from pipeline.log.encoding.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
 from pipeline.rejected_rows import Rejected
 
@@ -98,7 +98,9 @@ def encode(
         events = [record.entry for record in records if isinstance(record.entry, Events)]
         parts, crc = encode_slices(entries, events, rows, slices, keys)
         return parts, flags | HAS_SLICES, crc
-    payload = memoryview(stream_of(rows.replace_schema_metadata({b"entries": entries})))
+    sink = pa.BufferOutputStream()
+    write_rows(sink, rows.replace_schema_metadata({b"entries": entries}))
+    payload = memoryview(sink.getvalue())
     return [payload], flags, zlib.crc32(payload)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import assert_never
@@ -31,6 +32,7 @@ from epsparql.errors import QueryError, Span, Warning_
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
 from epsparql.renderer.queries import render
+from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
@@ -185,6 +187,23 @@ def get_shape(text: str) -> Shape:
             found = Shape(Bindings(()), (), None)
         _shapes[text] = found
     return found
+
+
+def recall_texts(texts: Collection[str], kept: ParsedTexts) -> None:
+    """Cache the shapes of all texts of a catalog, which need not be parsed where they are kept; those that had to be are kept from now on."""
+    with looking_up(kept):
+        for text in texts:
+            get_shape(text)
+            keep_text(text, kept)
+        with suppress(OSError):
+            kept.drop_others(texts)
+
+
+def keep_text(text: str, kept: ParsedTexts) -> None:
+    """Keep what an accepted text means for the next start. Where that fails, the next start takes longer."""
+    if text not in kept:
+        with suppress(QueryError, OSError):
+            kept.keep_meaning(text, epsparql.parse(text))
 
 
 def drop_shape(text: str) -> None:

@@ -14,6 +14,7 @@ from engine.engine import Engine
 from engine.errors import LogGap
 from engine.messages import Block, Outcome
 from engine.partitioning import ONE, Moved, PartitionShare
+from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
@@ -82,11 +83,17 @@ class EngineHost:
     def _restore_engine(self, lo: int, max_rows: int) -> Engine:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
-            engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)
-            engine.look_back_by(self._past)
-            self._weight = 0
+            with closing(ParsedTexts(Path(self._data))) as texts, looking_up(texts):
+                engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)
+                engine.look_back_by(self._past)
+                self._weight = 0
+                return self._read_on(engine, lo, max_rows)
+        return self._read_on(engine, lo, max_rows)
+
+    def _read_on(self, engine: Engine, lo: int, max_rows: int) -> Engine:
+        """Bring an engine to `lo`; its solutions were committed before."""
         for reader, _ in self._feed(engine, lo, max_rows):
-            engine = reader  # its solutions were committed before
+            engine = reader
         return engine
 
     def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:

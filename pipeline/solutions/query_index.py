@@ -140,7 +140,9 @@ class Index:
 
     def _add(self, segment: int, byte: int, summary: FrameSummary) -> None:
         for run in summary.runs:
-            self.places.setdefault(run.registered, FrameIndex()).add(run, segment, byte)
+            if (places := self.places.get(run.registered)) is None:
+                places = self.places[run.registered] = FrameIndex()
+            places.add(run, segment, byte)
         self.changes += summary.changes
 
     def _turn(self, directory: Path, frame: Frame) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -56,8 +57,7 @@ class KeyRange:
         return KeyRange(max(after, default=None), min(before, default=None), self.newest)
 
 
-@dataclass(frozen=True, slots=True)
-class SolutionRun:
+class SolutionRun(msgspec.Struct, frozen=True, array_like=True):
     """Summarizes a registration's solutions in one frame: how many, and the key of the last."""
 
     registered: int
@@ -90,15 +90,18 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
     instants = first | np.concatenate(([True], by_end[1:] != by_end[:-1]))
     ordinals = rows - np.maximum.accumulate(np.where(instants, rows, 0))
     begins = np.flatnonzero(first).tolist()
-    runs = []
-    for begin, stop in zip(begins, [*begins[1:], n], strict=True):
-        query, end, known = int(by_query[begin]), int(by_end[begin]), last.get(int(by_query[begin]))
+    stops = [*begins[1:], n]
+    queries, starts = by_query[begins].tolist(), by_end[begins].tolist()
+    for query, end, begin, stop in zip(queries, starts, begins, stops, strict=True):
+        known = last.get(query)
         if known is not None and end < known[0]:
             raise OutOfOrder(f"a solution of the query registered at {query} ends at {end} µs, after one that ends at {known[0]} µs")
         if known is not None and end == known[0]:
             same = begin + int(np.searchsorted(by_end[begin:stop], end, side="right"))
             ordinals[begin:same] += known[1] + 1
-        runs.append(SolutionRun(query, stop - begin, int(by_end[stop - 1]), int(ordinals[stop - 1])))
+    lasts = np.array(stops) - 1
+    counts = (lasts + 1 - begins).tolist()
+    runs = list(map(SolutionRun, queries, counts, by_end[lasts].tolist(), ordinals[lasts].tolist()))
     given = np.empty(n, np.int64)
     given[order] = ordinals
     return given, runs
@@ -106,14 +109,15 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
 
 def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: FrameSummary) -> Sequence[Part]:
     """Return the parts of a payload, of which those that are columns are not copied."""
-    plain = ([astuple(run) for run in summary.runs], [astuple(change) for change in summary.changes])
+    plain = (summary.runs, [astuple(change) for change in summary.changes])
     schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
     return parts_of(pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema))
 
 
 def decode_summary(payload: memoryview) -> FrameSummary:
-    runs, changes = msgspec.json.decode(pa.ipc.open_stream(pa.py_buffer(payload)).schema.metadata[b"summary"])
-    return FrameSummary(tuple(SolutionRun(*run) for run in runs), tuple(StateChange(*change) for change in changes))
+    plain = pa.ipc.open_stream(pa.py_buffer(payload)).schema.metadata[b"summary"]
+    runs, changes = msgspec.json.decode(plain, type=tuple[tuple[SolutionRun, ...], list[Any]])
+    return FrameSummary(runs, tuple(StateChange(*change) for change in changes))
 
 
 def decode_solutions(payload: memoryview) -> pa.RecordBatch:

@@ -58,6 +58,11 @@ def _outside(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return lines
 
 
+def _peers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
+    lines: Iterable[str] = bench.measure(given.peers, given.n, given.k)
+    return lines
+
+
 def _fuzz(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return [bench.measure(given.n)]
 
@@ -70,6 +75,7 @@ def _papers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 BENCHES = {
     "engine": Bench(1_000_000, _engine),
+    "peers": Bench(1_000_000, _peers),
     "calls": Bench(40_000, _workload),
     "queries": Bench(200_000, _queries),
     "shapes": Bench(100_000, _plain),

@@ -540,14 +540,17 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.warmup import compile_engine
+    from engine.compiling import telling_of_functions
+    from engine.warmup import compile_engine, compiling_beside
     from pipeline.errors import JavaMissing, SparkFailed
     from pipeline.warmup import compile_formats
 
     began = time.monotonic()
-    print("compiling the kernel (two to three minutes, once per machine)", file=sys.stderr, flush=True)
-    compile_formats()
-    compile_engine()
+    print("compiling the kernel (one to three minutes, once per machine)", file=sys.stderr, flush=True)
+    with telling_of_functions():
+        with compiling_beside(shown=True):
+            compile_formats()
+        compile_engine()
     print(
         f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",
         file=sys.stderr,
@@ -606,6 +609,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many.")
     parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
+    parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark peers runs Esper from here.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
     parser.add_argument("--quick", action="store_true", help="The benchmarks outside and papers run in small sizes, whose figures mean nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")

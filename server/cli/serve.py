@@ -21,11 +21,13 @@ from connectors.configuration import ConnectorFile, check_library, read_connecto
 from connectors.errors import ConnectorError
 from engine.compiling import load_type_tables, telling_of_compiling
 from engine.warmup import compile_engine
+from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreFailed, StoreTaken
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
 from pipeline.parquet_export import Exporter, export_place
 from pipeline.partition_count import recorded
+from pipeline.registrations.query_cache import recall_texts
 from pipeline.replication.lease import LeaseHolder, wait_for_lease
 from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
@@ -164,6 +166,8 @@ def _serve_now(settings: Settings) -> int:
             _opened(settings, keeper) as log,
             _exported(settings, log, place) as export,
         ):
+            with closing(ParsedTexts(settings.data)) as texts:
+                recall_texts(log.catalogue.texts, texts)
             load_background(settings, graphs, log)
             server = Server(settings, log, listener, gate, export, keeper, set_aside)
             server.run(sockets=[listener])

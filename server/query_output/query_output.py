@@ -68,7 +68,7 @@ class QueryOutput:
         known, number = self._progress, registration.registered
         if number not in known:
             now = self._catalog.refresh(registration) or registration
-            known[number] = self._notifier.watermarks.compute_progress(self._solutions.position, now, self._catalog.list_queries())
+            known[number] = self._notifier.watermarks.compute_progress(self._solutions.position, now, self._catalog.list_rules())
         return known[number]
 
     def drop_query(self, registration: Registration) -> None:

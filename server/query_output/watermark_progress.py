@@ -64,13 +64,13 @@ class WatermarkHistory:
         samples.append(_Sample(now_s, seen, seen + 1, streams))
         return False
 
-    def compute_progress(self, solved: int, registration: Registration, queries: Iterable[Registration]) -> QueryProgress | None:
+    def compute_progress(self, solved: int, registration: Registration, rules: Iterable[Registration]) -> QueryProgress | None:
         """Return a query's progress once the entries before the log position `solved` have been applied; None while nothing can be said."""
         if registration.lead is not None:
             return None
         for sample in reversed(self._samples):
             if max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
-                written = find_written(get_shape(query.text) for query in queries if query.stands)
+                written = find_written(get_shape(rule.text) for rule in rules)
                 return _progress(get_shape(registration.text).streams, written, sample.streams)
         return None
 

@@ -1,9 +1,11 @@
 """Shows routes the log's streams and queries, with the states that the runner reported."""
 
 import asyncio
+from dataclasses import dataclass
+from itertools import takewhile
 
 from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
-from pipeline.log.catalog import Registration, Stream
+from pipeline.log.catalog import Catalogue, Registration, Stream
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.solution_log import SolutionReader
 from server.http.problem_details import unknown_fault
@@ -29,6 +31,29 @@ class LateFeed:
         self._reader.close()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rules:
+    """Lists the rules among the queries of a catalogue up to the one registered at `seen`: thousands of queries are looked at once, not at each request.
+
+    A query stays a rule, or no rule, whatever text is promoted.
+    """
+
+    catalogue: Catalogue
+    seen: int = -1
+    found: tuple[Registration, ...] = ()
+
+    def read_on(self, catalogue: Catalogue) -> "_Rules":
+        """Return the list with the queries that have come since. One of another catalogue, which a failed write leaves, begins anew."""
+        before = self if catalogue is self.catalogue else _Rules(catalogue)
+        queries = list(catalogue.queries.values())  # in order of registration
+        new = list(takewhile(lambda query: query.registered > before.seen, reversed(queries)))[::-1]
+        if not new:
+            return before
+        rules = [query for query in new if get_shape(query.text).is_rule]
+        left = [rule for rule in before.found if (now := catalogue.queries.get(rule.name)) is not None and now.registered == rule.registered]
+        return _Rules(catalogue, new[-1].registered, (*left, *rules))
+
+
 class CatalogView:
     """Shows the catalog of a log. Hold `changing` between a check of the catalog and the control entry that rests on it."""
 
@@ -36,6 +61,7 @@ class CatalogView:
         self.log, self._solutions = log, solutions
         self.late_feed = LateFeed(log.reader())
         self.changing = asyncio.Lock()
+        self._rules = _Rules(log.catalogue)
 
     # ------------------------------------------------------------ streams
     def get_stream(self, name: str) -> Stream:
@@ -69,8 +95,13 @@ class CatalogView:
         return list(self.log.catalogue.with_changes(self._solutions.changes).values())
 
     def list_rules(self) -> list[Registration]:
-        """Return the CONSTRUCT queries that have not failed, static rules included."""
-        return [query for query in self.list_queries() if query.stands and get_shape(query.text).is_rule]
+        """Return the CONSTRUCT queries that have not failed, static rules included, in order of registration."""
+        catalogue = self.log.catalogue
+        known = self._rules = self._rules.read_on(catalogue)
+        changes = {change.registered: change for change in self._solutions.changes} if known.found else {}
+        now = (catalogue.queries.get(rule.name) for rule in known.found)
+        rules = [query for query, rule in zip(now, known.found, strict=True) if query is not None and query.registered == rule.registered]
+        return [rule for query in rules if (rule := query.after_changes(changes)).stands]
 
     def with_state(self, registration: Registration) -> Registration:
         return registration.after_changes({change.registered: change for change in self._solutions.changes})

@@ -35,12 +35,13 @@ def register_entry(catalog: CatalogView, offset: int, wish: Register, start: str
     Runs in the log's committer. Raises: Fault 400, 409.
     """
     reads_from, own = find_start(catalog, offset, wish.name, start), get_shape(wish.text)
-    standing = [query for query in list_standing(catalog) if query.name != wish.name]
-    feeding = find_sources(own.streams, find_written_streams(standing))
-    ahead = [query for query in standing if query.lead is not None and get_shape(query.text).into in feeding]
+    rules = [rule for rule in catalog.list_rules() if rule.name != wish.name]
+    feeding = find_sources(own.streams, find_written_streams(rules))
+    ahead = [query for query in rules if query.lead is not None and get_shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
     if not leads:
-        held = () if reads_from is None else _check_held(catalog, own, standing, wish.name, "read from the past")
+        standing = [] if reads_from is None else [query for query in list_standing(catalog) if query.name != wish.name]
+        held = _check_held(catalog, own, standing, wish.name, "read from the past") if standing else ()
         return _complete_entry(wish, offset, reads_from, held, None)
     waited = ", ".join(sorted(name_query(catalog, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:

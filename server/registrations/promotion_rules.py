@@ -13,7 +13,6 @@ from server.registrations.catch_up_rules import (
     conflict_fault,
     find_start,
     find_written_streams,
-    list_standing,
     name_query,
 )
 
@@ -36,7 +35,7 @@ def check_new_text(catalog: CatalogView, known: Registration, text: str, *, may_
         before, after = (" ".join(f"?{variable}" for variable in form.variables) for form in (old.form, new.form))
         detail = f"the new text has the columns {after}, and {name!r} has {before}; add columns=change if what reads them can take that"
         raise conflict_fault("other-columns", detail, name)
-    written = find_written_streams(list_standing(catalog))
+    written = find_written_streams(catalog.list_rules())
     waits, waited = (find_sources(shape.streams, written) - written.keys() for shape in (new, old))
     if waits != waited:
         differing = ", ".join(f"<{stream}>" for stream in sorted(waits ^ waited))
@@ -65,7 +64,7 @@ def _find_promotable(catalog: CatalogView, wish: Promote) -> Registration:
         raise unknown_fault("query", name, queries)
     if known.state not in ("running", "paused"):
         raise conflict_fault("query-ended", f"the query {name!r} is {known.state}: nothing of it goes on; PUT with ?replace=true", name)
-    feeding = find_sources(get_shape(wish.text).streams, find_written_streams(list_standing(catalog)))
+    feeding = find_sources(get_shape(wish.text).streams, find_written_streams(catalog.list_rules()))
     behind = [query for query in queries.values() if query.lead is not None and (query.name == name or get_shape(query.text).into in feeding)]
     if behind:
         assert behind[0].lead is not None

@@ -19,7 +19,7 @@ from epsparql.etalis.translator import query_text
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration, Version
-from pipeline.registrations.query_cache import check_registration, get_shape, have_one_plan
+from pipeline.registrations.query_cache import check_registration, get_shape, have_one_plan, keep_text
 from pipeline.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written, warn_of_silence
 from pipeline.runners.engine_report import EngineReport, Standing
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
@@ -441,6 +441,7 @@ async def promote_query(
 
 def _append_promotion(service: Service, known: Registration, wish: Wish, by: str) -> int:
     """Append the entry that promotes a text, and return its offset. Raises: Fault 400, 404, 409."""
+    keep_text(wish.text, service.texts)
     alike = (known.policy, known.default_graph) == (wish.policy, wish.default_graph) and wish.start is None
     keeps = alike and have_one_plan(known.text, wish.text, wish.policy, wish.default_graph)
     wanted = Promote(
@@ -474,7 +475,7 @@ def _check_options(name: str, wish: Wish) -> None:
 
 async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
     """Warn of the names in a query that the streams which it reads have never carried. `name` is that of the query, which is no other rule."""
-    written = find_written(get_shape(query.text) for query in service.catalog.list_queries() if query.stands and query.name != name)
+    written = find_written(get_shape(rule.text) for rule in service.catalog.list_rules() if rule.name != name)
     parsed = await asyncio.to_thread(epsparql.parse, text)
     return await warn_of_unseen(parsed, dict(service.log.catalogue.streams), written, service.inspector, service.background)
 
@@ -484,6 +485,8 @@ def _append_registrations(service: Service, places: Sequence[_Place], gone: Sequ
 
     Raises: Fault 400, 409.
     """
+    for place in places:
+        keep_text(place.wish.text, service.texts)
     entries = list[Future[Ack]]()
     for place in places:
         entries += _submit_registration(service, place, tuple(entries))
@@ -532,10 +535,10 @@ def list_bounds(settings: Settings) -> tuple[int, int, int]:
 
 async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
     """Return the warnings of a query that can stand under a name, in place of one of this name. Raises: Fault 400."""
-    others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
-    policies = {query.name: query.policy for query in others} | {name: wish.policy}
+    rules = [rule for rule in service.catalog.list_rules() if rule.name != name]  # what reads no rule's stream is checked by itself
+    policies = {rule.name: rule.policy for rule in rules} | {name: wish.policy}
     try:
-        return await asyncio.to_thread(check_registration, wish.text, {query.name: query.text for query in others}, name, policies)
+        return await asyncio.to_thread(check_registration, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
     except epsparql.QueryError as error:
         raise Fault(describe_exception(error, query=name)) from None
 
@@ -560,8 +563,9 @@ class _Context:
 
 def _read_context(service: Service, report: EngineReport | None) -> _Context:
     catalogue = service.log.catalogue
-    leads = {query.registered: query.name for query in list(catalogue.queries.values()) if query.registered in catalogue.leads}
-    written = find_written(get_shape(query.text) for query in service.catalog.list_queries() if query.stands)
+    queries = list(catalogue.queries.values()) if catalogue.leads else []
+    leads = {query.registered: query.name for query in queries if query.registered in catalogue.leads}
+    written = find_written(get_shape(rule.text) for rule in service.catalog.list_rules())
     return _Context(report, leads, written, find_alive(written, find_fed(dict(catalogue.streams))))
 
 

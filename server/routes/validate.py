@@ -105,20 +105,20 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
 
 
 def _check_text(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
-    others = [query for query in service.catalog.list_queries() if query.stands and query.name != name]
-    policies = {query.name: query.policy for query in others} | {name: policy}
+    rules = [rule for rule in service.catalog.list_rules() if rule.name != name]
+    policies = {rule.name: rule.policy for rule in rules} | {name: policy}
     known = Observed(message_keys=service.log.catalogue.message_keys)
     try:
-        warnings = [*check_registration(text, {query.name: query.text for query in others}, name, policies), *_warn_of_silence(service, text, others)]
+        warnings = [*check_registration(text, {rule.name: rule.text for rule in rules}, name, policies), *_warn_of_silence(service, text, rules)]
         plan = PlanDocument.model_validate(json.loads(explain_query(text, "json", default_graph, policy, observed=known)))
     except epsparql.QueryError as error:
         return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
     return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)
 
 
-def _warn_of_silence(service: Service, text: str, others: Sequence[Registration]) -> list[Warning_]:
-    rules = find_written(get_shape(query.text) for query in others)
-    return warn_of_silence(compute_shape(epsparql.parse(text)), rules, service.log.catalogue.streams)
+def _warn_of_silence(service: Service, text: str, rules: Sequence[Registration]) -> list[Warning_]:
+    written = find_written(get_shape(rule.text) for rule in rules)
+    return warn_of_silence(compute_shape(epsparql.parse(text)), written, service.log.catalogue.streams)
 
 
 def _fault(error: epsparql.QueryError) -> Mark:

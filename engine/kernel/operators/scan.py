@@ -82,11 +82,18 @@ def is_in_graph(wanted, g):
 
 @inlined
 def scan_rows(net, first, n, stream, occurrence, since):
-    """Give an occurrence to the scans in `n` rows of alpha."""
-    for a in range(first, first + n):
+    """Give an occurrence to the scans in `n` rows of alpha, which are in order of the subjects they want: NONE, for any, comes first."""
+    a, after = first, first + n
+    while a < after:
         scan = net.alpha[a]
+        if scan.s != NONE and scan.s != occurrence.s:
+            if scan.s > occurrence.s:
+                break
+            a = find_subject(net, a, after, occurrence.s)
+            continue
         query = net.queries[scan.query]
         if scan.stream != stream or query.open == 0 or since <= query.from_:
+            a += 1
             continue
         if scan.plain != 0:
             number = make_row(net, occurrence.start, occurrence.end)
@@ -94,6 +101,19 @@ def scan_rows(net, first, n, stream, occurrence, since):
             push_frame(net, scan.node, scan.side, number)
         else:
             scan_closely(net, a, occurrence)
+        a += 1
+
+
+@jit
+def find_subject(net, a, after, s):
+    """Return the first of the rows [a, after) of alpha that wants the subject `s` or a greater one."""
+    while a < after:
+        middle = (a + after) // 2
+        if net.alpha[middle].s < s:
+            a = middle + 1
+        else:
+            after = middle
+    return a
 
 
 @jit
@@ -118,7 +138,7 @@ def scan_entailed(net, listed, stream, occurrence, since):
 def scan_closely(net, a, occurrence):
     """Give an occurrence to a scan that looks for certain terms, graphs or equal parts."""
     scan, rows, s, p, o = net.alpha[a], net.rows, occurrence.s, occurrence.p, occurrence.o
-    if (scan.s != NONE and scan.s != s) or (scan.o != NONE and scan.o != o) or not is_in_graph(scan.graph, occurrence.g):
+    if (scan.o != NONE and scan.o != o) or not is_in_graph(scan.graph, occurrence.g):
         return
     if scan.svar != NONE and ((scan.svar == scan.ovar and s != o) or (scan.svar == scan.pvar and s != p)):
         return

@@ -33,7 +33,7 @@ from engine.partitioning import (
     number_bodies,
     source_of,
 )
-from pipeline.log.encoding.arrow_ipc import Part, write_stream
+from pipeline.log.encoding.arrow_ipc import Part, write_rows
 from pipeline.log.encoding.renumber import renumber
 
 MAGIC = b"\xffEPS"  # another stream begins by 0xffffffff
@@ -69,7 +69,7 @@ def encode_slices(
     sink, bounds = pa.BufferOutputStream(), [0]
     for batch in _deal(rows, which, slices):
         if batch.num_rows:
-            write_stream(sink, batch)
+            write_rows(sink, batch)
         bounds.append(sink.tell())
     streams, ends = memoryview(sink.getvalue()), PlainRows(rows).read_ends()
     low, beyond = _pack_ends(ends)

@@ -1,0 +1,70 @@
+"""`epsparql bench peers` with a small engine in Esper's place, which finds the sequences of W1 by comparing all events."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.engine import peers
+from bench.measurement import UnusableInput, WrongCount
+from bench.workloads import WORKLOADS, drawn
+
+ENGINE = """
+import sys, time
+from itertools import product
+
+path, query, passes = sys.argv[1:4]
+assert query == "W1_any", query
+events = [line.split(",") for line in open(path).read().split()[1:]]
+by = {}
+for _, kind, key, _, ts in events:
+    by.setdefault((key, kind), []).append(int(ts))
+for number in range(int(passes)):
+    began = time.process_time()
+    keys = {key for key, _ in by}
+    found = sum(
+        a < b < c < a + 10_000 for key in keys for a, b, c in product(*(by.get((key, kind), ()) for kind in "abc"))
+    ) + MORE
+    print(f"RESULT esper {query} ev.csv pass={number + 1} events={len(events)} matches={found} wall=0.500 ev/s=1 cpu={time.process_time() - began + 0.01:.2f}")
+"""
+
+
+def stand_in(directory: Path, more: int = 0) -> Path:
+    (directory / "engine.py").write_text(ENGINE.replace("MORE", str(more)))
+    (directory / "run.sh").write_text(f'exec "{sys.executable}" "{directory}/engine.py" "$@"\n')
+    return directory
+
+
+@pytest.fixture(autouse=True)
+def _w1_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "WORKLOADS", {"W1": WORKLOADS["W1"]})
+
+
+def test_both_run_over_the_same_events(tmp_path: Path) -> None:
+    (text,) = peers.measure(stand_in(tmp_path), 3_000, 300)
+    line = json.loads(text)
+    assert (line["bench"], line["workload"], line["esper_events_per_s"]) == ("peers", "W1", 6_000)
+    assert line["blocks_ratio"] == round(line["blocks_events_per_s"] / 6_000, 2)
+    assert line["bytes_ratio"] == round(line["bytes_events_per_s"] / 6_000, 2)
+
+
+def test_other_matches_and_programs_that_do_not_run_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnusableInput, match="name it with --peers"):
+        next(peers.measure(None, 10, 10))
+    with pytest.raises(UnusableInput, match=r"Esper did not run on W1: .*run\.sh"):
+        next(peers.measure(tmp_path, 10, 10))
+    monkeypatch.setattr(peers, "_apart", lambda _measured, _workload, _n, _k: {"matches": 0})
+    with pytest.raises(WrongCount, match="Esper on W1 gave 7 matches and must give 0"):
+        next(peers.measure(stand_in(tmp_path, 7), 10, 1_000))
+
+
+def test_events_are_written_as_they_were_drawn(tmp_path: Path) -> None:
+    path, events = tmp_path / "events.csv", drawn(50, 10)
+    peers.write_events(path, events)
+    head, *lines = path.read_text().splitlines()
+    assert head == "i,type,id,x,ts"
+    assert [float(line.split(",")[3]) for line in lines] == events.values.tolist()
+    assert [(line.split(",")[1], int(line.split(",")[2])) for line in lines] == [
+        ("abc"[kind], key) for kind, key in zip(events.types.tolist(), events.ids.tolist(), strict=True)
+    ]
