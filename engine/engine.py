@@ -126,7 +126,9 @@ class Engine(EngineState):
         new: dict[Feed, Arrivals] = {}
         latest = NO_TIME
         if rows.num_rows:
-            arrived = new[entry.stream, None] = import_arrivals(rows, self.terms, TERMS if self._is_revisable(entry) else layout.terms_wanted, entry.offset)
+            arrived = new[entry.stream, None] = import_arrivals(
+                rows, self.terms, TERMS if self._is_revisable(entry) else layout.terms_wanted, entry.offset
+            )
             latest = find_latest_end(arrived)
         if self.revision.is_upset_by(entry):
             self.revision.interrupt()

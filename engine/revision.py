@@ -102,9 +102,7 @@ class Revision:
             found.append(entry)
         return found
 
-    def follow(
-        self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]
-    ) -> Iterator[pa.RecordBatch]:
+    def follow(self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]) -> Iterator[pa.RecordBatch]:
         """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring."""
         if self._ahead is None:
             return
@@ -194,6 +192,7 @@ class Revision:
         if name is None:
             return ()
         reached = ahead.streams[name].reached
+        ahead.forget_layout()  # so that all networks take up the time, and not those of this stream alone
         found, ended = ahead.read_span([Events(entry, name, 0, None if reached == NO_TIME else reached)], {}, {})
         self._note_failures(ended, changes)
         return found

@@ -154,7 +154,9 @@ class Registry:
             alike = member.part is part and member.network.planning.without == self.without and member.revised == revised
             if begins and alike and find_reached(member.network.reads, rules) == gate:
                 return member
-        member = ScheduledNetwork(Network(self.terms, owns=self.make_owner_test(part), without=self.without), time, part=part, revised=revised, silent=revised)
+        member = ScheduledNetwork(
+            Network(self.terms, owns=self.make_owner_test(part), without=self.without), time, part=part, revised=revised, silent=revised
+        )
         self.members.append(member)
         return member
 

@@ -43,7 +43,7 @@ def advance_stream(streams: dict[str, StreamTime], entry: Entry, ends: Mapping[i
         return None
     advance_to(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
     stream = streams[entry.stream]
-    if not isinstance(entry, Events) and NO_TIME < stream.watermark:  # time passes without an occurrence
+    if not isinstance(entry, Events) and stream.watermark > NO_TIME:  # time passes without an occurrence
         stream.reached = max(stream.reached, min(stream.watermark + stream.horizon, END_OF_TIME))
     return entry.stream
 

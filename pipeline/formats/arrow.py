@@ -39,7 +39,7 @@ def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
     found = batch_of_columns(columns, start, end)
     if RETRACT not in table.schema.names:
         return found
-    marks = table.column(RETRACT).fill_null(False).combine_chunks()  # noqa: FBT003  # pyarrow takes it in this place
+    marks = table.column(RETRACT).fill_null(False).combine_chunks()  # pyarrow takes it in this place
     return found.set_column(OCCURRENCES.get_field_index("late"), OCCURRENCES.field("late"), marks)
 
 

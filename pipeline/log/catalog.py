@@ -357,7 +357,9 @@ class Catalogue:
 
     def _register(self, entry: Register, at: Micros) -> None:
         self.queries.pop(entry.name, None)
-        found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit)
+        found = Registration(
+            entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit
+        )
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
             self.rereads[entry.offset] = entry.offset, 0, entry.offset  # entries before `reads_from` give the background and watermarks

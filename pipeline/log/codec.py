@@ -130,7 +130,9 @@ def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
     found = Record(_entry(offset, kind, values), *known[:5])
     if len(known) <= 5:
         return found
-    return replace(found, rejected=tuple(Rejected(*row) for row in known[5]), untargeted=tuple((begin, after) for begin, after in known[6:] and known[6]))
+    return replace(
+        found, rejected=tuple(Rejected(*row) for row in known[5]), untargeted=tuple((begin, after) for begin, after in known[6:] and known[6])
+    )
 
 
 def _entry(offset: int, kind: str, values: list[Any]) -> Entry:

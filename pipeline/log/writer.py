@@ -425,9 +425,7 @@ def _has_retractions(rows: pa.RecordBatch) -> bool:
     return bool(rows.column("late").true_count)
 
 
-def _judge_lateness(
-    catalogue: Catalogue, request: _Request, at: Micros, opened: Micros, presence: Presence | None
-) -> tuple[Record, pa.RecordBatch]:
+def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened: Micros, presence: Presence | None) -> tuple[Record, pa.RecordBatch]:
     """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead.
 
     Retractions with a target are no late rows, though they are marked as such: nobody is to take them for occurrences.

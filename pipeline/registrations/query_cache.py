@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 import epsparql
-from engine.messages import RDFS, UNRESTRICTED
+from engine.messages import RDFS, REVISED, UNRESTRICTED
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import OperatorState
 from epsparql.algebra import (
@@ -32,7 +32,7 @@ from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
-from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
+from pipeline.solutions.formats import Bindings, Changes, Form, Triples, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,12 @@ def get_shape(text: str) -> Shape:
             found = Shape(Bindings(()), (), None)
         _shapes[text] = found
     return found
+
+
+def find_form(text: str, emit: str) -> Form:
+    """Return the form of what a query gives: its solutions, or the changes of those that stand."""
+    form = get_shape(text).form
+    return Changes(form) if emit == REVISED and isinstance(form, Bindings | Triples) else form
 
 
 def drop_shape(text: str) -> None:

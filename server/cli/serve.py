@@ -19,10 +19,11 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
 from engine.compiling import load_type_tables, telling_of_compiling
+from engine.messages import REVISED
 from pipeline.errors import StoreFailed
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
-from pipeline.parquet_export import Exporter, export_place
+from pipeline.parquet_export import CHANGELOG, Exporter, export_place
 from pipeline.partition_count import recorded
 from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
@@ -229,7 +230,11 @@ def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> 
 
     def standing() -> dict[int, str]:
         queries = list(log.catalogue.queries.values())
-        return {version.offset: version.text for query in queries for version in query.versions or (query.first_version,)}
+        return {
+            version.offset: CHANGELOG if query.emit == REVISED else version.text
+            for query in queries
+            for version in query.versions or (query.first_version,)
+        }
 
     with _telling(settings.export):
         exporter = Exporter(settings.data, place, standing, settings.export_every_s)

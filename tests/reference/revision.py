@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from epsparql.algebra import Query
 from tests.reference.evaluator import solutions
@@ -38,8 +39,7 @@ class RevisedStreams:
         self.present[stream].remove(occurrence)
         return True
 
-    def standing(self, queries: Mapping[str, Query], name: str, before: Micros | None = None) -> Counter[object]:
+    def standing(self, queries: Mapping[str, Query], name: str, before: Micros | None = None) -> Counter[Any]:
         """Return the solutions of a query that end before an instant; None for all that the streams give if they are finished."""
-        found = solutions(queries, self.present)[name]
-        rows = Counter(found)
+        rows: Counter[Any] = Counter(solutions(queries, self.present)[name])
         return rows if before is None else Counter({row: count for row, count in rows.items() if row[1][1] < before})

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -35,6 +36,11 @@ QUERIES = {
 }
 
 
+BESIDE = "SELECT ?a FROM STREAM <other> WHERE { ?s :A ?a MINUS { ?s :B ?b } }"
+"""This query is revised too, and reads a stream of its own."""
+ACCOMPANIED = ("minus", "rule", "timer")
+
+
 @dataclass(slots=True)
 class Scenario:
     """Builds a log as its writer would, beside the reference."""
@@ -42,7 +48,7 @@ class Scenario:
     streams: RevisedStreams
     log: list[tuple[Entry, list[tuple[Occurrence, bool]]]] = field(default_factory=list)
 
-    def add(self, make: type, *values: object, **named: object) -> None:
+    def add(self, make: Any, *values: object, **named: object) -> None:
         self.log.append((make(len(self.log), *values, **named), []))
 
     def send(self, stream: str, sent: Sequence[tuple[Occurrence, bool]]) -> None:
@@ -88,8 +94,8 @@ class Reader:
         self.standing: dict[str, tuple[tuple[str | None, ...], int, int]] = {}
         self.settled = -(1 << 62)
 
-    def read(self, row: dict[str, object]) -> None:
-        (header, *values), start = row["values"], row["start"]  # type: ignore[misc]
+    def read(self, row: dict[str, Any]) -> None:
+        (header, *values), start = row["values"], row["start"]
         sign, _more, settled, end, identifier = header.split(" ")
         if sign == "+":
             assert identifier not in self.standing
@@ -100,21 +106,23 @@ class Reader:
         assert int(settled) >= self.settled
         self.settled = int(settled)
 
-    def rows(self, query: str, before: int | None) -> Counter[object]:
+    def rows(self, query: str, before: int | None) -> Counter[Any]:
         emitted = [("q", 0, start, end, values) for values, start, end in self.standing.values() if before is None or end < before]
         return Counter(results({"q": query}, emitted)["q"])
 
 
 def check(kind: str, sends: Sequence[tuple[str, Sequence[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]) -> None:
     text, *rules = (PREFIXES + each for each in QUERIES[kind])
-    scenario, registered = Scenario(RevisedStreams(H)), len(rules) + 2
+    scenario = Scenario(RevisedStreams(H))
     for name in ("default", "other"):
         scenario.add(SetStream, name, revisable=H)
     for k, rule in enumerate(rules):
         scenario.add(Register, f"rule{k}", rule)
     scenario.add(Register, "q", text, emit=REVISED)
     scenario.add(Register, "certain", text)
-    expected: dict[int, tuple[Counter[object], int | None]] = {}
+    if kind in ACCOMPANIED:
+        scenario.add(Register, "beside", PREFIXES + BESIDE, emit=REVISED)
+    expected: dict[int, tuple[Counter[Any], int | None]] = {}
     parsed = {name: epsparql.parse(each).query for name, each in (("q", text), *((f"rule{k}", rule) for k, rule in enumerate(rules)))}
     gate = {"default", "other"} if kind == "both" else {"default"}
     for stream, sent, revise in sends:
@@ -129,7 +137,7 @@ def check(kind: str, sends: Sequence[tuple[str, Sequence[tuple[Occurrence, bool]
         scenario.add(Finish, name)
     scenario.add(Revise)
     expected[len(scenario.log)] = scenario.streams.standing(parsed, "q"), None
-    engine, reader, certain = Engine(), Reader(), list[tuple[str, int, int, int, tuple[str | None, ...]]]()
+    engine, reader, beside, certain = Engine(), Reader(), Reader(), list[tuple[str, int, int, int, tuple[str | None, ...]]]()
     for number, part in enumerate(scenario.blocks(cuts | expected.keys())):
         if number in restores:
             engine = Engine.restore(engine.snapshot())
@@ -137,14 +145,16 @@ def check(kind: str, sends: Sequence[tuple[str, Sequence[tuple[Occurrence, bool]
         assert not outcome.changes, outcome.changes
         rows = outcome.solutions
         for row in rows.set_column(3, "start", rows["start"].cast(pa.int64())).set_column(4, "end", rows["end"].cast(pa.int64())).to_pylist():
-            if row["query"] == "q":
-                reader.read(row)
+            if row["query"] in ("q", "beside"):
+                (reader if row["query"] == "q" else beside).read(row)
             elif row["query"] == "certain":
                 certain.append(("q", 0, row["start"], row["end"], tuple(row["values"])))
         if part.after in expected:
-            rows_expected, before = expected[part.after]
-            assert reader.rows(text, before) == rows_expected, (part.after, registered)
+            rows_expected, limit = expected[part.after]
+            assert reader.rows(text, limit) == rows_expected
     assert Counter(results({"q": text}, certain)["q"]) == rows_expected, "what is certain is the same"
+    if kind in ACCOMPANIED:
+        assert beside.rows(PREFIXES + BESIDE, None) == scenario.streams.standing({"q": epsparql.parse(PREFIXES + BESIDE).query}, "q")
 
 
 OCCURRENCE = st.builds(lambda name, value, at: occurrence(f"{name}({value})@{at}"), st.sampled_from("AB"), st.sampled_from("123"), st.integers(1, 12))
@@ -160,9 +170,22 @@ SENDS = st.lists(
 PLACES = st.sets(st.integers(0, 24), max_size=6)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(sorted(QUERIES)), SENDS, PLACES, PLACES)
+CASES = given(st.sampled_from(sorted(QUERIES)), SENDS, PLACES, PLACES)
+QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@settings(QUIET, max_examples=300)
+@CASES
 def test_after_all_revisions_the_standing_set_is_that_of_a_replay(
+    kind: str, sends: list[tuple[str, list[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]
+) -> None:
+    check(kind, sends, cuts, restores)
+
+
+@pytest.mark.soak
+@settings(QUIET, max_examples=10_000)
+@CASES
+def test_many_logs_are_revised_to_what_a_replay_gives(
     kind: str, sends: list[tuple[str, list[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]
 ) -> None:
     check(kind, sends, cuts, restores)
