@@ -2,7 +2,7 @@
 
 A change is a row of SOLUTIONS whose first value is its header:
 
-    + or -, more, settled, end, id
+    + or -, more, settled, end, id        with blanks between; instants have 20 characters
 
 `more` is 1 where the next change belongs to the same entry, else 0. What ends before the instant `settled` is decided for good once the change is taken
 in. The column `end` holds the entry's offset, so the ids of changes follow the log. The column `start` is the solution's.
@@ -15,48 +15,33 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import INSTANT, SOLUTIONS, Micros, int64s
 
 ADDED, WITHDRAWN = "+", "-"
+INSTANT_WIDTH = 20
 _DIGEST = 16  # bytes of an id
 _FEW = 1024  # solutions that may be settled and kept
-Values = Sequence[str | None]
+Standing = tuple[int, Micros, Micros, pa.ListArray, int]
+"""The number of equal solutions, their start and end, and what they bind: a row of a column of values."""
 
 
-@dataclass(slots=True)
-class Standing:
-    """Holds equal solutions: their number and interval, and what they bind."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Holds changes in columns, in order of their entries."""
 
-    count: int
-    start: Micros
-    end: Micros
-    values: Values
+    entries: Sequence[int]
+    signs: Sequence[str]
+    ids: Sequence[str]
+    starts: Sequence[Micros]
+    ends: Sequence[Micros]
+    values: pa.ListArray
 
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Says that a solution came, or is gone, at an entry of the log."""
-
-    entry: int
-    sign: str
-    id: str
-    start: Micros
-    end: Micros
-    values: Values
-
-
-def digest_solution(start: Micros, end: Micros, values: Values) -> bytes:
-    """Return what tells a solution from others that bind or last otherwise. Terms hold no line feeds, and none is empty."""
-    text = f"{start} {end}\n" + "\n".join([value or "" for value in values])
-    return blake2b(text.encode(), digest_size=_DIGEST).digest()
-
-
-def _name_copy(digest: bytes, number: int) -> str:
-    """Return the id of one of several equal solutions, which are numbered from 0."""
-    return digest.hex() if not number else blake2b(digest + number.to_bytes(8, "little"), digest_size=_DIGEST).hexdigest()
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,28 +51,37 @@ class StandingSet:
     solutions: dict[bytes, Standing] = field(default_factory=dict)
     _purge_at: int = _FEW
 
-    def add(self, found: pa.RecordBatch) -> list[Change]:
+    def add(self, found: pa.RecordBatch) -> Changes:
         """Add solutions (SOLUTIONS), and return their changes in the same order."""
-        entries, starts, ends = (int64s(found.column(name)).tolist() for name in ("entry", "start", "end"))
-        values, changes = plain(found).column("values").to_pylist(), list[Change]()
-        for entry, start, end, bound in zip(entries, starts, ends, values, strict=True):
-            digest = digest_solution(start, end, bound)
-            known = self.solutions.get(digest)
-            if known is None:
-                self.solutions[digest] = Standing(1, start, end, bound)
-                changes.append(Change(entry, ADDED, digest.hex(), start, end, bound))
-            else:
-                changes.append(Change(entry, ADDED, _name_copy(digest, known.count), start, end, bound))
-                known.count += 1
-        return changes
+        entries, starts, ends = (int64s(found.column(name)) for name in ("entry", "start", "end"))
+        values = plain(found).column("values")
+        return self._add(entries.tolist(), starts, ends, values)
 
-    def replace(self, new: "StandingSet", settled: Micros, entry: int) -> list[Change]:
+    def _add(self, entries: Sequence[int], starts: NDArray[np.int64], ends: NDArray[np.int64], values: pa.ListArray) -> Changes:
+        solutions, ids = self.solutions, list[str]()
+        columns = _write_keys(starts, ends, values), starts.tolist(), ends.tolist()
+        for row, (key, start, end) in enumerate(zip(*columns, strict=True)):
+            digest = blake2b(key, digest_size=_DIGEST).digest()
+            known = solutions.get(digest)
+            if known is None:
+                solutions[digest] = 1, start, end, values, row
+                ids.append(digest.hex())
+            else:
+                ids.append(_name_copy(digest, known[0]))
+                solutions[digest] = known[0] + 1, *known[1:]
+        return Changes(entries, ADDED * len(ids), ids, *columns[1:], values)
+
+    def replace(self, new: "StandingSet", settled: Micros, entry: int) -> Changes:
         """Put solutions in the place of all that were not settled, and return the changes: first what is gone, then what came."""
         self._drop_settled(settled)
         old, self.solutions = self.solutions, new.solutions
-        gone = [change for digest, one in old.items() for change in _compare(digest, one, new.solutions.get(digest), entry, WITHDRAWN)]
-        came = [change for digest, one in new.solutions.items() for change in _compare(digest, one, old.get(digest), entry, ADDED)]
-        return gone + came
+        gone = [(WITHDRAWN, digest, copy, one) for digest, one in old.items() for copy in range(_count(self.solutions, digest), one[0])]
+        came = [(ADDED, digest, copy, one) for digest, one in self.solutions.items() for copy in range(_count(old, digest), one[0])]
+        each = gone + came
+        values = pa.array([one[3][one[4]].as_py() for *_, one in each], SOLUTIONS.field("values").type)
+        ids = [_name_copy(digest, copy) for _, digest, copy, _ in each]
+        starts, ends = ([one[k] for *_, one in each] for k in (1, 2))
+        return Changes([entry] * len(each), [sign for sign, *_ in each], ids, starts, ends, values)
 
     def settle(self, settled: Micros) -> None:
         """Let go of what is settled, once there is much of it."""
@@ -96,17 +90,15 @@ class StandingSet:
             self._purge_at = max(_FEW, 2 * len(self.solutions))
 
     def _drop_settled(self, settled: Micros) -> None:
-        self.solutions = {digest: one for digest, one in self.solutions.items() if one.end >= settled}
+        self.solutions = {digest: one for digest, one in self.solutions.items() if one[2] >= settled}
 
     # ------------------------------------------------------------ snapshots
     def to_bytes(self) -> NDArray[np.uint8]:
         """Return the set as an Arrow stream."""
         each = list(self.solutions.values())
-        counts, starts, ends = ([getattr(one, name) for one in each] for name in ("count", "start", "end"))
-        batch = pa.RecordBatch.from_pydict({
-            "count": pa.array(counts, pa.int64()), "start": pa.array(starts, pa.int64()), "end": pa.array(ends, pa.int64()),
-            "values": pa.array([one.values for one in each], pa.list_(pa.utf8())),
-        })  # fmt: skip
+        counts, starts, ends = (pa.array([one[k] for one in each], pa.int64()) for k in range(3))
+        values = pa.array([one[3][one[4]].as_py() for one in each], SOLUTIONS.field("values").type)
+        batch = pa.RecordBatch.from_pydict({"count": counts, "start": starts, "end": ends, "values": values})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write(batch)
@@ -115,31 +107,55 @@ class StandingSet:
     @classmethod
     def from_bytes(cls, data: NDArray[np.uint8]) -> "StandingSet":
         batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
-        found = [Standing(*row.values()) for row in batch.to_pylist()]
-        return cls({digest_solution(one.start, one.end, one.values): one for one in found})
+        count, start, end = (int64s(batch.column(name)) for name in ("count", "start", "end"))
+        found = cls()
+        found._add([0] * batch.num_rows, start, end, batch.column("values"))
+        found.solutions = {digest: (int(n), *one[1:]) for n, (digest, one) in zip(count, found.solutions.items(), strict=True)}
+        return found
 
 
-def _compare(digest: bytes, one: Standing, other: Standing | None, entry: int, sign: str) -> list[Change]:
-    """Return the changes for the copies that `one` has beyond those of the other side."""
-    first = 0 if other is None else other.count
-    return [Change(entry, sign, _name_copy(digest, number), one.start, one.end, one.values) for number in range(first, one.count)]
+def _count(solutions: Mapping[bytes, Standing], digest: bytes) -> int:
+    return solutions[digest][0] if digest in solutions else 0
 
 
-def write_changes(name: str, registered: int, changes: Sequence[Change], settled: Mapping[int, tuple[Micros, Micros]]) -> pa.RecordBatch:
-    """Write changes as rows of SOLUTIONS, in order of their entries. `settled` has the settled instant before each entry's last change, and after it."""
+def _name_copy(digest: bytes, number: int) -> str:
+    """Return the id of one of several equal solutions, which are numbered from 0."""
+    return digest.hex() if not number else blake2b(digest + number.to_bytes(8, "little"), digest_size=_DIGEST).hexdigest()
+
+
+def _write_keys(starts: NDArray[np.int64], ends: NDArray[np.int64], values: pa.ListArray) -> list[bytes]:
+    """Return what tells each solution from others that bind or last otherwise. Terms hold no line feeds, and none is empty."""
+    times = np.column_stack([starts, ends]).astype("<i8").tobytes()
+    begins, texts = values.offsets.to_numpy(), values.values
+    filled = pa.ListArray.from_arrays(pa.array(begins - begins[0], pa.int32()), texts.slice(begins[0], begins[-1] - begins[0]).fill_null(""))
+    joined = pc.binary_join(filled, "\n").cast(pa.binary()).to_pylist()
+    return [times[at : at + 16] + text for at, text in zip(range(0, len(times), 16), joined, strict=True)]
+
+
+def write_changes(name: str, registered: int, changes: Changes, settled: Mapping[int, tuple[Micros, Micros]]) -> pa.RecordBatch:
+    """Write changes as rows of SOLUTIONS. `settled` has the settled instant before each entry's last change, and after it."""
     n = len(changes)
-    more = [change.entry == following.entry for change, following in pairwise(changes)] + [False] * (n > 0)
-    entries = pa.array([change.entry for change in changes], pa.int64())
-    values = [
-        [f"{change.sign} {goes_on:d} {settled[change.entry][not goes_on]} {change.end} {change.id}", *change.values]
-        for change, goes_on in zip(changes, more, strict=True)
-    ]
+    more = [entry == following for entry, following in pairwise(changes.entries)] + [False] * (n > 0)
+    marks = [f"{sign} {goes_on:d}" for sign, goes_on in zip(changes.signs, more, strict=True)]
+    instants = [settled[entry][not goes_on] for goes_on, entry in zip(more, changes.entries, strict=True)]
+    times = (pc.utf8_lpad(pa.array(each, pa.int64()).cast(pa.utf8()), INSTANT_WIDTH) for each in (instants, changes.ends))
+    headers = pc.binary_join_element_wise(pa.array(marks, pa.utf8()), *times, pa.array(changes.ids, pa.utf8()), " ")
+    entries = pa.array(changes.entries, pa.int64())
     columns = [
-        pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array([name], pa.utf8())),
-        pa.array([registered] * n, pa.int64()),
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([name], pa.utf8())),
+        pa.array(np.full(n, registered)),
         entries,
-        pa.array([change.start for change in changes], pa.int64()).cast(INSTANT),
+        pa.array(changes.starts, pa.int64()).cast(INSTANT),
         entries.cast(INSTANT),
-        pa.array(values, pa.list_(pa.utf8())),
+        _with_first(headers, changes.values),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SOLUTIONS)
+
+
+def _with_first(first: pa.StringArray, values: pa.ListArray) -> pa.ListArray:
+    """Return lists with one more text each, in front."""
+    n, offsets = len(first), values.offsets.to_numpy().astype(np.int64)
+    begins = offsets - offsets[0] + np.arange(n + 1)
+    places = np.arange(begins[-1]) - np.repeat(np.arange(1, n + 1), np.diff(begins)) + n + offsets[0]
+    places[begins[:-1]] = np.arange(n)
+    return pa.ListArray.from_arrays(pa.array(begins, pa.int32()), pa.concat_arrays([first, values.values]).take(pa.array(places)))

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline.formats.native import json_writer as native
@@ -70,25 +71,43 @@ def _write_row(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[st
 def _write_changes(changes: pa.RecordBatch, form: Changes, envelope: Envelope) -> Lines:
     """Write the changes of one query's solutions."""
 
-    def write_solutions(solutions: pa.RecordBatch) -> list[str]:
-        return _written(Envelope.LINE, _parts(solutions, dict.fromkeys(solutions.column("query").dictionary.to_pylist(), form.of))).each()
+    def write_solutions(solutions: pa.RecordBatch) -> pa.BinaryArray:
+        lines = _written(Envelope.LINE, _parts(solutions, dict.fromkeys(solutions.column("query").dictionary.to_pylist(), form.of)))
+        offsets = np.concatenate([[0], lines.ends]).astype(np.int32)
+        return pa.Array.from_buffers(pa.binary(), len(lines.ends), [None, pa.py_buffer(offsets), pa.py_buffer(lines.text)])
 
-    lines = [_enveloped(seq, b"%b\n" % text.encode(), envelope, b"change") for seq, text in write_changes(changes, write_solutions)]
-    return Lines(b"".join(lines), np.cumsum([len(line) for line in lines], dtype=np.int64))
+    if not changes.num_rows:
+        return Lines(b"", np.empty(0, np.int64))
+    seqs, texts = write_changes(changes, write_solutions)
+    match envelope:
+        case Envelope.LINE:
+            lines = pc.binary_join_element_wise(texts, b"\n", b"")
+        case Envelope.MESSAGE:
+            lines = pc.binary_join_element_wise(b'{"change":', texts, b"}\n", b"")
+        case Envelope.FRAME:
+            messages = pc.binary_join_element_wise(b'{"change":', texts, b"}", b"")
+            lines = pa.array([encode_text_frame(message) for message in messages.to_pylist()], pa.binary())
+        case Envelope.EVENT:
+            lines = pc.binary_join_element_wise(b"id: ", seqs, b"\ndata: ", texts, b"\n\n", b"")
+        case _:
+            assert_never(envelope)
+    _, offsets, data = lines.buffers()
+    ends = np.frombuffer(offsets, np.int32)[1 : len(lines) + 1].astype(np.int64)
+    return Lines(data.to_pybytes()[: ends[-1]], ends)
 
 
 def _identify(row: pa.RecordBatch) -> str:
     return solution_id(row.column("end").view(pa.int64())[0].as_py(), row.column("ordinal")[0].as_py())
 
 
-def _enveloped(identifier: str, line: bytes, envelope: Envelope, member: bytes = b"solution") -> bytes:
+def _enveloped(identifier: str, line: bytes, envelope: Envelope) -> bytes:
     match envelope:
         case Envelope.LINE:
             return line
         case Envelope.MESSAGE:
-            return b'{"%b":%b}\n' % (member, line[:-1])
+            return b'{"solution":%b}\n' % line[:-1]
         case Envelope.FRAME:
-            return encode_text_frame(b'{"%b":%b}' % (member, line[:-1]))
+            return encode_text_frame(b'{"solution":%b}' % line[:-1])
         case Envelope.EVENT:
             return b"id: %b\ndata: %b\n" % (identifier.encode(), line)
         case _:

@@ -82,6 +82,7 @@ BENCHES = {
     "server": Bench(600_000, _plain),
     "outside": Bench(1_000_000, _outside),
     "subscribers": Bench(200_000, _workload),
+    "revision": Bench(700_000, _workload),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
     "scale": Bench(1_000_000, _workload),
@@ -101,7 +102,7 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 _FOLDERS = {
     "background": ("lookup", "reasoning", "static_rules"),
-    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "server", "start", "subscribers", "websocket_reader"),
+    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "revision", "server", "start", "subscribers", "websocket_reader"),
     "spark": ("scale", "solve", "spark"),
     "papers": ("papers",),
 }

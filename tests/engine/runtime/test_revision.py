@@ -96,7 +96,7 @@ class Reader:
 
     def read(self, row: dict[str, Any]) -> None:
         (header, *values), start = row["values"], row["start"]
-        sign, _more, settled, end, identifier = header.split(" ")
+        sign, _more, settled, end, identifier = header.split()
         if sign == "+":
             assert identifier not in self.standing
             self.standing[identifier] = (tuple(values), start, int(end))
