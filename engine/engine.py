@@ -43,7 +43,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Part, PartitionShare, Sets
 from engine.replay import read_again
-from engine.revision import Revision, span_times
+from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_queue import KEY
 from engine.runtime.event_scheduler import find_reached
@@ -140,7 +140,7 @@ class Engine(EngineState):
             time = find_time(listener.gate, layout.sources, self.streams, member.time)
             self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
         if self.revision.runs_ahead:
-            self._caught += self.revision.follow(ahead, feeds, span_times({}, layout.order), changes)
+            self._caught += self.revision.follow_span(ahead, feeds, span_times({}, layout.order), changes)
         if self._weighs_after(entry):
             self._weigh(entry.offset, changes)
         self.position = entry.offset + 1
@@ -271,7 +271,7 @@ class Engine(EngineState):
             case Withdraw():
                 self.behind.pop(entry.promotion, None)
             case Drop():
-                self.revision.drop_query(entry.registered)
+                self.revision.forget_query(entry.registered)
                 self.sets.drop(entry.registered, entry.offset)
                 self.drop_query(entry.registered)
                 for behind in self.behind.values():
@@ -408,7 +408,7 @@ class Engine(EngineState):
                 feed = listener.member.feed(entries, courses[listener], listener.select_feeds(new))
                 self._run(layout, listener, feed, new, found, changes)
         if self.revision.runs_ahead:
-            self._caught += self.revision.follow(ahead, feeds, span_times(courses, layout.order), changes)
+            self._caught += self.revision.follow_span(ahead, feeds, span_times(courses, layout.order), changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, NetworkTime]:
         """Return how the entries move the time of each network.
@@ -447,7 +447,7 @@ class Engine(EngineState):
         """Note queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
         for failure in network.host.failures:
             entry = self.registered.pop(failure.planned.registered)
-            self.revision.drop_query(entry.offset)
+            self.revision.forget_query(entry.offset)
             self.fallen[entry.offset] = entry
             self._layout = None
             changes.append(StateChange(failure.planned.registered, failure.planned.source.name, failure.entry, "failed", failure.reason))

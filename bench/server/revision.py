@@ -112,4 +112,3 @@ class _Run:
             self.written += len(ndjson(page, {"q": self._form}, Envelope.FRAME).text)
             self.delivered += page.num_rows
             self._last = listed(page.slice(page.num_rows - 1))[0].id
-

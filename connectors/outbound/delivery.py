@@ -47,7 +47,9 @@ class OutboundDelivery:
             if page is None:
                 continue
             if page.revised and not self._sink.takes_changes:
-                raise SystemFault(f"the query {self._query!r} is emitted as revised, and this system keeps what it was given: let it read a query with emit certain")
+                raise SystemFault(
+                    f"the query {self._query!r} is emitted as revised, and this system keeps what it was given: let it read a query with emit certain"
+                )
             solutions = _number_changes(page, cursor) if page.revised else _number_solutions(page, cursor)
             if solutions:
                 self._sink.write(solutions)

@@ -43,7 +43,7 @@ class PostgresqlSink(Sink):
                 raise SystemFault(f"another connector named {self._name!r} writes to the table {self._table}; stop one, or name it otherwise")
             with session.cursor() as cursor:
                 for withdrawn, each in groupby(solutions, lambda solution: solution.withdrawn):  # in their order, for one may go and come again
-                    sources = self._key if withdrawn else self._columns
+                    sources = self._key_columns if withdrawn else self._columns
                     rows = [[find_value(source, solution) for source in sources.values()] for solution in each]
                     cursor.executemany((self._delete() if withdrawn else self._insert()).encode(), rows)
             session.execute(
@@ -59,16 +59,16 @@ class PostgresqlSink(Sink):
         return None if found is None else parse_cursor(found[0])
 
     @property
-    def _key(self) -> Mapping[str, str]:
+    def _key_columns(self) -> Mapping[str, str]:
         return {column: source for column, source in self._columns.items() if source in ("query", "id")}
 
     def _delete(self) -> str:
-        table, *key = (name.replace("%", "%%") for name in (quote_table(self._table), *map(quote, self._key)))
+        table, *key = (name.replace("%", "%%") for name in (quote_table(self._table), *map(quote, self._key_columns)))
         return f"DELETE FROM {table} WHERE {' AND '.join(f'{column} = %s' for column in key)}"
 
     def _insert(self) -> str:
         columns = [quote(column) for column in self._columns]
-        key = [quote(column) for column in self._key]
+        key = [quote(column) for column in self._key_columns]
         rest = [column for column in columns if column not in key]
         change = f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in rest)}" if rest else "DO NOTHING"
         holes = ", ".join(["%s"] * len(columns))
@@ -78,7 +78,7 @@ class PostgresqlSink(Sink):
     def _create_tables(self) -> None:
         """Create the tables that are missing. Another connector may be doing the same, so one at a time may."""
         kinds = [f"{quote(column)} {_TYPES.get(source, 'text')}" for column, source in self._columns.items()]
-        key = ", ".join(map(quote, self._key))
+        key = ", ".join(map(quote, self._key_columns))
         with self._connection.transaction() as session:
             session.execute("SELECT pg_advisory_xact_lock(hashtext('epsparql'))")
             for name, text in (

@@ -1,4 +1,4 @@
-"""This module writes the changes of a revised query's solutions as JSON text (engine/runtime/standing_set.py has their form as rows).
+"""This module writes the changes of a revised query's solutions as JSON text (engine/revision/change_rows.py has their form as rows).
 
 All of it is done by columns, because a page may hold thousands of changes.
 """
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, int64s
-from engine.runtime.standing_set import ADDED, INSTANT_WIDTH
+from engine.revision.change_rows import ADDED, INSTANT_WIDTH
 from engine.runtime.watermarks import NO_TIME
 from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions.solution_ids import solution_id

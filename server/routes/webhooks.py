@@ -179,7 +179,9 @@ _BODY: dict[str, Any] = {
 async def put_observer(name: Name, id: Id, request: Request, response: Response, service: Shared, deliveries: Sent) -> ObserverDocument:
     found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
     url, wished, after = read_text_member(found, "url", ""), read_text_member(found, "secret", ""), read_text_member(found, "after", "")
-    service.catalog.get_query(name)
+    asked = service.catalog.get_query(name)
+    if found.get("template") is not None:
+        refuse_revised(asked, "fill a template, which is for a solution that stays", "leave the template out, and changes are posted as JSON")
     if wished:
         decode_secret(wished)
     try:
@@ -191,10 +193,6 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         refuse_static_rule(registration)
         await _check_solution_id(service, registration, after)
         known = deliveries.find_webhook(name, id)
-        if found.get("template") is not None:
-            refuse_revised(
-                registration, "fill a template, which is for a solution that stays", "leave the template out, and changes are posted as JSON"
-            )
         template = parse_template(found, _list_variables(registration), known.template if known else None)
         if known is None and len(deliveries) >= service.settings.max_webhooks:
             raise too_many_webhooks(service.settings.max_webhooks)

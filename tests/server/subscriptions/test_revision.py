@@ -10,7 +10,11 @@ import pyarrow as pa
 import pytest
 from websockets.sync.client import connect
 
+from connectors.outbound.delivery import _number_changes
+from connectors.server_access import SolutionPage
+from epsparql.client import Client, StandingSolutions
 from tests.server.conftest import EX, serving, until
+from tests.server.routes.test_asyncapi import kind_of
 from tests.support.logs import stream_of
 
 TEXT = "PREFIX : <http://example.org/> SELECT ?s FROM STREAM <%s> WHERE { ?s :on ?a MINUS { ?s :off ?b } }"
@@ -143,3 +147,53 @@ def test_a_restart_goes_on_with_the_same_changelog(tmp_path: Path) -> None:
         send(http, "kept", line("a", "off", 5), line("b", "on", 20, retract=True))
         until(lambda: fold(changes(http, "kept")) == set(), "what the past has become")
         assert changes(http, "kept")[: len(before)] == before
+
+
+def test_the_client_keeps_what_stands(url: str, http: httpx.Client) -> None:
+    set_up(http, "client")
+    client = Client(url)
+    send(http, "client", line("a", "on", 10), line("b", "on", 20), line("c", "other", 30))
+    until(lambda: len(client.changes("client")) == 2, "two solutions")
+    send(http, "client", line("a", "off", 5))
+    standing, followed = StandingSolutions(), StandingSolutions()
+    subscription = client.follow("client")
+    for change in subscription.changes():
+        followed.apply(change)
+        if change.withdrawn:
+            break
+    subscription.close()
+    assert subscription.last == change.seq
+    for change in client.changes("client"):
+        standing.apply(change)
+    assert [str(solution["s"]) for solution in standing.values()] == [f"<{EX}b>"]
+    assert standing == followed
+
+
+def test_a_sink_takes_each_entry_whole_where_the_page_has_it() -> None:
+    documents = tuple(
+        {"query": "q", "seq": str(k), "added": [{"id": f"i{k}", "start": "", "end": ""}], "withdrawn": [], "settled": None}
+        | ({"more": True} if k == 2 else {})
+        for k in (1, 2)
+    )
+    page = SolutionPage(7, "running", 9, documents, (b"", b""), revised=True)
+    assert [(each.document["id"], str(each.cursor), each.withdrawn) for each in _number_changes(page, None)] == [("i1", "7/1/1", False)]
+
+
+def test_a_webhook_gets_changes_and_takes_no_template(http: httpx.Client) -> None:
+    set_up(http, "posted")
+    wish = {"url": "http://127.0.0.1:9/", "template": {"body": "{s}"}}
+    answer = http.put("/queries/posted/observers/o", json=wish)
+    assert (answer.status_code, answer.json()["code"]) == (409, "revised-query")
+
+
+def test_frames_and_refusals_of_a_revised_query(http: httpx.Client) -> None:
+    set_up(http, "described")
+    send(http, "described", line("a", "on", 10), line("c", "other", 30))
+    until(lambda: len(changes(http, "described")) == 1, "a change")
+    (change,) = changes(http, "described")
+    assert kind_of(json.dumps({"change": change})) == "change"
+    for path in (f"solutions/{change['seq']}/why", "ldes"):
+        assert http.get(f"/queries/described/{path}").json()["code"] == "revised-query"
+    for path in ("queries/described/pause",):
+        assert http.post(f"/{path}").json()["code"] == "revised-query"
+    assert http.put("/queries/described?replace=promote", json={"query": "SELECT * { ?s ?p ?o }"}).json()["code"] == "revised-query"

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from engine.catch_up import EngineState, copied
 from engine.messages import Entry, Events, Finish, Micros, Register, StateChange, Tick, int64s
+from engine.revision.change_rows import write_changes
+from engine.revision.standing_set import StandingSet
 from engine.runtime.dispatch import Listener
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.partition_filter import Feed
-from engine.runtime.standing_set import StandingSet, write_changes
 from engine.runtime.watermarks import NO_TIME, Arrivals, NetworkTime, StreamTime, advance_stream
 from epsparql import algebra as a
 from epsparql import parse
@@ -53,8 +54,8 @@ class Revision:
         self.standing[entry.offset] = StandingSet()
         self._note_settling()
 
-    def drop_query(self, registered: int) -> None:
-        """Drop a query that was dropped, or has failed."""
+    def forget_query(self, registered: int) -> None:
+        """Forget a query that was dropped, or has failed."""
         if self.standing.pop(registered, None) is not None and self._ahead is not None:
             self._ahead.drop_query(registered)
         self._settling.pop(registered, None)
@@ -65,8 +66,8 @@ class Revision:
 
     def interrupt(self) -> None:
         """Run ahead no more until the next entry `Revise`. Call this between spans."""
-        if self._ahead is not None:
-            self._ahead = None
+        self._ahead = None
+        if self.standing:
             self._note_settling()
 
     def _note_settling(self) -> None:
@@ -81,9 +82,10 @@ class Revision:
         return [member for member in self._engine.members if member.revised]
 
     def keep(self, found: Iterable[pa.RecordBatch]) -> None:
-        """Keep what a settled network finds while no engine runs ahead."""
+        """Keep what a settled network finds while no engine runs ahead. An engine beside another one, which tells nothing of it, lets it go."""
         for registered, own in _by_query(found):
-            self._settling[registered].add(own)
+            if registered in self._settling:
+                self._settling[registered].add(own)
 
     # ------------------------------------------------------------ what comes in order
     def translate(self, entries: Sequence[Entry], ends: Mapping[int, Micros]) -> list[Entry]:
@@ -102,7 +104,9 @@ class Revision:
             found.append(entry)
         return found
 
-    def follow(self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]) -> Iterator[pa.RecordBatch]:
+    def follow_span(
+        self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]
+    ) -> Iterator[pa.RecordBatch]:
         """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring."""
         if self._ahead is None:
             return
@@ -114,7 +118,7 @@ class Revision:
                 instants = times.tolist() if isinstance(times, np.ndarray) else [times] * len(read)
                 name, first = self._engine.registered[registered].name, read[0].offset
                 yield write_changes(name, registered, known.add(own), dict(enumerate(zip(instants, instants, strict=True), first)))
-                known.settle(instants[-1])
+                known.forget_settled(instants[-1])
 
     def _note_failures(self, ended: Iterable[StateChange], changes: list[StateChange]) -> None:
         """Fail the revised queries that failed ahead, and those that rest on a rule which did."""
@@ -131,7 +135,7 @@ class Revision:
                 else:
                     continue
                 changes.append(self._engine.fail_query(registered, change.entry, reason))
-                self.drop_query(registered)
+                self.forget_query(registered)
 
     # ------------------------------------------------------------ what changes the past
     def revise(self, entry: int, changes: list[StateChange]) -> Iterator[pa.RecordBatch]:

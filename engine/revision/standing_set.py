@@ -1,17 +1,8 @@
-"""This module keeps the solutions of a revised query that stand, and tells how they change (semantics.md section 14).
-
-A change is a row of SOLUTIONS whose first value is its header:
-
-    + or -, more, settled, end, id        with blanks between; instants have 20 characters
-
-`more` is 1 where the next change belongs to the same entry, else 0. What ends before the instant `settled` is decided for good once the change is taken
-in. The column `end` holds the entry's offset, so the ids of changes follow the log. The column `start` is the solution's.
-"""
+"""This module keeps the solutions of a revised query that stand (semantics.md section 14)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,29 +10,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import plain
-from engine.messages import INSTANT, SOLUTIONS, Micros, int64s
+from engine.messages import SOLUTIONS, Micros, int64s
+from engine.revision.change_rows import ADDED, WITHDRAWN, Changes
 
-ADDED, WITHDRAWN = "+", "-"
-INSTANT_WIDTH = 20
 _DIGEST = 16  # bytes of an id
 _FEW = 1024  # solutions that may be settled and kept
 Standing = tuple[int, Micros, Micros, pa.ListArray, int]
 """The number of equal solutions, their start and end, and what they bind: a row of a column of values."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Changes:
-    """Holds changes in columns, in order of their entries."""
-
-    entries: Sequence[int]
-    signs: Sequence[str]
-    ids: Sequence[str]
-    starts: Sequence[Micros]
-    ends: Sequence[Micros]
-    values: pa.ListArray
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(slots=True, eq=False)
@@ -55,9 +30,9 @@ class StandingSet:
         """Add solutions (SOLUTIONS), and return their changes in the same order."""
         entries, starts, ends = (int64s(found.column(name)) for name in ("entry", "start", "end"))
         values = plain(found).column("values")
-        return self._add(entries.tolist(), starts, ends, values)
+        return self._add_rows(entries.tolist(), starts, ends, values)
 
-    def _add(self, entries: Sequence[int], starts: NDArray[np.int64], ends: NDArray[np.int64], values: pa.ListArray) -> Changes:
+    def _add_rows(self, entries: Sequence[int], starts: NDArray[np.int64], ends: NDArray[np.int64], values: pa.ListArray) -> Changes:
         solutions, ids = self.solutions, list[str]()
         columns = _write_keys(starts, ends, values), starts.tolist(), ends.tolist()
         for row, (key, start, end) in enumerate(zip(*columns, strict=True)):
@@ -75,15 +50,15 @@ class StandingSet:
         """Put solutions in the place of all that were not settled, and return the changes: first what is gone, then what came."""
         self._drop_settled(settled)
         old, self.solutions = self.solutions, new.solutions
-        gone = [(WITHDRAWN, digest, copy, one) for digest, one in old.items() for copy in range(_count(self.solutions, digest), one[0])]
-        came = [(ADDED, digest, copy, one) for digest, one in self.solutions.items() for copy in range(_count(old, digest), one[0])]
+        gone = [(WITHDRAWN, digest, copy, one) for digest, one in old.items() for copy in range(_count_copies(self.solutions, digest), one[0])]
+        came = [(ADDED, digest, copy, one) for digest, one in self.solutions.items() for copy in range(_count_copies(old, digest), one[0])]
         each = gone + came
         values = pa.array([one[3][one[4]].as_py() for *_, one in each], SOLUTIONS.field("values").type)
         ids = [_name_copy(digest, copy) for _, digest, copy, _ in each]
         starts, ends = ([one[k] for *_, one in each] for k in (1, 2))
         return Changes([entry] * len(each), [sign for sign, *_ in each], ids, starts, ends, values)
 
-    def settle(self, settled: Micros) -> None:
+    def forget_settled(self, settled: Micros) -> None:
         """Let go of what is settled, once there is much of it."""
         if len(self.solutions) >= self._purge_at:
             self._drop_settled(settled)
@@ -109,12 +84,12 @@ class StandingSet:
         batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
         count, start, end = (int64s(batch.column(name)) for name in ("count", "start", "end"))
         found = cls()
-        found._add([0] * batch.num_rows, start, end, batch.column("values"))
+        found._add_rows([0] * batch.num_rows, start, end, batch.column("values"))
         found.solutions = {digest: (int(n), *one[1:]) for n, (digest, one) in zip(count, found.solutions.items(), strict=True)}
         return found
 
 
-def _count(solutions: Mapping[bytes, Standing], digest: bytes) -> int:
+def _count_copies(solutions: Mapping[bytes, Standing], digest: bytes) -> int:
     return solutions[digest][0] if digest in solutions else 0
 
 
@@ -130,32 +105,3 @@ def _write_keys(starts: NDArray[np.int64], ends: NDArray[np.int64], values: pa.L
     filled = pa.ListArray.from_arrays(pa.array(begins - begins[0], pa.int32()), texts.slice(begins[0], begins[-1] - begins[0]).fill_null(""))
     joined = pc.binary_join(filled, "\n").cast(pa.binary()).to_pylist()
     return [times[at : at + 16] + text for at, text in zip(range(0, len(times), 16), joined, strict=True)]
-
-
-def write_changes(name: str, registered: int, changes: Changes, settled: Mapping[int, tuple[Micros, Micros]]) -> pa.RecordBatch:
-    """Write changes as rows of SOLUTIONS. `settled` has the settled instant before each entry's last change, and after it."""
-    n = len(changes)
-    more = [entry == following for entry, following in pairwise(changes.entries)] + [False] * (n > 0)
-    marks = [f"{sign} {goes_on:d}" for sign, goes_on in zip(changes.signs, more, strict=True)]
-    instants = [settled[entry][not goes_on] for goes_on, entry in zip(more, changes.entries, strict=True)]
-    times = (pc.utf8_lpad(pa.array(each, pa.int64()).cast(pa.utf8()), INSTANT_WIDTH) for each in (instants, changes.ends))
-    headers = pc.binary_join_element_wise(pa.array(marks, pa.utf8()), *times, pa.array(changes.ids, pa.utf8()), " ")
-    entries = pa.array(changes.entries, pa.int64())
-    columns = [
-        pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([name], pa.utf8())),
-        pa.array(np.full(n, registered)),
-        entries,
-        pa.array(changes.starts, pa.int64()).cast(INSTANT),
-        entries.cast(INSTANT),
-        _with_first(headers, changes.values),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SOLUTIONS)
-
-
-def _with_first(first: pa.StringArray, values: pa.ListArray) -> pa.ListArray:
-    """Return lists with one more text each, in front."""
-    n, offsets = len(first), values.offsets.to_numpy().astype(np.int64)
-    begins = offsets - offsets[0] + np.arange(n + 1)
-    places = np.arange(begins[-1]) - np.repeat(np.arange(1, n + 1), np.diff(begins)) + n + offsets[0]
-    places[begins[:-1]] = np.arange(n)
-    return pa.ListArray.from_arrays(pa.array(begins, pa.int32()), pa.concat_arrays([first, values.values]).take(pa.array(places)))

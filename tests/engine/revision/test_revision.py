@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 import epsparql
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream
+from tests.engine.revision.revised_streams import RevisedStreams
 from tests.reference.model import Occurrence
-from tests.reference.revision import RevisedStreams
 from tests.support.feeds import PREFIXES, occurrence
 from tests.support.run_both import block, results
 
