@@ -146,7 +146,7 @@ class Revision:
             if registered in self._settling:
                 self._settling[registered].add(own)
         for member in self._settled_members():
-            for registered in member.network.planned:
+            for registered in [each for each in member.network.planned if each in self.standing]:
                 came = self.standing[registered].replace(self._settling[registered], self._since[registered], entry)
                 if came:
                     yield write_changes(self._engine.registered[registered].name, registered, came, {entry: (self._since[registered], member.time)})
