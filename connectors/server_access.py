@@ -32,6 +32,7 @@ class SolutionPage:
     total: int
     documents: tuple[dict[str, Any], ...]
     texts: tuple[bytes, ...]
+    revised: bool = False
 
 
 class ServerAccess:
@@ -68,7 +69,9 @@ class ServerAccess:
             if self._client.query(query)["registered"] != before["registered"]:
                 return None
         texts = tuple(content.splitlines())
-        return SolutionPage(before["registered"], before["state"], before["solutions"], tuple(map(json.loads, texts)), texts)
+        return SolutionPage(
+            before["registered"], before["state"], before["solutions"], tuple(map(json.loads, texts)), texts, before.get("emit") == "revised"
+        )
 
 
 class _NotFound(SystemFault):

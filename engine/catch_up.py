@@ -12,7 +12,7 @@ at the same position and time. There the old plan goes, and the network of the n
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -31,8 +31,10 @@ from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.partition_filter import Feed
 from engine.runtime.query_registry import Registry
 from engine.runtime.result_assembly import NOTHING
+from engine.runtime.watermarks import Arrivals
 from engine.snapshot.network_state import restore, snapshot_network
 from epsparql import QueryError, parse
 from epsparql import algebra as a
@@ -67,6 +69,12 @@ class EngineState(Registry, ABC):
     @abstractmethod
     def apply_block(self, block: Block) -> Outcome:
         """Apply a block."""
+
+    @abstractmethod
+    def read_span(
+        self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], ends: Mapping[int, int]
+    ) -> tuple[list[pa.RecordBatch], list[StateChange]]:
+        """Apply entries without controls and return what they bring. Their occurrences are given by stream, their latest ends by offset."""
 
     @abstractmethod
     def beside(self) -> "EngineState":
@@ -266,7 +274,7 @@ def copied(side: EngineState, member: ScheduledNetwork, queries: Sequence[Planne
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
     network.planning.known = member.network.planning.known
     network.background.coming, network.background.begun = member.network.background.coming, member.network.background.begun
-    return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.table), member.part)
+    return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.table), member.part, member.revised, member.silent)
 
 
 def _read_in(engine: EngineState) -> set[str]:

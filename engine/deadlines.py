@@ -40,7 +40,7 @@ def find_deadline(member: ScheduledNetwork) -> Micros | None:
         return None
     due = int(net.timers[: net.at[c.TIMER_NODES], c.T_DUE].min(initial=c.FOREVER))
     if len(member.pending):
-        due = min(due, int(member.pending.end.min()) - 1)
+        due = min(due, int(member.pending.end.min()) - 1 + member.revised)
     if net.at[c.WAITING] or member.network.slots.find_unopened():
         due = min(due, time)
     return max(due, time) if due < AT_LAST else None

@@ -1,6 +1,6 @@
 """This module holds the engine, which runs all queries of one bucket as a function of the log entries that it was fed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeGuard, get_args
@@ -18,6 +18,8 @@ from engine.engine_state import state_of, take_over, terms_of
 from engine.errors import LogGap, SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.messages import (
+    OCCURRENCES,
+    REVISED,
     Block,
     CatchUp,
     Drop,
@@ -32,6 +34,7 @@ from engine.messages import (
     Promote,
     Register,
     Resume,
+    Revise,
     SetStream,
     StateChange,
     Tick,
@@ -41,7 +44,9 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
 from engine.replay import read_again
+from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
+from engine.runtime.event_queue import KEY
 from engine.runtime.event_scheduler import find_reached
 from engine.runtime.partition_filter import Feed, cut_at_controls, route_rows
 from engine.runtime.result_assembly import assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
@@ -65,7 +70,7 @@ from epsparql import QueryError, parse
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
-Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Facts | Entail | DropStream
+Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Revise | Facts | Entail | DropStream
 _CONTROLS = frozenset(get_args(Control))
 WEIGHED_EVERY = 256
 """What collectors hold counts after every so many entries of the log.
@@ -86,8 +91,9 @@ class Engine(EngineState):
 
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
         super().__init__(share, sets, past, terms)
-        self._ends: dict[int, int] = {}  # the latest ends, by offset, in the block that is being fed
-        self._caught: list[pa.RecordBatch] = []  # solutions of theirs that this block brings
+        self._ends: Mapping[int, int] = {}  # the latest ends, by offset, in the block that is being fed
+        self._caught: list[pa.RecordBatch] = []  # solutions of queries that are behind, and changes of revised ones, that this block brings
+        self.revision = Revision(self)
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
@@ -102,12 +108,15 @@ class Engine(EngineState):
         if block.first != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
         first = block.entries[0]
-        if len(block.entries) == 1 and isinstance(first, Events) and self._layout is not None and self.share.whole:
+        if len(block.entries) == 1 and isinstance(first, Events) and self._layout is not None and self.share.whole and not first.retracts:
             return self._apply_one(self._layout, first, block.rows)
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
         for part in [block] if self.share.whole else cut_at_controls(block):
             self._feed(part, found, changes)
+        return self._sum_up(found, changes)
+
+    def _sum_up(self, found: Sequence[pa.RecordBatch], changes: Sequence[StateChange]) -> Outcome:
         solutions, caught = sort_by_emission(found, tied=not self.share.whole), self._caught
         self._caught = []
         return Outcome(merge_caught_up(solutions, caught) if caught else solutions, tuple(changes))
@@ -119,17 +128,25 @@ class Engine(EngineState):
         new: dict[Feed, Arrivals] = {}
         latest = NO_TIME
         if rows.num_rows:
-            arrived = new[entry.stream, None] = import_arrivals(rows, self.terms, layout.terms_wanted, entry.offset)
+            arrived = new[entry.stream, None] = import_arrivals(
+                rows, self.terms, TERMS if self._is_revisable(entry) else layout.terms_wanted, entry.offset
+            )
             latest = find_latest_end(arrived)
+        if self.revision.is_upset_by(entry):
+            self.revision.interrupt()
+            layout = self.layout
+        ahead, feeds = self.revision.translate([entry], {entry.offset: latest}), dict(new)
         advance_to(self.streams, entry.stream, entry.watermark, latest)
         for listener in layout.by_stream.get(entry.stream, ()):
             member = listener.member
             time = find_time(listener.gate, layout.sources, self.streams, member.time)
             self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
+        if self.revision.runs_ahead:
+            self._caught += self.revision.follow_span(ahead, feeds, span_times({}, layout.order), changes)
         if self._weighs_after(entry):
             self._weigh(entry.offset, changes)
         self.position = entry.offset + 1
-        return Outcome(sort_by_emission(found), tuple(changes))
+        return self._sum_up(found, changes)
 
     def _weighs_after(self, entry: Entry) -> bool:
         return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs_collectors for member in self.members)
@@ -144,6 +161,14 @@ class Engine(EngineState):
                 self._control(entry, changes)
                 moves_time = isinstance(entry, DropStream) or self.rules != rules  # what queries wait for is another then
                 span = [entry] if moves_time else []
+                if moves_time or is_change(entry, self.known):
+                    self.revision.interrupt()
+            elif isinstance(entry, Events) and (entry.retracts or self.revision.is_upset_by(entry)):
+                self._pass(span, arrived, found, changes)
+                self.revision.interrupt()
+                if entry.retracts:
+                    self._retract(block, entry, arrived)
+                span = [entry]
             else:
                 span.append(entry)
             if isinstance(entry, SetStream | DropStream) and not self.share.whole:
@@ -175,6 +200,25 @@ class Engine(EngineState):
         which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
         return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
 
+    def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> None:
+        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction."""
+        if not self.share.whole:
+            raise OneBucketOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
+        begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
+        rows = np.concatenate([np.arange(first, after) for first, after in entry.retracts])
+        taken = block.rows.take(pa.array(begin + rows))
+        timely = taken.set_column(6, OCCURRENCES.field("late"), pa.array(np.zeros(len(rows), np.bool_)))
+        keys = dict(zip(map(tuple, import_arrivals(timely, self.terms, TERMS).table[KEY].T.tolist()), (begin + rows).tolist(), strict=True))
+        for engine in self.engines():
+            for member in engine.members:
+                member.retract(entry.stream, keys.keys())
+        feed = entry.stream, None
+        if feed in arrived:
+            part = arrived[feed]
+            places = np.flatnonzero((part.since == entry.offset) & np.isin(part.end, [end for *_, end in keys]))
+            gone = [k for k in places.tolist() if part.table.item(c.IN_ENTRY, k) < keys.get(tuple(part.table[KEY, k].tolist()), -1)]
+            arrived[feed] = part.where(np.delete(np.arange(len(part)), gone)) if gone else part
+
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
         wanted: dict[str, set[Part | None]] = {}
@@ -190,14 +234,23 @@ class Engine(EngineState):
 
         The graph's name alone is often all that is new in an occurrence.
         """
-        if any(isinstance(entry, Register | CatchUp | Promote) for entry in block.entries):
+        if any(isinstance(entry, Register | CatchUp | Promote) or self._is_revisable(entry) for entry in block.entries):
             return TERMS
         if not self.members:
             return 0
         return TERMS if self._layout is None else self._layout.terms_wanted
 
+    def _is_revisable(self, entry: Entry) -> bool:
+        """Return whether an entry brings occurrences that may be taken back, for which all four terms tell them apart."""
+        if isinstance(entry, SetStream):
+            return entry.revisable is not None
+        return isinstance(entry, Events) and entry.stream in self.streams and self.streams[entry.stream].revisable
+
     def _control(self, entry: Control, changes: list[StateChange]) -> None:
         if not self.heeds(entry):
+            return
+        if isinstance(entry, Revise):
+            self._caught += self.revision.revise(entry.offset, changes)
             return
         self._layout = None
         if is_change(entry, self.known):
@@ -220,6 +273,7 @@ class Engine(EngineState):
             case Withdraw():
                 self.behind.pop(entry.promotion, None)
             case Drop():
+                self.revision.forget_query(entry.registered)
                 self.sets.drop(entry.registered, entry.offset)
                 self.drop_query(entry.registered)
                 for behind in self.behind.values():
@@ -293,6 +347,7 @@ class Engine(EngineState):
     def engines(self) -> Iterator[EngineState]:
         """Return this engine and those beside it."""
         yield self
+        yield from self.revision.engines
         for behind in self.behind.values():
             yield from behind.engines
 
@@ -339,6 +394,8 @@ class Engine(EngineState):
 
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
+        if not self.share.whole and entry.emit == REVISED:
+            raise OneBucketOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
         try:
             waits = entry.reads_from is not None or entry.waits_for is not None
             if waits and not self.share.whole and not self.lives_here(entry, parse(entry.text).query):
@@ -351,21 +408,34 @@ class Engine(EngineState):
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
             return
         self.enrol_query(entry, changes)
+        if entry.emit == REVISED and entry.offset in self.registered:
+            self.revision.add_query(entry)
 
     # ------------------------------------------------------------ time
-    def _pass(self, entries: Sequence[Entry], arrived: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
+    def read_span(
+        self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], ends: Mapping[int, int]
+    ) -> tuple[list[pa.RecordBatch], list[StateChange]]:
+        found, changes = list[pa.RecordBatch](), list[StateChange]()
+        self._ends = ends
+        self._pass(entries, arrived, found, changes)
+        return found, changes
+
+    def _pass(self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
         """Let the networks take in a stretch of entries without controls. Networks on whose rules others rest come first."""
         if not entries:
             return
         first, last = entries[0].offset, entries[-1].offset
         whole = all(part.since[0] >= first and part.since[-1] <= last for part in arrived.values() if len(part))
         new = dict(arrived) if whole else {s: part.where((part.since >= first) & (part.since <= last)) for s, part in arrived.items()}
+        ahead, feeds = self.revision.translate(entries, self._ends), dict(new)
         settled, layout = self._layout is not None, self.layout
         courses = self._courses(layout, entries, settled)
         for listener in layout.order:
             if listener in courses:
                 feed = listener.member.feed(entries, courses[listener], listener.select_feeds(new))
                 self._run(layout, listener, feed, new, found, changes)
+        if self.revision.runs_ahead:
+            self._caught += self.revision.follow_span(ahead, feeds, span_times(courses, layout.order), changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, NetworkTime]:
         """Return how the entries move the time of each network.
@@ -394,7 +464,7 @@ class Engine(EngineState):
         rows = network.feed(feed)
         if before:  # they may have been placed elsewhere
             outs = {planned.out: planned for planned in (*before, *network.planned.values())}
-            self._layout, listener = None, replace(listener, outlets=make_outlets(outs.values()))
+            self._layout, listener = None, replace(listener, outlets=make_outlets(outs.values(), silent=listener.member.silent))
         if len(rows):
             self._collect(layout, listener, rows, new, found)
         if network.host.failures or network.collectors.completions:
@@ -404,6 +474,7 @@ class Engine(EngineState):
         """Note queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
         for failure in network.host.failures:
             entry = self.registered.pop(failure.planned.registered)
+            self.revision.forget_query(entry.offset)
             self.fallen[entry.offset] = entry
             self._layout = None
             changes.append(StateChange(failure.planned.registered, failure.planned.source.name, failure.entry, "failed", failure.reason))
@@ -421,7 +492,11 @@ class Engine(EngineState):
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
         outlets = listener.outlets
-        found += assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
+        told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
+        if not listener.member.revised:
+            found += told
+        elif not listener.member.silent:
+            self.revision.keep(told)
         for node, rule in outlets.others.items() if layout.sources else ():
             query = rule.source.query
             if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
@@ -457,6 +532,7 @@ class Engine(EngineState):
     def snapshot(self, put: Put | None = None) -> bytes:
         """Return the state after the last block. `put` takes large pieces of it, and then the bytes lack them."""
         meta, arrays = state_of(self)
+        meta["revision"] = self.revision.snapshot(arrays)
         return pack(meta, arrays, put)
 
     @classmethod
@@ -469,6 +545,8 @@ class Engine(EngineState):
         try:
             engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
             take_over(engine, meta, arrays)
+            if "revision" in meta:
+                engine.revision.restore(meta["revision"], arrays)
         except (KeyError, TypeError) as fault:
             raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
         return engine

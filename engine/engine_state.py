@@ -64,7 +64,7 @@ def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineSt
         earlier = list({id(known): known for known in knows.values() if known is not engine.known}.values())
         arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
         members.append({
-            "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part,
+            "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part, "revised": member.revised,
             "without": sorted(member.network.planning.without),
             "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
             "regimes": [known.regime for known in earlier],
@@ -144,7 +144,8 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
     if ignorant:  # the next instant brings them the background
         network.planning.known = earlier[0]
         network.background.announce(engine.known, meta["time"])
-    return ScheduledNetwork(network, meta["time"], Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), part)
+    pending, revised = Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), meta.get("revised", False)
+    return ScheduledNetwork(network, meta["time"], pending, part, revised, silent=revised)
 
 
 def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:

@@ -14,6 +14,8 @@ END_OF_TIME: Micros = 1 << 61
 
 POLICIES = UNRESTRICTED, RECENT, CHRONOLOGICAL = ("unrestricted", "recent", "chronological")
 """The policy decides which goals SEQ and the interval relations join (semantics.md section 9)."""
+EMITS = CERTAIN, REVISED = ("certain", "revised")
+"""A query gives solutions once they are certain, or a changelog of those that stand now (semantics.md section 14)."""
 
 TERM = pa.dictionary(pa.int32(), pa.utf8())
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -42,6 +44,8 @@ class Events:
     watermark: Micros | None  # the stream's watermark after this entry; None while it has none
     key: str | None = None  # idempotency key of the request
     source: tuple[str, str | None] | None = None  # the source that the body came from, and its position after it (None: forgotten)
+    revises: bool = False  # some of its occurrences end before the latest one of the stream, or it has retractions
+    retracts: tuple[tuple[int, int], ...] = ()  # ranges of its rows that take back occurrences; these rows are marked as late
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class SetStream:
     on_error: str = "reject"
     key: str = ""  # the message key's predicate, an IRI; "" for none
     parts: tuple[str, ...] = ()  # predicates that link the nodes of a message
+    revisable: Micros | None = None  # late occurrences and retractions are taken within this horizon behind the latest end
 
     @property
     def message_key(self) -> "MessageKey | None":
@@ -116,6 +121,7 @@ class Register:
     reads_from: int | None = None  # the first entry that it reads: it is behind until `CatchUp` has brought it to the others
     holds: tuple[int, ...] = ()  # registrations of those that rest on what it writes, which wait for it meanwhile
     waits_for: int | None = None  # the registration of a rule that is behind and that it rests on: it is behind with it
+    emit: str = CERTAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +197,13 @@ class Withdraw:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Revise:
+    """Has revised queries tell what the changes of the past before this entry make of their solutions."""
+
+    offset: int
+
+
 CHANGES = ADD, REPLACE, DROP = ("add", "replace", "drop")
 """The change says what becomes of a graph's triples."""
 
@@ -222,7 +235,7 @@ class Entail:
     regime: str
 
 
-Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Facts | Entail
+Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Revise | Facts | Entail
 
 
 NO_END: Micros = -(1 << 62)

@@ -20,14 +20,17 @@ from epsparql.connection.async_transport import AsyncConnection, AsyncTransport,
 from epsparql.connection.messages import (
     Accepted,
     ApiError,
+    Change,
     Closed,
     Gap,
     Progress,
     Promoted,
     Source,
+    StandingSolutions,
     SubscriptionCursor,
     Unreachable,
     Word,
+    change_of,
     from_source,
     segment,
 )
@@ -44,10 +47,10 @@ if TYPE_CHECKING:
     import rdflib
 
 __all__ = [
-    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Closed", "Gap", "Progress", "Promoted", "Solution", "Solutions", "Source",
-    "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
+    "SUBPROTOCOL", "Accepted", "ApiError", "AsyncClient", "AsyncFeed", "AsyncSubscription", "AsyncTail", "Change", "Closed", "Gap", "Progress", "Promoted", "Solution", "Solutions", "Source",
+    "StandingSolutions", "SubscriptionCursor", "Unreachable", "Word", "segment", "solution_of",
 ]  # fmt: skip
-_STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources", "key", "parts")
+_STREAM_SETTINGS = ("description", "max_delay", "revisable", "idle_timeout", "max_ahead", "base", "on_error", "sources", "key", "parts")
 _PAGE = 10_000
 _AGAIN_S = 0.1
 _ENDS = (": the stream is finished", ": the stream was deleted")
@@ -195,7 +198,7 @@ class AsyncClient:
             await self._json("PUT", f"/streams/{segment(name)}", kept | {"mapping": mapping})
 
     async def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str | int) -> dict[str, Any]:
-        """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
+        """Register a query; `start` is now, beginning, or the log's offset from which the query reads. With `emit="revised"` it gives changes."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return await self._json("PUT", path, {"query": query, "from": start, **options})
 
@@ -286,6 +289,12 @@ class AsyncClient:
         _, _, content = await self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
 
+    async def changes(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Change]:
+        """Return a page of a revised query's changes after a `seq`; wait up to `wait_s` seconds for a first one."""
+        query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
+        _, _, content = await self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
+        return [change_of(json.loads(line)) for line in content.splitlines()]
+
     async def _all(self, name: str, after: str | None, limit: int) -> Solutions:
         """Return the solutions that are there. Raises: ValueError for more than `limit`."""
         found = Solutions()
@@ -315,7 +324,10 @@ class AsyncClient:
         return AsyncFeed(self, f"/streams/{segment(stream)}/feed", window)
 
     def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "AsyncSubscription":
-        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
+        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`.
+
+        Of a revised query, `changes()` of what is returned gives the changes.
+        """
         return AsyncSubscription(self, query, after, policy)
 
     async def retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
@@ -481,6 +493,17 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
 
     async def __aiter__(self) -> AsyncIterator[Solution]:
         """Iterate over solutions until the stream's end: progress `finished`, or a normal close."""
+        async for word in self._words():
+            if isinstance(word, Solution):
+                yield word
+
+    async def changes(self) -> AsyncIterator[Change]:
+        """Iterate over the changes of a revised query, as over solutions."""
+        async for word in self._words():
+            if isinstance(word, Change):
+                yield word
+
+    async def _words(self) -> AsyncIterator[Word]:
         while True:
             try:
                 word = await self.next()
@@ -488,10 +511,10 @@ class AsyncSubscription(_Socket, SubscriptionCursor):
                 if closed.code == 1000:
                     return
                 raise
-            if isinstance(word, Solution):
-                yield word
-            elif isinstance(word, Progress) and word.finished:
+            if isinstance(word, Progress) and word.finished:
                 return
+            if word is not None:
+                yield word
 
 
 class AsyncTail:

@@ -20,14 +20,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from epsparql.connection.messages import (
     Accepted,
     ApiError,
+    Change,
     Closed,
     Gap,
     Progress,
     Promoted,
     Source,
+    StandingSolutions,
     SubscriptionCursor,
     Unreachable,
     Word,
+    change_of,
     from_source,
     segment,
 )
@@ -47,6 +50,7 @@ __all__ = [
     "SUBPROTOCOL",
     "Accepted",
     "ApiError",
+    "Change",
     "Client",
     "Closed",
     "Feed",
@@ -56,6 +60,7 @@ __all__ = [
     "Solution",
     "Solutions",
     "Source",
+    "StandingSolutions",
     "Subscription",
     "SubscriptionCursor",
     "Tail",
@@ -64,7 +69,7 @@ __all__ = [
     "segment",
     "solution_of",
 ]  # fmt: skip
-_STREAM_SETTINGS = ("description", "max_delay", "idle_timeout", "max_ahead", "base", "on_error", "sources", "key", "parts")
+_STREAM_SETTINGS = ("description", "max_delay", "revisable", "idle_timeout", "max_ahead", "base", "on_error", "sources", "key", "parts")
 _PAGE = 10_000
 _AGAIN_S = 0.1
 _ENDS = (": the stream is finished", ": the stream was deleted")
@@ -212,7 +217,7 @@ class Client:
             self._json("PUT", f"/streams/{segment(name)}", kept | {"mapping": mapping})
 
     def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str | int) -> dict[str, Any]:
-        """Register a query; `start` is now, beginning, or the log's offset from which the query reads."""
+        """Register a query; `start` is now, beginning, or the log's offset from which the query reads. With `emit="revised"` it gives changes."""
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, "from": start, **options})
 
@@ -303,6 +308,12 @@ class Client:
         _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
 
+    def changes(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Change]:
+        """Return a page of a revised query's changes after a `seq`; wait up to `wait_s` seconds for a first one."""
+        query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
+        _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
+        return [change_of(json.loads(line)) for line in content.splitlines()]
+
     def _all(self, name: str, after: str | None, limit: int) -> Solutions:
         """Return the solutions that are there. Raises: ValueError for more than `limit`."""
         found = Solutions()
@@ -332,7 +343,10 @@ class Client:
         return Feed(self, f"/streams/{segment(stream)}/feed", window)
 
     def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "Subscription":
-        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`."""
+        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`.
+
+        Of a revised query, `changes()` of what is returned gives the changes.
+        """
         return Subscription(self, query, after, policy)
 
     def retry(self, attempt: Callable[[], object]) -> None:
@@ -498,6 +512,17 @@ class Subscription(_Socket, SubscriptionCursor):
 
     def __iter__(self) -> Iterator[Solution]:
         """Iterate over solutions until the stream's end: progress `finished`, or a normal close."""
+        for word in self._words():
+            if isinstance(word, Solution):
+                yield word
+
+    def changes(self) -> Iterator[Change]:
+        """Iterate over the changes of a revised query, as over solutions."""
+        for word in self._words():
+            if isinstance(word, Change):
+                yield word
+
+    def _words(self) -> Iterator[Word]:
         while True:
             try:
                 word = self.next()
@@ -505,10 +530,10 @@ class Subscription(_Socket, SubscriptionCursor):
                 if closed.code == 1000:
                     return
                 raise
-            if isinstance(word, Solution):
-                yield word
-            elif isinstance(word, Progress) and word.finished:
+            if isinstance(word, Progress) and word.finished:
                 return
+            if word is not None:
+                yield word
 
 
 class Tail:

@@ -59,6 +59,19 @@ class StreamFinished(PipelineError):
         return f"stream {self.stream!r} is finished and takes no more events; delete it to start again"
 
 
+class NotRevisable(PipelineError):
+    """A retraction came to a stream that is not revisable (409)."""
+
+    code = "not-revisable"
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.stream = stream
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r} takes nothing back: set its `revisable` to a horizon, such as PT10M"
+
+
 class TooFarAhead(PipelineError):
     """An `end` lies further beyond the clock than the stream's max_ahead allows (422). `row` counts from 0."""
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import epsparql
-from engine.messages import Promote, Register, StateChange, int64s
+from engine.messages import REVISED, Promote, Register, StateChange, int64s
 from epsparql.algebra import Query
 from pipeline.dataframes.engine_task import SOLVED, solved
 from pipeline.errors import Gone, NotOfThisLog, Overtaken, PipelineError, StoreFailed
@@ -77,9 +77,15 @@ def export_place(given: str) -> ObjectStore:
     return place
 
 
+CHANGELOG = ""
+"""This stands for the text of a query whose changes are not exported, because files of solutions stay."""
+
+
 class Exporter:
-    """Follows the solution log of a data directory into `place`, which it closes. `standing` gives the texts of the registrations that stand, and of their
-    promotions."""
+    """Follows the solution log of a data directory into `place`, which it closes.
+
+    `standing` gives the texts of the registrations that stand, and of their promotions; CHANGELOG for those that are emitted as revised.
+    """
 
     def __init__(self, data_dir: Path | str, place: ObjectStore, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
         """Read the place's note, and write it anew as this exporter's. Raises: NotOfThisLog; OSError, StoreFailed."""
@@ -236,8 +242,11 @@ class Exporter:
     # ------------------------------------------------------------ queries
     def _query(self, registered: int, name: str) -> Query | None:
         if registered not in self._parsed:
-            text = self._texts.get(str(registered)) or self._stood.get(registered) or self._logged(registered)
-            if text is None:
+            text = self._texts.get(str(registered)) or self._stood.get(registered)
+            text = self._logged(registered) if text is None else text
+            if text == CHANGELOG:
+                self._parsed[registered] = None
+            elif text is None:
                 _log.error("solutions of %s are not exported: it is gone, and so is its text, of log position %d", name, registered)
                 self._parsed[registered] = None
             else:
@@ -253,7 +262,7 @@ class Exporter:
         except Gone:
             return None
         assert isinstance(entry, Register | Promote), entry
-        return entry.text
+        return CHANGELOG if isinstance(entry, Register) and entry.emit == REVISED else entry.text
 
     # ------------------------------------------------------------ state
     def _found(self) -> State:

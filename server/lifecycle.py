@@ -21,6 +21,7 @@ from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.warmup import compile_formats
 from server.query_output.notifier import Notifier
+from server.registrations.revision_rules import is_unrevised
 from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5
@@ -112,12 +113,15 @@ class Housekeeping:
         self._log.pass_time(self._deadlines.read())
 
     async def catch_up_queries(self) -> None:
-        """Let queries that are behind read on."""
+        """Let queries that are behind read on, and revised ones tell what has changed."""
         while True:
             seen = self._notifier.generation
-            if self._log.catalogue.leads:
+            unrevised = is_unrevised(self._log.catalogue)
+            if self._log.catalogue.leads or unrevised:
                 try:
                     await asyncio.to_thread(self._catching.step, self._solutions.position, self._solutions.changes, self._clock())
+                    if unrevised:
+                        await asyncio.to_thread(self._catching.revise, self._solutions.position)
                 except (OSError, PipelineError) as fault:
                     _log.warning("queries that have not caught up must wait: %s", fault)
                 except Exception:  # noqa: BLE001 - it is tried again

@@ -5,6 +5,7 @@
 After any fault this begins anew at 1. A sink that writes rows and cursor in one transaction has every solution exactly once.
 """
 
+import json
 from threading import Event
 
 from connectors.configuration import Connector
@@ -45,13 +46,17 @@ class OutboundDelivery:
             page = self._server.read_solutions(self._query, before, self._batch, _WAIT_S)
             if page is None:
                 continue
-            solutions = _number_solutions(page, cursor)
+            if page.revised and not self._sink.takes_changes:
+                raise SystemFault(
+                    f"the query {self._query!r} is emitted as revised, and this system keeps what it was given: let it read a query with emit certain"
+                )
+            solutions = _number_changes(page, cursor) if page.revised else _number_solutions(page, cursor)
             if solutions:
                 self._sink.write(solutions)
                 cursor = solutions[-1].cursor
                 self._board.count(messages=len(solutions))
             self._backoff.reset()
-            written = cursor.written if cursor is not None and cursor.registered == page.registered else 0
+            written = _count_written(page, cursor)
             ended = page.state in _ENDED and not solutions
             self._board.update(
                 state=COMPLETED if ended else RUNNING,
@@ -66,8 +71,25 @@ class OutboundDelivery:
 
 def _number_solutions(page: SolutionPage, cursor: Cursor | None) -> list[SolutionMessage]:
     """Return the solutions of a page with their cursors. The count begins anew with a new registration."""
-    written = cursor.written if cursor is not None and cursor.registered == page.registered else 0
+    written = _count_written(page, cursor)
     return [
         SolutionMessage(document, text, Cursor(page.registered, document["id"], written + number))
         for number, (document, text) in enumerate(zip(page.documents, page.texts, strict=True), 1)
     ]
+
+
+def _number_changes(page: SolutionPage, cursor: Cursor | None) -> list[SolutionMessage]:
+    """Return the changes of a page, each of one solution, with their cursors. Those of one entry of the log stay together if the page has them all."""
+    whole = next((count for count in range(len(page.documents), 0, -1) if not page.documents[count - 1].get("more")), len(page.documents))
+    written = _count_written(page, cursor)
+    found = list[SolutionMessage]()
+    for number, change in enumerate(page.documents[:whole], written + 1):
+        (solution,) = change["added"] or change["withdrawn"]
+        document = {"query": change["query"], **solution}
+        text = json.dumps(document, ensure_ascii=False).encode()
+        found.append(SolutionMessage(document, text, Cursor(page.registered, change["seq"], number), withdrawn=not change["added"]))
+    return found
+
+
+def _count_written(page: SolutionPage, cursor: Cursor | None) -> int:
+    return cursor.written if cursor is not None and cursor.registered == page.registered else 0

@@ -4,6 +4,7 @@ The cursor is a row of the table `epsparql_cursors`, which the transaction locks
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from connectors.configuration import Connector
 from connectors.connections.postgresql import PostgresqlConnection, faults, quote
@@ -16,7 +17,9 @@ _TYPES = {"query": "text", "id": "text", "start": "timestamptz", "end": "timesta
 
 
 class PostgresqlSink(Sink):
-    """Writes to one table, which is created if there is none."""
+    """Writes to one table, which is created if there is none. Solutions of a revised query that stand no more are deleted."""
+
+    takes_changes = True
 
     def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
         options = connector.options
@@ -35,12 +38,14 @@ class PostgresqlSink(Sink):
 
     def write(self, solutions: Sequence[SolutionMessage]) -> None:
         last = solutions[-1].cursor
-        rows = [[find_value(source, each) for source in self._columns.values()] for each in solutions]
         with faults(), self._connection.transaction() as session:
             if self._read_cursor("FOR UPDATE") != self._cursor:
                 raise SystemFault(f"another connector named {self._name!r} writes to the table {self._table}; stop one, or name it otherwise")
             with session.cursor() as cursor:
-                cursor.executemany(self._insert().encode(), rows)
+                for withdrawn, each in groupby(solutions, lambda solution: solution.withdrawn):  # in their order, for one may go and come again
+                    sources = self._key_columns if withdrawn else self._columns
+                    rows = [[find_value(source, solution) for source in sources.values()] for solution in each]
+                    cursor.executemany((self._delete() if withdrawn else self._insert()).encode(), rows)
             session.execute(
                 f"INSERT INTO {_CURSORS} (connector, cursor) VALUES (%s, %s) "
                 "ON CONFLICT (connector) DO UPDATE SET cursor = excluded.cursor, written = now()",
@@ -53,9 +58,17 @@ class PostgresqlSink(Sink):
         found = self._connection.session.execute(query.encode(), (self._name,)).fetchone()
         return None if found is None else parse_cursor(found[0])
 
+    @property
+    def _key_columns(self) -> Mapping[str, str]:
+        return {column: source for column, source in self._columns.items() if source in ("query", "id")}
+
+    def _delete(self) -> str:
+        table, *key = (name.replace("%", "%%") for name in (quote_table(self._table), *map(quote, self._key_columns)))
+        return f"DELETE FROM {table} WHERE {' AND '.join(f'{column} = %s' for column in key)}"
+
     def _insert(self) -> str:
         columns = [quote(column) for column in self._columns]
-        key = [quote(column) for column, source in self._columns.items() if source in ("query", "id")]
+        key = [quote(column) for column in self._key_columns]
         rest = [column for column in columns if column not in key]
         change = f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in rest)}" if rest else "DO NOTHING"
         holes = ", ".join(["%s"] * len(columns))
@@ -65,7 +78,7 @@ class PostgresqlSink(Sink):
     def _create_tables(self) -> None:
         """Create the tables that are missing. Another connector may be doing the same, so one at a time may."""
         kinds = [f"{quote(column)} {_TYPES.get(source, 'text')}" for column, source in self._columns.items()]
-        key = ", ".join(quote(column) for column, source in self._columns.items() if source in ("query", "id"))
+        key = ", ".join(map(quote, self._key_columns))
         with self._connection.transaction() as session:
             session.execute("SELECT pg_advisory_xact_lock(hashtext('epsparql'))")
             for name, text in (

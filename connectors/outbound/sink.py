@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from epsparql.client import segment
 
@@ -27,11 +27,15 @@ def parse_cursor(text: str) -> Cursor:
 
 @dataclass(frozen=True, slots=True)
 class SolutionMessage:
-    """Represents a solution to write: `document` is what the server wrote as `text`. `cursor` is that of the sink after it."""
+    """Represents a solution to write: `document` is what the server wrote as `text`. `cursor` is that of the sink after it.
+
+    A solution that is `withdrawn` stands no more.
+    """
 
     document: dict[str, Any]
     text: bytes
     cursor: Cursor
+    withdrawn: bool = False
 
     @property
     def key(self) -> str:
@@ -40,7 +44,12 @@ class SolutionMessage:
 
 
 class Sink(Protocol):
-    """Writes solutions to a system, which also stores how far it is. Every method raises SystemFault where the system does not answer."""
+    """Writes solutions to a system, which also stores how far it is. Every method raises SystemFault where the system does not answer.
+
+    Only a sink that `takes_changes` is given solutions that are withdrawn.
+    """
+
+    takes_changes: ClassVar[bool] = False
 
     def fetch_cursor(self) -> Cursor | None:
         """Connect. Return the stored cursor, None if there is none."""

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { api, type QuerySummary } from "./api";
 import { count, some } from "./format";
-import { row, type Row, rows, WINDOW } from "./solutions";
+import { row, type Row, rows, standingRows, WINDOW } from "./solutions";
 import { attempt, registered } from "./state";
 
 interface Past {
@@ -21,7 +21,7 @@ const past = signal<Past | null>(null);
 const current = computed(() => (past.value && past.value.registered === registered.value?.registered ? past.value : null));
 
 /** The solutions to show, in order of their ends. */
-export const pictured = computed(() => current.value?.rows ?? rows.value);
+export const pictured = computed(() => current.value?.rows ?? standingRows.value);
 
 /** The bounds of a chosen range in milliseconds; each is NaN where there is none. */
 export const bounds = computed(() => ({ from: moment(current.value?.from), to: moment(current.value?.to) }));

@@ -1,6 +1,6 @@
 /** The solutions of the query on screen: a window of the newest, fed live, and found again after a reload. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { api, type QuerySummary, type Term } from "./api";
 import { read, write } from "./kept";
 import { type Event, follow, type Standing } from "./feed";
@@ -16,6 +16,9 @@ export interface Row {
   end: number;
   binding: Record<string, Term>;
   triples: string | null;
+  /** Of a revised query: the solution's own id, by which a later change may withdraw it. */
+  solution?: string;
+  withdrawn?: boolean;
 }
 
 /** Where the reading of a registration began, so that a reload reads the same again and goes on: id, or "" for the beginning. */
@@ -26,6 +29,8 @@ const anchors = {
 };
 
 export const rows = signal<readonly Row[]>([]);
+/** Those that stand: all but the withdrawn ones of a revised query. */
+export const standingRows = computed(() => (rows.value.some((row) => row.withdrawn) ? rows.value.filter((row) => !row.withdrawn) : rows.value));
 export const standing = signal<{ state: Standing; why: string }>({ state: "ended", why: "" });
 /** Whether solutions before the first row exist, and are not shown. */
 export const truncated = signal(false);
@@ -85,13 +90,31 @@ async function newest(query: QuerySummary): Promise<string> {
 const endOf = (id: string) => BigInt(`0x${id.slice(0, 16)}`);
 
 function take(query: QuerySummary, events: Event[]): void {
-  const grown = rows.value.concat(events.map((event) => row(event.data)));
+  const grown = revised(events) ? changed(rows.value, events) : rows.value.concat(events.map((event) => row(event.data)));
   const surplus = grown.length - WINDOW;
   if (surplus > 0) {
     anchors.set(query.name, query.registered, grown[surplus - 1]!.id);
     truncated.value = true;
   }
   rows.value = surplus > 0 ? grown.slice(surplus) : grown;
+}
+
+const revised = (events: Event[]) => events[0]?.data.includes('"withdrawn":') === true && "seq" in (JSON.parse(events[0].data) as object);
+
+/** The rows after changes of a revised query: what is withdrawn stays, struck through. */
+export function changed(known: readonly Row[], events: Event[]): Row[] {
+  const added: Row[] = [];
+  const withdrawn = new Set<string>();
+  for (const event of events) {
+    const change = JSON.parse(event.data) as { seq: string; added: { id: string }[]; withdrawn: { id: string }[] };
+    for (const solution of change.withdrawn) {
+      withdrawn.add(solution.id);
+      const at = added.findIndex((each) => each.solution === solution.id && !each.withdrawn);
+      if (at >= 0) added[at] = { ...added[at]!, withdrawn: true };
+    }
+    for (const solution of change.added) added.push({ ...row(JSON.stringify(solution)), id: change.seq, solution: solution.id });
+  }
+  return known.map((each) => (each.solution && withdrawn.has(each.solution) && !each.withdrawn ? { ...each, withdrawn: true } : each)).concat(added);
 }
 
 /** A term as the server sends it. */

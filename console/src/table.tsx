@@ -81,7 +81,8 @@ export function Table() {
             <tr
               key={row.id}
               data-id={row.id}
-              class={row.id === chosen ? "chosen" : row.id === hovered.value ? "near" : ""}
+              class={[row.id === chosen ? "chosen" : row.id === hovered.value ? "near" : "", row.withdrawn ? "withdrawn" : ""].join(" ").trim()}
+              title={row.withdrawn ? "withdrawn: a later event changed the past" : undefined}
               onClick={() => (selected.value = row)}
               onMouseEnter={() => (hovered.value = row.id)}
               onMouseLeave={() => (hovered.value = null)}

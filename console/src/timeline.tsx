@@ -7,7 +7,7 @@ import { count, duration, prefixesOf, shortTerm, some } from "./format";
 import { fitted, natural, variables } from "./lanes";
 import { hovered, selected, showLegend } from "./selection";
 import { useSize } from "./size";
-import { fromBeginning, type Row, rows, truncated, WINDOW } from "./solutions";
+import { fromBeginning, type Row, standingRows, truncated, WINDOW } from "./solutions";
 import { registered } from "./state";
 import { certainUpTo } from "./watermark";
 import { tab } from "./tabs";
@@ -38,7 +38,7 @@ export function Timeline() {
   const key = tab.value?.name;
   useEffect(() => (setBy(undefined), showAll()), [key]);
 
-  const shown = rows.value;
+  const shown = standingRows.value;
   const whole = useMemo(() => extent(shown), [shown]);
   const view = viewed(whole);
   const lanesBy = by === undefined ? natural(shown) : by;

@@ -52,7 +52,7 @@ def build_layout(members: Sequence[ScheduledNetwork], rules: Sequence[a.Construc
 
 def make_listener(member: ScheduledNetwork, rules: Sequence[a.Construct]) -> Listener:
     reads = tuple(sorted(member.network.reads))
-    outlets = make_outlets(member.network.planned.values())
+    outlets = make_outlets(member.network.planned.values(), silent=member.silent)
     return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(find_reached(reads, rules))), outlets)
 
 

@@ -1,6 +1,6 @@
 """This module keeps the occurrences of a network's streams that have arrived and wait for their time."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +10,24 @@ from engine.runtime.event_heap import add, due, give
 
 Ints = NDArray[np.int64]
 _FEW = 1 << 6
+_RETRACTED = -1
+"""An occurrence that was taken back has this kind until its turn comes, and then it goes."""
 _NUMBER = c.IN_ENTRY  # until an entry brings an occurrence to the kernel, this cell has its place in the order of arrival
+
+
+KEY = [c.IN_S, c.IN_P, c.IN_O, c.IN_G, c.IN_START, c.IN_END]
+"""These rows of a feed tell an occurrence of a stream from all others."""
+Key = tuple[int, ...]
 
 
 class Waiting:
     """Keeps occurrences as columns of a kernel's feed, and gives out those that end first; of equal ends, those that came first."""
 
-    __slots__ = ("_came", "_n", "_rows")
+    __slots__ = ("_came", "_n", "_retracted", "_rows")
 
     def __init__(self) -> None:
         self._rows: Ints = np.empty((0, c.FEED_HEIGHT), np.int64)
-        self._n = self._came = 0
+        self._n = self._came = self._retracted = 0
 
     @classmethod
     def from_table(cls, table: Ints) -> "Waiting":
@@ -44,9 +51,25 @@ class Waiting:
         found = np.empty((c.FEED_HEIGHT, int(due(self._rows, self._n, time, c.IN_END))), np.int64)
         give(self._rows, self._n, found, c.IN_END, _NUMBER)
         self._n -= found.shape[1]
+        if self._retracted:
+            found = self._without_retracted(found)
         if 4 * max(self._n, _FEW) < len(self._rows):
             self._resize(2 * max(self._n, _FEW))
         return found
+
+    def retract(self, stream: int, keys: Set[Key]) -> None:
+        """Take back the occurrences with these keys on a stream. They leave the queue when their turn comes."""
+        rows = self._rows[: self._n]
+        ends = np.array([end for *_, end in keys], np.int64)
+        for place in np.flatnonzero((rows[:, c.IN_STREAM] == stream) & (rows[:, c.IN_KIND] != _RETRACTED) & np.isin(rows[:, c.IN_END], ends)):
+            if tuple(rows[place, KEY].tolist()) in keys:
+                rows[place, c.IN_KIND] = _RETRACTED
+                self._retracted += 1
+
+    def _without_retracted(self, table: Ints) -> Ints:
+        kept = table[c.IN_KIND] != _RETRACTED
+        self._retracted -= int(np.count_nonzero(~kept))
+        return np.ascontiguousarray(table[:, kept])
 
     def _resize(self, room: int) -> None:
         rows = np.empty((room, c.FEED_HEIGHT), np.int64)
@@ -58,7 +81,7 @@ class Waiting:
         table = self.table
         kept = np.isin(table[c.IN_STREAM], list(streams))
         if not kept.all():
-            self._n = 0
+            self._n = self._retracted = 0
             self.add_rows(table[:, kept])
 
     @property
@@ -75,6 +98,8 @@ class Waiting:
     def table(self) -> Ints:
         """Return a copy of all occurrences, in order."""
         rows = self._rows[: self._n]
+        if self._retracted:
+            rows = rows[rows[:, c.IN_KIND] != _RETRACTED]
         return np.ascontiguousarray(rows[np.lexsort((rows[:, _NUMBER], rows[:, c.IN_END]))].T)
 
     @property

@@ -1,6 +1,6 @@
 """This module runs a network's clock: what has arrived waits for time, and goes to the kernel in order."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Entry, Finish, Tick
 from engine.network.network import Network
 from engine.partitioning.hash_partitioner import Part
-from engine.runtime.event_queue import Waiting
+from engine.runtime.event_queue import Key, Waiting
 from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Ints, NetworkTime
 from epsparql import algebra as a
 
@@ -20,12 +20,18 @@ Mark = tuple[int, int, int, int, int]
 
 @dataclass(slots=True, eq=False)
 class ScheduledNetwork:
-    """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events are dealt out by `part`."""
+    """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events are dealt out by `part`.
+
+    If its queries are `revised`, what ends at the query time itself waits, so that all solutions that end later are yet to be found. What the queries
+    of a `silent` network find is not told.
+    """
 
     network: Network
     time: int = NO_TIME
     pending: Waiting = field(default_factory=Waiting)
     part: Part | None = None
+    revised: bool = False
+    silent: bool = False
 
     @property
     def rules(self) -> list[a.Construct]:
@@ -35,6 +41,11 @@ class ScheduledNetwork:
         """Let a query that has just come share what it has in common with others."""
         waiting = self.pending
         self.network.share_query(registered, int(waiting.since.max(initial=-1)), int(waiting.end.max(initial=NO_TIME)))
+
+    def retract(self, stream: str, keys: Set[Key]) -> None:
+        """Take back occurrences of a stream, which all wait still."""
+        if self.pending and stream in self.network.reads:
+            self.pending.retract(self.network.slots.streams.numbers[stream], keys)
 
     def forget_unread(self) -> None:
         """Let go of what waits on streams that no query reads any more."""
@@ -49,12 +60,13 @@ class ScheduledNetwork:
         """
         table, before, self.time = sort_by_end(self._number_streams(new)), self.time, time
         latest = table.item(c.IN_END, -1) if table.shape[1] else NO_TIME
-        if latest > time:
-            released = int(table[c.IN_END].searchsorted(time, "right"))
+        released_until = time - self.revised
+        if latest > released_until:
+            released = int(table[c.IN_END].searchsorted(released_until, "right"))
             self.pending.add_rows(table[:, released:])
             table = table[:, :released].copy()
         if self.pending:
-            table = sort_by_end(np.concatenate([self.pending.take_until(time), table], axis=1))
+            table = sort_by_end(np.concatenate([self.pending.take_until(released_until), table], axis=1))
         table[c.IN_ENTRY] = offset
         if self.network.slots.with_instants:
             table = insert_marks(table, self._open_at_instants(table, before, time, offset))
@@ -70,9 +82,9 @@ class ScheduledNetwork:
         first, time = entries[0].offset, course.time
         table = self._number_streams(new)
         if self.pending:
-            table = np.concatenate([self.pending.take_until(int(time[-1])), table], axis=1)
+            table = np.concatenate([self.pending.take_until(int(time[-1]) - self.revised), table], axis=1)
         accepted = table[c.IN_SINCE] - first
-        release = np.maximum(np.searchsorted(time, table[c.IN_END]), accepted)
+        release = np.maximum(np.searchsorted(time, table[c.IN_END] + self.revised), accepted)
         openings = self._find_openings(entries, course, table, accepted)
         out = release < len(entries)
         if not out.all():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
-from engine.messages import MessageKey, Register, StateChange
+from engine.messages import REVISED, MessageKey, Register, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Planned, RegisteredQuery
 from engine.network.stratification import Cycle
@@ -62,6 +62,10 @@ class Registry:
             self._layout = build_layout(self.members, self.rules)
         return self._layout
 
+    def forget_layout(self) -> None:
+        """Have the layout built anew, because registrations or what is told have changed."""
+        self._layout = None
+
     def enrol_query(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query that is not behind any other; a fault in it is a change of its state."""
         self._layout = None
@@ -94,7 +98,7 @@ class Registry:
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         members = list(self.members)
         try:
-            member = self._choose_member(query, self._find_part(entry))
+            member = self._choose_member(query, self._find_part(entry), revised=entry.emit == REVISED)
             self._add_query(member.network, entry, query, self.known)
         except BaseException:
             self.members = members
@@ -128,12 +132,12 @@ class Registry:
         fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
-    def _choose_member(self, query: a.Query, part: Part | None) -> ScheduledNetwork:
+    def _choose_member(self, query: a.Query, part: Part | None, *, revised: bool) -> ScheduledNetwork:
         """Return the network that a query belongs to.
 
         That is the network of its cycle of rules, else one that reaches the same streams and is where the query begins, else a new one.
 
-        All queries of a network are dealt out by the same part.
+        All queries of a network are dealt out by the same part, and all or none of them are revised.
 
         Raises Refusal if rules of several networks would feed each other.
         """
@@ -145,6 +149,8 @@ class Registry:
             on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
         if len(on_cycle) > 1:
             raise Refusal("recursion over streams that other rules read separately (let the rules of a cycle read and write one stream)", "INTO")
+        if any(member.revised or revised for member in on_cycle):
+            raise Refusal("a revised rule that feeds itself through other rules (let a revised query read what the rules write)", "INTO")
         if on_cycle:
             return on_cycle[0]
         gate = find_reached(query.streams, rules)
@@ -152,11 +158,12 @@ class Registry:
         for member in self.members:
             # Who comes after a change has it from the first.
             begins = member.time == time and (time == NO_TIME or not member.network.background.is_due)
-            alike = member.part is part and member.network.planning.without == self.without
+            alike = member.part is part and member.network.planning.without == self.without and member.revised == revised
             if begins and alike and find_reached(member.network.reads, rules) == gate:
                 return member
-        member = ScheduledNetwork(Network(self.terms, owns=self.make_owner_test(part), without=self.without), part=part)
-        member.time = time
+        member = ScheduledNetwork(
+            Network(self.terms, owns=self.make_owner_test(part), without=self.without), time, part=part, revised=revised, silent=revised
+        )
         self.members.append(member)
         return member
 
@@ -202,6 +209,13 @@ class Registry:
             if registered in member.network.planned:
                 member.network.drop_query(registered)
         self.members = [member for member in self.members if member.network.planned]
+
+    def fail_query(self, registered: int, at: int, reason: str) -> StateChange:
+        """Drop a running query that failed elsewhere, at the entry `at`."""
+        entry = self.registered[registered]
+        self.drop_query(registered)
+        self.fallen[registered] = entry
+        return StateChange(registered, entry.name, at, "failed", reason)
 
     # ------------------------------------------------------------ what a query keeps
     def usage(self, registered: int) -> Usage:

@@ -34,14 +34,15 @@ class Outlets:
 
     selects: SelectTables
     others: Mapping[int, Planned]
-    silent: Ints  # nodes of queries' own rules, whose solutions are not told
+    silent: Ints  # nodes whose solutions are not told: those of queries' own rules, or all
 
 
-def make_outlets(queries: Iterable[Planned]) -> Outlets:
+def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets:
     planned = sorted(queries, key=lambda one: (one.source.name, one.registered))
     chosen = [one for one in planned if isinstance(one.source.query, a.Select)]
     others = {one.out: one for one in planned if not isinstance(one.source.query, a.Select)}
-    return Outlets(_make_selects(chosen), others, np.array([node for one in planned for node in one.rules], np.int64))
+    hushed = [node for one in planned for node in ((*one.rules, one.out) if silent else one.rules)]
+    return Outlets(_make_selects(chosen), others, np.array(hushed, np.int64))
 
 
 def _make_selects(planned: Sequence[Planned]) -> SelectTables:

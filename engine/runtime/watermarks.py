@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from engine.dictionary.native.arrow_import import FIRST, HEIGHT, ROW, SINCE
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, Tick
+from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, SetStream, Tick
 
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)
@@ -21,18 +21,30 @@ NO_MARK = 1 << 62
 
 @dataclass(slots=True)
 class StreamTime:
-    """Holds what an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences."""
+    """Holds what an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences.
+
+    The watermark lies `horizon` behind what was `reached`, which is the watermark that the stream would have without a delay.
+    """
 
     watermark: int = NO_TIME
     latest: int = NO_TIME
     fed: bool = False
+    horizon: int = 0
+    reached: int = NO_TIME
+    revisable: bool = False
 
 
 def advance_stream(streams: dict[str, StreamTime], entry: Entry, ends: Mapping[int, int]) -> str | None:
-    """Take a stream over an entry and return its name; `ends` is what `latest_ends` gave for its block."""
+    """Take a stream over an entry and return its name, if its time may move; `ends` is what `latest_ends` gave for its block."""
+    if isinstance(entry, SetStream):
+        known = streams.setdefault(entry.stream, StreamTime())
+        known.horizon, known.revisable = max(entry.max_delay, entry.revisable or 0), entry.revisable is not None
     if not isinstance(entry, (Events, Tick, Finish)) or entry.stream is None:
         return None
     advance_to(streams, entry.stream, END_OF_TIME if isinstance(entry, Finish) else entry.watermark, ends.get(entry.offset, NO_TIME))
+    stream = streams[entry.stream]
+    if not isinstance(entry, Events) and stream.watermark > NO_TIME:  # time passes without an occurrence
+        stream.reached = max(stream.reached, min(stream.watermark + stream.horizon, END_OF_TIME))
     return entry.stream
 
 
@@ -45,6 +57,8 @@ def advance_to(streams: dict[str, StreamTime], name: str, watermark: Micros | No
         stream.watermark = watermark
     if latest > stream.latest:
         stream.latest = latest
+    if stream.watermark + stream.horizon > stream.reached and stream.latest > stream.reached:
+        stream.reached = min(stream.watermark + stream.horizon, stream.latest)
     stream.fed = True
 
 

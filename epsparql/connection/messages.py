@@ -79,6 +79,38 @@ class Promoted:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Says which solutions of a revised query came, or stand no more. Reading resumes after `seq`.
+
+    What ends before `settled` is decided for good: an xsd:dateTime in UTC, None before there is one, or `finished`. With `more`, the next change belongs
+    to the same entry of the log.
+    """
+
+    query: str
+    seq: str
+    added: tuple[Solution, ...]
+    withdrawn: tuple[Solution, ...]
+    settled: str | None
+    more: bool = False
+
+
+def change_of(document: Mapping[str, Any]) -> Change:
+    """Return the change of a line of ndjson, or of a message, that the server sent."""
+    query, seq = document["query"], document["seq"]
+    added, withdrawn = (tuple(solution_of({"query": query, **each}) for each in document[member]) for member in ("added", "withdrawn"))
+    return Change(query, seq, added, withdrawn, document["settled"], document.get("more", False))
+
+
+class StandingSolutions(dict[str, Solution]):
+    """Holds the solutions of a revised query that stand, by id, once its changes were given to `apply`."""
+
+    def apply(self, change: Change) -> None:
+        for solution in change.withdrawn:
+            del self[solution.id]
+        self.update((solution.id, solution) for solution in change.added)
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
 
@@ -111,7 +143,7 @@ class Accepted:
     duplicate: bool = False
 
 
-Word: TypeAlias = Solution | Progress | Gap | Promoted
+Word: TypeAlias = Solution | Change | Progress | Gap | Promoted
 
 
 class SubscriptionCursor:
@@ -131,6 +163,10 @@ class SubscriptionCursor:
             solution = solution_of(message["solution"])
             self.last = solution.id
             return solution
+        if "change" in message:
+            change = change_of(message["change"])
+            self.last = change.seq
+            return change
         if "gap" in message:
             gap = Gap(**message["gap"])
             self.last = gap.resume

@@ -96,7 +96,9 @@ class Patterns:
             case Struct("aggregate", _):
                 return refuse("aggregate stands to the right of a seq alone", term.span, self.program.text, "a seq aggregate(count, b, N)")
             case Struct("rev", _):
-                return refuse("rev: events are never withdrawn", term.span, self.program.text, "cnot or fnot")
+                return refuse(
+                    "rev: a rule takes no event back", term.span, self.program.text, "cnot or fnot, or a retraction sent to a revisable stream"
+                )
             case VariableTerm(name):
                 return refuse(f"the variable {name} is no pattern", term.span, self.program.text, "an event")
             case Name() | Struct():

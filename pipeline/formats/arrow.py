@@ -1,4 +1,4 @@
-"""This module reads application/vnd.apache.arrow.stream: occurrences as columns s, p, o, optionally g, and start and end.
+"""This module reads application/vnd.apache.arrow.stream: occurrences as columns s, p, o, optionally g, start and end, and retract.
 
 Terms may be dictionary-encoded; each distinct term is looked at once. An error names the row, counted from 1, and the column.
 """
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.messages import END_OF_TIME, INSTANT
+from engine.messages import END_OF_TIME, INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
@@ -20,7 +20,9 @@ from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJE
 
 _PLACES = {"s": SUBJECTS, "p": PREDICATES, "o": OBJECTS, "g": GRAPHS}
 _TIMES = ("start", "end")
-_EXPECTED = "s, p and o of utf8 or dictionary<utf8>; optionally g; start and end of timestamp[us, tz=UTC], or neither"
+RETRACT = "retract"
+_KINDS = {**dict.fromkeys(_TIMES, INSTANT), RETRACT: pa.bool_()}
+_EXPECTED = "s, p and o of utf8 or dictionary<utf8>; optionally g; start and end of timestamp[us, tz=UTC], or neither; optionally retract of bool"
 _TEXTS = (pa.utf8(), pa.large_utf8(), pa.string_view())
 _HEADER, _COMPRESSION, _DATA = 2, 3, 1  # fields of Message, RecordBatch and DictionaryBatch in Arrow's Message.fbs
 
@@ -34,7 +36,11 @@ def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
     start, end = _times(table) if timed else (np.full(table.num_rows, at, np.int64) for at in (default.start, default.end))
     labels = Labels(body, None if timed else default)
     columns = [terms_of(table, name, labels.written) for name in _PLACES]
-    return batch_of_columns(columns, start, end)
+    found = batch_of_columns(columns, start, end)
+    if RETRACT not in table.schema.names:
+        return found
+    marks = table.column(RETRACT).fill_null(False).combine_chunks()  # pyarrow takes it in this place
+    return found.set_column(OCCURRENCES.get_field_index("late"), OCCURRENCES.field("late"), marks)
 
 
 # ---------------------------------------------------------------- the stream
@@ -107,12 +113,12 @@ def _field(data: bytes, table: int, number: int) -> int | None:
 def _check_schema(schema: pa.Schema) -> None:
     names = schema.names
     for name in names:
-        if name not in (*_PLACES, *_TIMES):
+        if name not in (*_PLACES, *_TIMES, RETRACT):
             raise FormatError("field", f"unknown column {name!r}", expected=_EXPECTED)
         if names.count(name) > 1:
             raise FormatError("field", f"the column {name!r} is there twice", expected=_EXPECTED)
         kind = schema.field(name).type
-        fits = kind == INSTANT if name in _TIMES else (kind.value_type if pa.types.is_dictionary(kind) else kind) in _TEXTS
+        fits = kind == _KINDS[name] if name in _KINDS else (kind.value_type if pa.types.is_dictionary(kind) else kind) in _TEXTS
         if not fits:
             raise FormatError("field", f"the column {name!r} is of {kind}", expected=_EXPECTED)
     missing = [name for name in "spo" if name not in names] or ([name for name in _TIMES if name not in names] if {*_TIMES} & {*names} else [])

@@ -75,7 +75,7 @@ def interval_of(at: str | None, start: str | None, end: str | None) -> Interval 
 def parse_body(
     body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None, short: ShortTerms | None = None
 ) -> pa.RecordBatch:
-    """Return OCCURRENCES (late all False) of one body. Rows without a time stand at `default`, or else at `arrived`.
+    """Return OCCURRENCES of one body, in which retractions are marked as late. Rows without a time stand at `default`, or else at `arrived`.
 
     `media_type` may carry parameters, of which `version` counts: RDF Messages are read where it is one of MESSAGE_VERSIONS, or where the body begins with
     one. `timing` is the property that times messages; `short` lets terms of ndjson be short. Raises: FormatError, code `media-type` for an unknown media type.

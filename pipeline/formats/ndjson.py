@@ -42,6 +42,7 @@ class EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     start: str | UnsetType = UNSET
     end: str | UnsetType = UNSET
     at: str | UnsetType = UNSET
+    retract: bool | UnsetType = UNSET
 
 
 class FrameLine(EventLine, forbid_unknown_fields=True, gc=False):
@@ -218,6 +219,12 @@ class _Place:
 
     def read(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
         """Add the occurrences of the line. Raises: FormatError."""
+        begin = len(rows)
+        self._read_event(line, default, rows)
+        if line.retract is True:
+            rows.retract_from(begin)
+
+    def _read_event(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
         when = self._when(line)
         labels = Labels(self.text, default if when is None else None)
         if isinstance(line, FrameLine) and line.id is not UNSET and not _is_event(line):

@@ -5,14 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from engine.messages import (
+    CERTAIN,
     DROP,
     END_OF_TIME,
     RDFS,
     REPLACE,
+    REVISED,
     CatchUp,
     Drop,
     DropStream,
     Entail,
+    Entry,
     Events,
     Facts,
     Finish,
@@ -22,6 +25,7 @@ from engine.messages import (
     Promote,
     Register,
     Resume,
+    Revise,
     SetStream,
     StateChange,
     Tick,
@@ -64,6 +68,20 @@ class Stream:
     rejected: int = 0  # rows of bodies that did not map
     message_key: MessageKey | None = None
     waiting: Waiting = ()  # accepted events that the watermark has not reached, where sources are declared
+    revisable: Micros | None = None
+    retractable: Waiting = ()  # marks (end, position) of a revisable stream: all events before the position end by the instant
+
+    @property
+    def horizon(self) -> Micros:
+        """Return how far the watermark lies behind the latest end."""
+        return max(self.max_delay, self.revisable or 0)
+
+    @property
+    def reached(self) -> Micros | None:
+        """Return the watermark that the stream would have without a delay."""
+        if self.latest is None or self.watermark is None or self.finished:
+            return self.watermark
+        return min(self.latest, self.watermark + self.horizon)
 
     @property
     def silence(self) -> Micros | None:
@@ -74,7 +92,7 @@ class Stream:
         """Return the watermark once `latest` has been seen. It never falls, whatever becomes of max_delay."""
         if latest is None:
             return self.watermark
-        return latest - self.max_delay if self.watermark is None else max(self.watermark, latest - self.max_delay)
+        return latest - self.horizon if self.watermark is None else max(self.watermark, latest - self.horizon)
 
     def advance(self, now: Micros, deadline: Micros) -> Micros | None:
         """Return the watermark to which the clock at `now` brings a silent stream; None while it does not pass the `deadline` of waiting queries.
@@ -84,7 +102,7 @@ class Stream:
         silence = self.silence
         if silence is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < silence:
             return None
-        return self.pass_deadline(self.latest - self.max_delay + now - self.arrived, deadline)
+        return self.pass_deadline(self.latest - self.horizon + now - self.arrived, deadline)
 
     def pass_deadline(self, reached: Micros | None, deadline: Micros) -> Micros | None:
         """Return the watermark `reached` if it is the first beyond the deadline."""
@@ -144,6 +162,7 @@ class Registration:
     since: int = 0
     at: Micros = 0  # the clock at its registration; 0 where an earlier version of the server wrote it
     versions: tuple[Version, ...] = ()
+    emit: str = CERTAIN
 
     @property
     def stands(self) -> bool:
@@ -223,6 +242,8 @@ class Catalogue:
     The value is their lead, where they began to read again, and the last entry that let them.
     """
     sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)  # by stream and the source's id
+    unrevised: dict[str, int] = field(default_factory=dict)
+    """The first entry, by stream, that revised queries have not told the consequences of; the key is "" for changes of what they rest on."""
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
 
     def __post_init__(self) -> None:
@@ -288,6 +309,8 @@ class Catalogue:
                 self._promote(entry, at)
             case Withdraw():
                 self._change_version(entry.promotion, state="withdrawn", reason=entry.reason, reads=None)
+            case Revise():
+                self.unrevised = {}
             case Drop():
                 if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
                     del self.queries[entry.name]
@@ -299,7 +322,17 @@ class Catalogue:
                 assert_never(entry)
         if isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop) and (self.leads or _may_lead(entry)):
             self._note_leads()
+        if self._may_revise(entry):
+            self.unrevised.setdefault(entry.stream if isinstance(entry, Events) else "", entry.offset)
         self.position = entry.offset + 1
+
+    def _may_revise(self, entry: Entry) -> bool:
+        """Return whether an entry may change what stands of revised queries otherwise than by going on."""
+        if isinstance(entry, Events):
+            changes = entry.revises
+        else:
+            changes = isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Facts | Entail | DropStream)
+        return changes and any(query.emit == REVISED for query in self.queries.values())
 
     def _note_events(self, entry: Events, record: Record, at: Micros) -> None:
         known = self.stream(entry.stream)
@@ -319,6 +352,7 @@ class Catalogue:
             arrived=at,
             by_clock=known.is_clocked(record.by_clock, entry.rows),
             rejected=known.rejected + len(record.rejected),
+            retractable=_mark_retractable(known, entry, record.latest),
         )
         if entry.source is not None:
             name, position = entry.source
@@ -330,7 +364,9 @@ class Catalogue:
 
     def _register(self, entry: Register, at: Micros) -> None:
         self.queries.pop(entry.name, None)
-        found = Registration(entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at)
+        found = Registration(
+            entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit
+        )
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
             self.rereads[entry.offset] = entry.offset, 0, entry.offset  # entries before `reads_from` give the background and watermarks
@@ -425,6 +461,8 @@ class Catalogue:
             mapping=entry.mapping,
             on_error=entry.on_error,
             message_key=entry.message_key,
+            revisable=entry.revisable,
+            retractable=() if entry.revisable is None else known.retractable or ((-END_OF_TIME, entry.offset + 1),),
         )
         self.streams[entry.stream] = changed
 
@@ -444,6 +482,20 @@ class Catalogue:
 def _may_lead(entry: Register | Pause | CatchUp | Promote | Withdraw | Drop) -> bool:
     """Return whether a query may catch up after an entry where none did before."""
     return isinstance(entry, Pause | Promote) or (isinstance(entry, Register) and (entry.reads_from, entry.waits_for) != (None, None))
+
+
+_MARKS = 64
+
+
+def _mark_retractable(stream: Stream, entry: Events, latest: Micros | None) -> Waiting:
+    """Return the marks after an entry, which are some way apart. All but the last of those that the watermark has passed are forgotten."""
+    marks = stream.retractable
+    if stream.revisable is None or latest is None:
+        return marks
+    if latest - marks[-1][0] >= max(stream.horizon // _MARKS, 1):
+        marks = (*marks, (latest, entry.offset + 1))
+    passed = [place for place, (end, _) in enumerate(marks) if entry.watermark is not None and end < entry.watermark]
+    return marks[passed[-1] :] if passed else marks
 
 
 Ends = Mapping[str, Micros | None]

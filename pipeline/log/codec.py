@@ -26,6 +26,7 @@ from engine.messages import (
     Promote,
     Register,
     Resume,
+    Revise,
     SetStream,
     Tick,
     Withdraw,
@@ -46,7 +47,7 @@ _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
     "pause": Pause, "resume": Resume, "catch up": CatchUp,
     "promote": Promote, "withdraw": Withdraw,
-    "entail": Entail,
+    "entail": Entail, "revise": Revise,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}
@@ -57,7 +58,8 @@ class Record:
     """Holds an entry with what its writer knew about it.
 
     For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
-    the latest end of the events of the body's source, so far, and the rows of the body that did not map.
+    the latest end of the events of the body's source, so far, the rows of the body that did not map, and the ranges of rows that are retractions without
+    a target.
     """
 
     entry: Entry
@@ -67,6 +69,7 @@ class Record:
     by_clock: bool = False
     source_latest: Micros | None = None
     rejected: tuple[Rejected, ...] = ()
+    untargeted: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +110,9 @@ def encode(
 def _known(record: Record) -> tuple[Any, ...]:
     """Return what the writer knew, in the order of Record's fields."""
     known = record.late, record.missed, record.latest, record.by_clock, record.source_latest
-    return (*known, [astuple(row) for row in record.rejected]) if record.rejected else known
+    if not record.rejected and not record.untargeted:
+        return known
+    return *known, [astuple(row) for row in record.rejected], record.untargeted
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], Callable[[], pa.RecordBatch]]:
@@ -132,9 +137,13 @@ def _decode_entries(first: int, entries: bytes | msgspec.Raw) -> tuple[Micros, t
 
 
 def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
-    """Return an entry. In logs of 0.1.0 less is known, and only bodies with rejected rows have these last."""
+    """Return an entry. In logs of 0.1.0 less is known, and only bodies with such rows have rejected rows and retractions without a target last."""
     found = Record(_entry(offset, kind, values), *known[:5])
-    return found if len(known) <= 5 else replace(found, rejected=tuple(Rejected(*row) for row in known[5]))
+    if len(known) <= 5:
+        return found
+    return replace(
+        found, rejected=tuple(Rejected(*row) for row in known[5]), untargeted=tuple((begin, after) for begin, after in known[6:] and known[6])
+    )
 
 
 def _entry(offset: int, kind: str, values: list[Any]) -> Entry:

@@ -14,6 +14,7 @@ from engine.messages import Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
 from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, decode, decode_records, decode_slices, rows_of
 from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
+from pipeline.log.presence import mask_of
 from pipeline.log.segments import Frame, FrameReader, oldest
 from pipeline.rejected_rows import Rejected
 
@@ -21,6 +22,7 @@ _POLL_S = 0.002
 KEPT_CONTENTS, SMALL = 64, 64 << 10
 """A writer hands on this many frames, of at most this many bytes each, in its own process beside writing them."""
 LATE_REASON = "its end is below the stream's watermark"
+NO_TARGET = "it takes back what is not there, or what is no longer within the stream's horizon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +302,13 @@ def _late_rows(content: Content, stream: str, after: int) -> Iterator[list[LateR
         row += rows_of(entry)
         if isinstance(entry, Events) and entry.stream == stream and record.late and entry.offset >= after:
             rows = content.rows.slice(begin, row - begin)
-            late = rows.filter(rows.column("late"))
+            untargeted = mask_of(record.untargeted, rows.num_rows)
+            chosen = rows.column("late").to_numpy(zero_copy_only=False) & ~mask_of(entry.retracts, rows.num_rows)
+            late, reasons = rows.filter(pa.array(chosen)), [NO_TARGET if none else LATE_REASON for none in untargeted[chosen]]
             start, end = (late.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
             terms = (late.column(name).to_pylist() for name in "spog")
             missed = record.missed if record.missed is not None else 0
             yield [
-                LateRow(s, p, o, g, first, last, missed, content.at, entry.offset + 1)
-                for s, p, o, g, first, last in zip(*terms, start, end, strict=True)
+                LateRow(s, p, o, g, first, last, missed, content.at, entry.offset + 1, reason)
+                for s, p, o, g, first, last, reason in zip(*terms, start, end, reasons, strict=True)
             ]

@@ -13,14 +13,15 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa
 
-from engine.messages import INSTANT, NO_ROWS, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
-from pipeline.errors import Corrupt, LogFailed, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
-from pipeline.log.catalog import Catalogue, find_slowest, least_end, source_ends
-from pipeline.log.codec import Content, Record, decode_records, encode
+from engine.messages import INSTANT, NO_END, NO_ROWS, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
+from pipeline.errors import Corrupt, LogFailed, NotRevisable, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
+from pipeline.log.catalog import Catalogue, Stream, find_slowest, least_end, source_ends
+from pipeline.log.codec import Content, Record, decode, decode_records, encode
 from pipeline.log.format_version import read_format, write_format
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
 from pipeline.log.message_keys import KeyMemory
+from pipeline.log.presence import Presence, Ranges, ranges_of
 from pipeline.log.reader import SMALL, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
@@ -268,8 +269,7 @@ class LogWriter:
         """Make one frame of the requests that stand, durable and published. A refused request gets its error here."""
         at, first = self._clock(), self.catalogue.position
         self._keys.expire_keys(at)
-        records: list[Record] = []
-        rows: list[pa.RecordBatch] = []
+        records, rows = self._unwritten = list[Record](), list[pa.RecordBatch]()
         answers: list[tuple[_Request, Ack]] = []
         refusals: list[tuple[_Request, Exception]] = []
         for request in requests:
@@ -277,6 +277,7 @@ class LogWriter:
                 ack, record, batch = self._judge(request, at)
             except Exception as refusal:  # noqa: BLE001  # a builder's own error goes back to who gave the builder
                 refusals.append((request, refusal))
+                self._presences.pop(request.stream, None)  # it may have taken in the rows that were refused
                 continue
             answers.append((request, ack))
             if record is not None:
@@ -325,13 +326,31 @@ class LogWriter:
             stored = sources.get(request.source.id)
             if not judge_source(request.stream, request.source, stored, len(sources), request.rows.num_rows):
                 return Ack(offset if stored is None else stored.offset, duplicate=True), None, NO_ROWS
-        record, batch = _judge_lateness(self.catalogue, request, at, self._opened)
-        if self._max_waiting and self.catalogue.stream(request.stream).sources:
+        stream, presence = self.catalogue.stream(request.stream), None
+        if stream.revisable is not None:
+            presence = self._find_presence(stream, request.rows)
+        elif _has_retractions(request.rows):
+            raise NotRevisable(stream.name)
+        record, batch = _judge_lateness(self.catalogue, request, at, self._opened, presence)
+        if self._max_waiting and stream.sources:
             self._check_waiting(request, record, at)
         self._nodes.take_in(request.stream, batch, self.catalogue.stream(request.stream).message_key)
         if request.rejected:
             record = replace(record, rejected=request.rejected)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
+
+    def _find_presence(self, stream: Stream, rows: pa.RecordBatch) -> Presence | None:
+        """Return what tells which occurrences of a stream are present, once it has had a retraction: others need not pay for that."""
+        found = self._presences.get(stream.name)
+        if found is None and _has_retractions(rows):
+            (_, begin), *_ = stream.retractable
+            begin = max(begin, oldest(self._data / "log"))
+            with closing(FrameReader(self._data / "log")) as reader:
+                contents = (decode(frame.first, reader.payload(frame)) for frame in reader.frames(begin) if frame.rows)
+                found = self._presences[stream.name] = Presence().read(stream.name, contents, begin)
+            records, batches = self._unwritten
+            found.read(stream.name, [Content(0, tuple(records), pa.concat_batches([NO_ROWS, *batches]))], begin)
+        return found
 
     def _check_waiting(self, request: _Request, record: Record, at: Micros) -> None:
         """Refuse a body if its stream has too many events that wait for other sources. Raises: SourceSilent."""
@@ -362,6 +381,7 @@ class LogWriter:
 
     def _fold(self) -> None:
         """Read the catalogue and the keys, as of the published position."""
+        self._presences: dict[str, Presence] = {}
         with closing(FrameReader(self._data / "log")) as reader:
             catalogue, keys, begin = load_state(self._data, reader.head().position, self._clock())
             if catalogue.position < oldest(self._data / "log"):
@@ -408,8 +428,16 @@ class LogWriter:
             _log.warning("the catalog cannot be saved (%s): the next start reads the log from position %d", fault, self.saved)
 
 
-def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened: Micros) -> tuple[Record, pa.RecordBatch]:
-    """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead."""
+def _has_retractions(rows: pa.RecordBatch) -> bool:
+    """Return whether a body that was parsed has retractions, which are marked as late."""
+    return bool(rows.column("late").true_count)
+
+
+def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened: Micros, presence: Presence | None) -> tuple[Record, pa.RecordBatch]:
+    """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead.
+
+    Retractions with a target are no late rows, though they are marked as such: nobody is to take them for occurrences.
+    """
     stream, rows = catalogue.stream(request.stream), request.rows
     if stream.finished:
         raise StreamFinished(stream.name)
@@ -418,15 +446,24 @@ def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened:
     if stream.by_clock:
         rows = _not_before(rows, stream.watermark)
     ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)
-    last, late = None, 0
-    if len(ends):
-        last = int(ends.max())
+    last, late, revises = None, 0, False
+    retracts: Ranges = ()
+    untargeted: Ranges = ()
+    if presence is not None and len(ends):
+        hits, misses = presence.judge(rows, stream.watermark)
+        ends = np.where(hits | misses, NO_END, ends)
+        late, revises, retracts, untargeted = int(np.count_nonzero(misses)), bool(hits.any()), ranges_of(hits), ranges_of(misses)
+    timely = ends[ends > NO_END] if retracts or untargeted else ends
+    if len(timely):
+        last, first = int(timely.max()), int(timely.min())
         if stream.max_ahead is not None and last > at + stream.max_ahead:
             raise TooFarAhead(stream.name, int((ends > at + stream.max_ahead).argmax()), last, at + stream.max_ahead)
-        if stream.watermark is not None and int(ends.min()) < stream.watermark:
+        if stream.watermark is not None and first < stream.watermark:
             missed = ends < stream.watermark
-            late = int(np.count_nonzero(missed))
+            late += int(np.count_nonzero(timely < stream.watermark))
             rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
+        if stream.reached is not None and first < stream.reached:
+            revises = revises or bool(((timely >= (stream.watermark or NO_END)) & (timely < stream.reached)).any())
     latest, sources = _later(stream.latest, last), catalogue.sources.get(stream.name, {})
     source, source_latest = request.source, None
     if source is not None and source.position is not None:
@@ -437,8 +474,8 @@ def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened:
         known = source_ends(stream, sources, at, opened)
     watermark = stream.after(least_end(known) if known else latest)
     stored = None if source is None else (source.id, source.position)
-    entry = Events(catalogue.position, stream.name, rows.num_rows, watermark, request.key, stored)
-    return Record(entry, late, stream.watermark if late else None, latest, by_clock, source_latest), rows
+    entry = Events(catalogue.position, stream.name, rows.num_rows, watermark, request.key, stored, revises, retracts)
+    return Record(entry, late, stream.watermark if late else None, latest, by_clock, source_latest, untargeted=untargeted), rows
 
 
 def _later(known: Micros | None, last: Micros | None) -> Micros | None:

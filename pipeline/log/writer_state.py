@@ -34,6 +34,7 @@ class _State:
     """Version 0.1.0 kept the keys themselves here; they are read, no longer written."""
     mark: int = 0
     sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)
+    unrevised: dict[str, int] = field(default_factory=dict)
 
 
 def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark: int) -> None:
@@ -41,7 +42,16 @@ def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark
     keys.save()
     streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
     state = _State(
-        catalogue.position, streams, queries, graphs, catalogue.entailment, dict(catalogue.rereads), keys.saved, mark=mark, sources=catalogue.sources
+        catalogue.position,
+        streams,
+        queries,
+        graphs,
+        catalogue.entailment,
+        dict(catalogue.rereads),
+        keys.saved,
+        mark=mark,
+        sources=catalogue.sources,
+        unrevised=catalogue.unrevised,
     )
     replace_file(data_dir / "catalogue.json", seal(msgspec.json.encode(state)))
 
@@ -74,5 +84,7 @@ def load_state(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Idemp
     lacking = keys.lacks(state.keyed)
     if lacking is not None:
         _log.warning("a file of idempotency keys is missing: they are read from the log again, from position %d if it goes back so far", lacking)
-    catalogue = Catalogue(state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads, state.sources)
+    catalogue = Catalogue(
+        state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads, state.sources, state.unrevised
+    )
     return catalogue, keys, state.position if lacking is None else min(lacking, state.position)

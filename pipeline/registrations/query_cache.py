@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 import epsparql
-from engine.messages import RDFS, UNRESTRICTED, MessageKey
+from engine.messages import RDFS, REVISED, UNRESTRICTED, MessageKey
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import OperatorState
 from epsparql.algebra import (
@@ -35,7 +35,7 @@ from epsparql.renderer.queries import render
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
-from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
+from pipeline.solutions.formats import Bindings, Changes, Form, Triples, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,12 @@ def keep_text(text: str, kept: ParsedTexts) -> None:
     if text not in kept:
         with suppress(QueryError, OSError):
             kept.keep_meaning(text, epsparql.parse(text))
+
+
+def find_form(text: str, emit: str) -> Form:
+    """Return the form of what a query gives: its solutions, or the changes of those that stand."""
+    form = get_shape(text).form
+    return Changes(form) if emit == REVISED and isinstance(form, Bindings | Triples) else form
 
 
 def drop_shape(text: str) -> None:

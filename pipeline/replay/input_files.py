@@ -194,6 +194,8 @@ def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None
         first = batch.slice(int(np.argmax(untimed)), 1)
         triple = " ".join(first.column(name)[0].as_py() for name in ("s", "p", "o"))
         raise SourceFault(path, f"the event {triple} has no time", line, 1, _TIMED.get(media_type, "a graph that is timed"))
+    if batch.column("late").true_count:
+        raise SourceFault(path, "a replay takes nothing back", 1, 1, "events without retractions, for example those that remained")
     return batch
 
 

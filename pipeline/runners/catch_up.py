@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
-from engine.messages import CatchUp, Micros, StateChange, Withdraw
+from engine.messages import CatchUp, Micros, Revise, StateChange, Withdraw
 from pipeline.log import LogReader, LogWriter
 
 PIECE_ROWS = 25_000
@@ -18,6 +18,12 @@ class Catching:
         """Begin. A promotion that has not caught up after `patience` (µs) is withdrawn."""
         self._data, self._log, self._patience, self._rows = data_dir, log, patience, rows
         self._asked: dict[int, int] = {}
+        self._revised = -1
+
+    def revise(self, solved: int) -> None:
+        """Append the entry that has revised queries tell what has changed, once the runner has read the one before."""
+        if self._revised < solved:
+            self._revised = self._log.append(Revise)
 
     def step(self, solved: int, changes: Collection[StateChange], now: Micros) -> None:
         """Append the entries that are due, where the runner has read the log up to `solved`, with these changes of state."""

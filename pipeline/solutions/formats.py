@@ -17,7 +17,7 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.rdf.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
 from pipeline.formats.rdf.rdf_version import version_of_statements, version_of_terms
 from pipeline.solutions.json_encoder import bindings, heads, ndjson
-from pipeline.solutions.result_kinds import Bindings, Form, Triples, Verdict
+from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.solution_log import StoredSolution, listed
 
 NDJSON, SPARQL_JSON, CSV, TURTLE, TRIG, N_QUADS = (
@@ -168,12 +168,14 @@ def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
             text = csv_verdict(listed(page)) if media_type == CSV else sparql_json_verdict(page)
         case Triples():
             text = turtle(listed(page)) if media_type == TURTLE else quads(listed(page), media_type.partition("/")[2])
+        case Changes():
+            raise AssertionError("changes are ndjson")
         case _:
             assert_never(form)
     return text.encode()
 
 
 __all__ = [
-    "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
+    "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Changes", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
     "triples_of", "turtle", "version_of_page", "write_page",
 ]  # fmt: skip

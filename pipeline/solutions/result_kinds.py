@@ -24,4 +24,11 @@ class Verdict:
     """Stands for the solution of an ASK: one xsd:boolean."""
 
 
-Form = Bindings | Triples | Verdict
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Stands for the changes of a revised query, whose solutions are of the form `of`."""
+
+    of: Bindings | Triples
+
+
+Form = Bindings | Triples | Verdict | Changes

@@ -94,6 +94,7 @@ BENCHES = {
     "outside": Bench(1_000_000, _outside),
     "subscribers": Bench(200_000, _workload),
     "trials": Bench(10_000_000, _plain),
+    "revision": Bench(700_000, _workload),
     "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
     "scale": Bench(1_000_000, _scale),
@@ -113,7 +114,7 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 _FOLDERS = {
     "background": ("lookup", "reasoning", "static_rules"),
-    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "server", "start", "subscribers", "trials", "websocket_reader"),
+    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "revision", "server", "start", "subscribers", "trials", "websocket_reader"),
     "spark": ("scale", "solve", "spark"),
     "papers": ("papers",),
 }

@@ -20,12 +20,13 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
 from engine.compiling import load_type_tables, telling_of_compiling
+from engine.messages import REVISED
 from engine.warmup import compile_engine
 from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreFailed, StoreTaken
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
-from pipeline.parquet_export import Exporter, export_place
+from pipeline.parquet_export import CHANGELOG, Exporter, export_place
 from pipeline.partition_count import recorded
 from pipeline.registrations.query_cache import recall_texts
 from pipeline.replication.lease import LeaseHolder, wait_for_lease
@@ -301,7 +302,11 @@ def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> 
 
     def standing() -> dict[int, str]:
         queries = list(log.catalogue.queries.values())
-        return {version.offset: version.text for query in queries for version in query.versions or (query.first_version,)}
+        return {
+            version.offset: CHANGELOG if query.emit == REVISED else version.text
+            for query in queries
+            for version in query.versions or (query.first_version,)
+        }
 
     with _telling(settings.export):
         exporter = Exporter(settings.data, place, standing, settings.export_every_s)

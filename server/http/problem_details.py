@@ -31,6 +31,7 @@ _log = logging.getLogger("epsparql.server")
 _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.InvalidMapping: HTTPStatus.BAD_REQUEST,
     pipeline_errors.StreamFinished: HTTPStatus.CONFLICT,
+    pipeline_errors.NotRevisable: HTTPStatus.CONFLICT,
     pipeline_errors.SourceConflict: HTTPStatus.CONFLICT,
     pipeline_errors.TooManySources: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.TooFarAhead: HTTPStatus.UNPROCESSABLE_ENTITY,

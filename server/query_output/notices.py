@@ -12,7 +12,7 @@ import pyarrow as pa
 from engine.messages import int64s
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration, Version
-from pipeline.registrations.query_cache import get_shape
+from pipeline.registrations.query_cache import find_form, get_shape
 from pipeline.solutions.result_kinds import Form
 from pipeline.solutions.solution_ids import FIRST_ID, notice_id
 from pipeline.solutions.solution_log import SolutionReader, listed
@@ -71,7 +71,7 @@ def split_by_form(registration: Registration, found: pa.RecordBatch) -> Sequence
     """Return solutions (STORED) in parts of one form each, in their order. Versions of a query may have other columns."""
     versions = registration.promoted
     if len(versions) == 1 or not found.num_rows:
-        return [(found, get_shape(registration.text).form)]
+        return [(found, find_form(registration.text, registration.emit))]
     place = np.searchsorted([version.position for version in versions], int64s(found.column("entry")), side="right") - 1
     forms = [get_shape(version.text).form for version in versions]
     numbers = np.array([forms.index(form) for form in forms])[np.maximum(place, 0)]

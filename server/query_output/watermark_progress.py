@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from engine.messages import Micros
+from engine.messages import REVISED, Micros
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Catalogue, Registration, Stream
 from pipeline.registrations.query_cache import get_shape
@@ -28,12 +28,13 @@ class QueryProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Records streams that hold no entry at or after the log position `bound`."""
+    """Records streams that hold no entry at or after the log position `bound`. If it is `revised`, an entry `Revise` follows all changes of the past."""
 
     taken_s: float
     seen: int
     bound: int
     streams: Mapping[str, Stream]
+    revised: bool
 
     @property
     def settled(self) -> bool:
@@ -52,16 +53,16 @@ class WatermarkHistory:
         Returns True if they are settled; otherwise the caller has to call again soon. The committer may be between applying an entry and counting it.
         So only streams found unchanged a while later are known to hold no more than the counted entries.
         """
-        streams = dict(catalogue.streams)
+        streams, revised = dict(catalogue.streams), not catalogue.unrevised
         seen = catalogue.position
         samples = self._samples
         if samples and samples[-1].seen == seen and samples[-1].streams == streams:
             if not samples[-1].settled and now_s - samples[-1].taken_s >= _APART_S:
-                samples[-1] = _Sample(now_s, seen, seen, streams)
+                samples[-1] = _Sample(now_s, seen, seen, streams, revised)
             return samples[-1].settled
         if len(samples) > 1 and samples[-1].taken_s - samples[-2].taken_s < _APART_S:
             samples.pop()
-        samples.append(_Sample(now_s, seen, seen + 1, streams))
+        samples.append(_Sample(now_s, seen, seen + 1, streams, revised))
         return False
 
     def compute_progress(self, solved: int, registration: Registration, rules: Iterable[Registration]) -> QueryProgress | None:
@@ -69,7 +70,8 @@ class WatermarkHistory:
         if registration.lead is not None:
             return None
         for sample in reversed(self._samples):
-            if max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
+            told = sample.revised or registration.emit != REVISED
+            if told and max(registration.registered, registration.since) < sample.seen and sample.bound <= solved:
                 written = find_written(get_shape(rule.text) for rule in rules)
                 return _progress(get_shape(registration.text).streams, written, sample.streams)
         return None

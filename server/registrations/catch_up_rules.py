@@ -1,10 +1,11 @@
 """Decides which queries may read the past or pause, and which queries wait for them. All of it is decided where the log is written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Literal
 
-from engine.messages import Pause, Register, Resume
+from engine.messages import REVISED, Pause, Register, Resume
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import Shape, get_shape
 from pipeline.registrations.stream_dependencies import Written, find_sources, find_written
@@ -16,6 +17,7 @@ def switch_entry(catalog: CatalogView, offset: int, name: str, state: Literal["p
     """Return the entry that pauses a query or lets it read on; runs in the log's committer. Raises: Fault 409."""
     known = catalog.log.catalogue.queries[name]
     refuse_static_rule(known)
+    refuse_revised(known, "be paused", "drop it, or stop reading it; changes wait in its changelog")
     if state == "running":
         return Resume(offset, known.registered, name)
     if catalog.with_state(known).waiting is not None:
@@ -39,6 +41,8 @@ def register_entry(catalog: CatalogView, offset: int, wish: Register, start: str
     feeding = find_sources(own.streams, find_written_streams(rules))
     ahead = [query for query in rules if query.lead is not None and get_shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
+    if wish.emit == REVISED:
+        _check_revised(wish.name, own, standing, reads_from, leads)
     if not leads:
         standing = [] if reads_from is None else [query for query in list_standing(catalog) if query.name != wish.name]
         held = _check_held(catalog, own, standing, wish.name, "read from the past") if standing else ()
@@ -51,8 +55,18 @@ def register_entry(catalog: CatalogView, offset: int, wish: Register, start: str
 
 
 def _complete_entry(wish: Register, offset: int, reads_from: int | None, holds: tuple[int, ...], waits_for: int | None) -> Register:
-    bounds = wish.max_derivations, wish.max_goals, wish.max_state_bytes
-    return Register(offset, wish.name, wish.text, wish.policy, wish.default_graph, *bounds, reads_from, holds, waits_for)
+    return replace(wish, offset=offset, reads_from=reads_from, holds=holds, waits_for=waits_for)
+
+
+def _check_revised(name: str, own: Shape, standing: Sequence[Registration], reads_from: int | None, leads: Collection[int]) -> None:
+    """Check that a revised query reads from now on, and rests on nothing that is behind. Raises: Fault 409."""
+    if reads_from is not None:
+        raise conflict_fault("revised-query", "a revised query cannot read the past: register it from 'now'", name)
+    if leads:
+        raise conflict_fault("query-waits", "a revised query cannot wait for a rule that is behind: register it once that has caught up", name)
+    if own.into is not None and own.into in find_sources(own.streams, find_written_streams(standing)):
+        detail = "a rule that feeds itself through other rules cannot be emitted as revised: let a revised query read what the rules write"
+        raise conflict_fault("rules-circle", detail, name)
 
 
 def find_start(catalog: CatalogView, offset: int, name: str, start: str | int) -> int | None:
@@ -96,6 +110,10 @@ def _check_held(catalog: CatalogView, own: Shape, standing: Sequence[Registratio
         return ()
     written = find_written_streams(standing)
     held = [query for query in standing if own.into in find_sources(get_shape(query.text).streams, written)]
+    for query in held:
+        if query.emit == REVISED:
+            detail = f"{name!r} cannot be {how}, because {query.name!r}, which is emitted as revised, rests on it: drop that query first"
+            raise conflict_fault("revised-query", detail, name)
     behind = [query for query in held if query.lead is not None]
     if behind:
         detail = f"{name!r} cannot be {how}: {behind[0].name!r} depends on it and has not caught up; resume or drop that query first"
@@ -121,6 +139,12 @@ def refuse_static_rule(registration: Registration) -> None:
             f"{registration.name!r} is a rule over the background: it reads no stream and has no solutions; its triples are in the graph <{graph}>"
         )
         raise conflict_fault("static-rule", detail, registration.name)
+
+
+def refuse_revised(registration: Registration, what: str, remedy: str) -> None:
+    """Refuse what a revised query cannot do. Raises: Fault 409."""
+    if registration.emit == REVISED:
+        raise conflict_fault("revised-query", f"{registration.name!r} is emitted as revised, and cannot {what}: {remedy}", registration.name)
 
 
 def conflict_fault(code: str, detail: str, name: str) -> Fault:

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
+from dataclasses import replace as replace_fields
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
-from engine.messages import POLICIES, UNRESTRICTED, Drop, Promote, Register, Withdraw
+from engine.messages import CERTAIN, EMITS, POLICIES, REVISED, UNRESTRICTED, Drop, Promote, Register, Withdraw
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
 from pipeline.formats.batches.timestamps import iso
@@ -29,16 +30,17 @@ from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
 from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.notices import hash_text
-from server.registrations.catch_up_rules import register_entry
+from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
 from server.registrations.companions import find_companions, name_companion, write_companion
 from server.registrations.promotion_rules import check_new_text, promote_entry
+from server.registrations.revision_rules import check_revised_place, check_revised_text
 from server.service import Service
 from server.settings import Settings
 
 router = APIRouter(tags=["queries"])
 SPARQL, ETALIS = "application/sparql-query", "text/x-etalis-event"
 NOW, BEGINNING, PROMOTE = "now", "beginning", "promote"
-_MEMBERS = ("query", "policy", "default_graph", "from", "name", "notify_at")
+_MEMBERS = ("query", "policy", "default_graph", "from", "name", "emit", "notify_at")
 DEFAULT_GRAPHS = ("all", "unnamed")
 _AT_WORK = ("running", "paused")
 _PROMPT_S = 1.0
@@ -54,6 +56,7 @@ class Wish:
     policy: str
     default_graph: str
     start: str | int | None = None
+    emit: str = CERTAIN
     notify_at: int | None = None
 
     def is_met_by(self, registration: Registration) -> bool:
@@ -62,7 +65,7 @@ class Wish:
 
     def is_text_of(self, registration: Registration) -> bool:
         """Return whether the registration has the wished text and options. White space, comments and prefixes make no difference."""
-        alike = (self.policy, self.default_graph) == (registration.policy, registration.default_graph)
+        alike = (self.policy, self.default_graph, self.emit) == (registration.policy, registration.default_graph, registration.emit)
         return alike and _mean_the_same(self.text, registration.text)
 
     def _starts_like(self, registration: Registration) -> bool:
@@ -117,6 +120,8 @@ class QuerySummary(BaseModel):
     `unfed` are the streams for whose first event it waits. The query, or a rule on which it rests, reads them; nothing was ever sent to them, and no
     rule writes them.
 
+    If `emit` is revised, `solutions` counts the changes of those that stand, and `last` is the `seq` of the newest.
+
     `memory` is null for a query that does not run, and until the runner has reported it.
 
     `graph` is the background graph that a static rule writes. `derived` counts the triples that follow there and have a predicate of its template.
@@ -127,6 +132,7 @@ class QuerySummary(BaseModel):
     query: str
     policy: str
     default_graph: str
+    emit: str
     state: str
     reason: str | None
     registered: int
@@ -201,13 +207,17 @@ class QueryList(BaseModel):
 
 
 class QueryWish(BaseModel):
-    """Describes a query to register; `name` is for POST alone."""
+    """Describes a query to register; `name` is for POST alone.
+
+    With `emit` revised it gives a changelog of the solutions that stand as of the latest event, instead of those that are certain.
+    """
 
     query: str
     policy: str = UNRESTRICTED
     default_graph: Literal["all", "unnamed"] = "all"
     from_: Literal["now", "beginning"] | int | None = Field(default=None, alias="from")
     name: str | None = None
+    emit: Literal["certain", "revised"] = "certain"
     notify_at: int | None = Field(default=None, ge=1)
 
 
@@ -244,6 +254,7 @@ class RegistrationOptions:
         str | None,
         Query(alias="from", description="This is now, beginning or an offset. A promotion reads from where the query began, unless it is given."),
     ] = None
+    emit: str = CERTAIN
     notify_at: Annotated[
         int | None,
         Query(
@@ -335,7 +346,8 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
     asked = found.get("from", options.from_)
     start = None if asked is None else _read_start(asked, name)
     named = read_text_member(found, "name", "") or None
-    return Wish(read_text_member(found, "query", ""), policy, default_graph, start, _read_notify_at(found, options.notify_at)), named
+    emit = read_choice_member(found, "emit", EMITS, options.emit, name)
+    return Wish(read_text_member(found, "query", ""), policy, default_graph, start, emit, _read_notify_at(found, options.notify_at)), named
 
 
 def _read_notify_at(found: dict[str, Any], default: int | None) -> int | None:
@@ -383,7 +395,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         places, gone = [place], list[Registration]()
         if wish.notify_at is not None:
             text = await asyncio.to_thread(write_companion, name, place.wish.text, wish.notify_at)
-            first = Wish(text, wish.policy, wish.default_graph, wish.start)
+            first = Wish(text, wish.policy, wish.default_graph, wish.start, wish.emit)
             places.append(await _find_place(service, name_companion(name, wish.notify_at), first, replace))
         if len(service.log.catalogue.queries) + sum(each.known is None for each in places) > service.settings.max_queries and not place.same:
             raise Fault(_too_many_problem(service.settings.max_queries))
@@ -407,7 +419,7 @@ async def _find_place(service: Service, name: str, wish: Wish, replace: bool) ->
     known = service.catalog.get_query(name) if name in service.log.catalogue.queries else None
     same = known is not None and wish.is_met_by(known) and not (replace and not known.stands)
     if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
-        wish = Wish(known.text, wish.policy, wish.default_graph, wish.start)
+        wish = replace_fields(wish, text=known.text)
         warnings = await check_wish(service, name, wish)
     if known is not None and not same and not replace:
         detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
@@ -426,6 +438,9 @@ async def promote_query(
     async with service.catalog.changing:
         warnings = await check_wish(service, name, wish)
         known = service.catalog.get_query(name)
+        refuse_revised(known, "be promoted", "PUT with ?replace=true")
+        if wish.emit == REVISED:
+            raise conflict_fault("revised-query", f"a revised query cannot take the place of {name!r}: register it under another name", name)
         promotion = None
         if not wish.is_text_of(known):
             check_new_text(service.catalog, known, wish.text, may_change_columns=may_change_columns)
@@ -504,7 +519,7 @@ def _submit_registration(service: Service, place: _Place, before: Sequence[Futur
         for entry in before:
             if entry.done():  # it was refused just now, or written before
                 entry.result()
-        wanted = Register(offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds)
+        wanted = Register(offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds, emit=wish.emit)
         return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
     if known is None:
@@ -538,9 +553,13 @@ async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_,
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]  # what reads no rule's stream is checked by itself
     policies = {rule.name: rule.policy for rule in rules} | {name: wish.policy}
     try:
-        return await asyncio.to_thread(check_registration, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
+        warnings = await asyncio.to_thread(check_registration, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
     except epsparql.QueryError as error:
         raise Fault(describe_exception(error, query=name)) from None
+    if wish.emit == REVISED:
+        check_revised_text(name, wish.text, wish.policy)
+        check_revised_place(service.settings.data, name)
+    return warnings
 
 
 def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
@@ -602,6 +621,7 @@ def _build_summary(service: Service, registration: Registration, context: _Conte
         query=registration.text,
         policy=registration.policy,
         default_graph=registration.default_graph,
+        emit=registration.emit,
         state=registration.state,
         reason=registration.reason or None,
         registered=registration.registered,

@@ -14,9 +14,9 @@ from engine.messages import Micros
 from pipeline.errors import Gone
 from pipeline.formats.batches.timestamps import instant
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import get_shape
+from pipeline.registrations.query_cache import find_form, get_shape
 from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStreamAddresses, write_event_page, write_root
-from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Form, Triples, version_of_page, write_page
+from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Changes, Form, Triples, version_of_page, write_page
 from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
 from pipeline.solutions.solution_log import listed
@@ -29,7 +29,7 @@ from server.http.problem_details import Fault, Problem, bad_request, describe_re
 from server.query_output.notices import split_by_form
 from server.query_output.page_cache import Notice
 from server.query_output.watermark_progress import QueryProgress
-from server.registrations.catch_up_rules import refuse_static_rule
+from server.registrations.catch_up_rules import refuse_revised, refuse_static_rule
 from server.service import Service
 from server.subscriptions.query_follower import End, Idle, follow_query
 
@@ -43,6 +43,8 @@ _IMMUTABLE = "max-age=31536000, immutable"
 
 def list_media_types(form: Form) -> tuple[str, ...]:
     """Return the media types of such solutions; the first is the default."""
+    if isinstance(form, Changes):
+        return (NDJSON,)
     return _GRAPHS if isinstance(form, Triples) else _TABLES
 
 
@@ -109,7 +111,9 @@ async def get_solutions(
 ) -> Response:
     registration = service.catalog.get_query(name)
     refuse_static_rule(registration)
-    form = get_shape(registration.text).form
+    form = find_form(registration.text, registration.emit)
+    if isinstance(form, Changes) and not {"from", "to"}.isdisjoint(request.query_params):
+        raise bad_request("bad-range", "the changes of a revised query are in order of the log, not of time", expected="after or before", query=name)
     accept = request.headers.get("accept")
     choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
     read = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
@@ -256,8 +260,9 @@ async def get_event_stream(
 
 
 def _check_page(registration: Registration, registered: int | None, page: int | None) -> None:
-    """Check that the query has an event stream, and that the page is one of it. Raises: Fault 400, 422; Gone."""
+    """Check that the query has an event stream, and that the page is one of it. Raises: Fault 400, 409, 422; Gone."""
     name = registration.name
+    refuse_revised(registration, "be an event stream, whose members stay", "read its changelog at /solutions")
     if not isinstance(get_shape(registration.text).form, Triples):
         raise unsupported("only graphs are members of an event stream: write the query with CONSTRUCT or DESCRIBE", query=name)
     if (registered is None) != (page is None):

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, assert_never
 from uuid import uuid4
@@ -10,16 +10,17 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel
 
+from engine.messages import CERTAIN
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
-from pipeline.registrations.query_cache import get_shape
-from pipeline.solutions.result_kinds import Bindings, Triples, Verdict
+from pipeline.registrations.query_cache import find_form
+from pipeline.solutions.result_kinds import Bindings, Changes, Triples, Verdict
 from server.dependencies import ADMIN, Sent, Shared
 from server.http.body_parsing import parse_json_object, read_body, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, bad_request, describe_responses, unknown_fault
 from server.query_output.page_cache import SolutionLine
-from server.registrations.catch_up_rules import refuse_static_rule
+from server.registrations.catch_up_rules import refuse_revised, refuse_static_rule
 from server.service import Service
 from server.webhook_delivery.delivery import Deliveries, ReceiverAnswer, too_many_webhooks
 from server.webhook_delivery.registrations import Webhook
@@ -178,7 +179,9 @@ _BODY: dict[str, Any] = {
 async def put_observer(name: Name, id: Id, request: Request, response: Response, service: Shared, deliveries: Sent) -> ObserverDocument:
     found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
     url, wished, after = read_text_member(found, "url", ""), read_text_member(found, "secret", ""), read_text_member(found, "after", "")
-    service.catalog.get_query(name)
+    asked = service.catalog.get_query(name)
+    if found.get("template") is not None:
+        refuse_revised(asked, "fill a template, which is for a solution that stays", "leave the template out, and changes are posted as JSON")
     if wished:
         decode_secret(wished)
     try:
@@ -207,7 +210,7 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
 
 def _list_variables(registration: Registration) -> tuple[str, ...]:
     """Return the variables of a SELECT; other queries have none."""
-    form = get_shape(registration.text).form
+    form = find_form(registration.text, registration.emit)
     return form.variables if isinstance(form, Bindings) else ()
 
 
@@ -273,8 +276,12 @@ async def test_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -
 
 def _make_test_line(registration: Registration, now: str) -> SolutionLine:
     """Return a made-up solution of a query, in which each variable is the text `test`."""
-    id_, form = f"test-{uuid4().hex}", get_shape(registration.text).form
+    id_, form = f"test-{uuid4().hex}", find_form(registration.text, registration.emit)
     solution: dict[str, Any] = {"query": registration.name, "id": id_, "start": now, "end": now}
+    if isinstance(form, Changes):
+        made = json.loads(_make_test_line(replace(registration, emit=CERTAIN), now).text)
+        change = {"query": made.pop("query"), "seq": id_, "added": [made], "withdrawn": [], "settled": now}
+        return SolutionLine(id_, json.dumps(change, ensure_ascii=False))
     match form:
         case Bindings(events=True):
             solution |= {"event": "test", "args": []}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
-from engine.messages import Micros
+from engine.messages import REVISED, Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats.body_parser import ARROW, NDJSON
 from pipeline.formats.ndjson import parse_event_frames
@@ -296,6 +296,8 @@ async def subscribe(
         registration = service.catalog.get_query(query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
+        if registration.emit == REVISED and policy != _POLICIES[0]:
+            raise bad_request("invalid-parameter", "no change of a revised query may be left out", expected=_POLICIES[0], query=query)
         envelope = Envelope.MESSAGE if chosen == BATCHES else Envelope.FRAME
         await _run_subscriber(websocket, registration, after or "", envelope, drops=policy == "drop-oldest")
     except Fault as fault:

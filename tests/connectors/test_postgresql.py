@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -265,6 +266,17 @@ def test_rows_and_cursor_are_written_together(shared: Postgresql, session: psyco
     assert typed.fetch_cursor() is None
     for each in (sink, again, typed):
         each.close()
+
+
+def test_rows_of_withdrawn_solutions_are_deleted_in_order(shared: Postgresql, session: psycopg.Connection[Any]) -> None:
+    sink = sink_of(shared, "revised", columns={"id": "id", "v": "?v"})
+    sink.fetch_cursor()
+    sink.write([solution(1, "8"), solution(2, "9"), replace(solution(1, "8"), withdrawn=True)])
+    assert session.execute("SELECT id FROM revised").fetchall() == [("i2",)]
+    sink.write([replace(solution(2, "9"), withdrawn=True), solution(2, "10")])
+    assert session.execute("SELECT id, v FROM revised").fetchall() == [("i2", "10")]
+    session.execute("DELETE FROM epsparql_cursors")
+    sink.close()
 
 
 @pytest.mark.parametrize(("columns", "message"), [({"a": "value"}, "must hold one of"), ({"a": "?a"}, "one column must hold 'id'")])

@@ -128,7 +128,7 @@ REFUSED = [
     ("into_stream(s). e <- a.", "into_stream"),
     ("e(X) <- a(X) where (rdf:b(X) ; X > 1).", "not built yet"),
     ("s(X) :- rdf:b(X, Y), s(Y). e(X) <- a(X) where s(X).", "INTO BACKGROUND"),
-    ("e <- a seq rev(b).", "never withdrawn"),
+    ("e <- a seq rev(b).", "takes no event back"),
     ("e(X) <- a(X) seq aggregate(count, b, N) where N > 1. e(X) <- e(X) seq aggregate(count, b, N).", "recursion through aggregate"),
     ("set_etalis_flag(event_consumption_policy, chronological). e(N) <- a seq aggregate(count, b, N).", "chronological"),
     ("e <- a. r2 : f <- b. event_rule_property(r3, window, 1).", "label"),

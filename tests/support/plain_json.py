@@ -10,7 +10,7 @@ from engine.expressions.evaluator import parse_term
 from engine.messages import INSTANT
 from epsparql.terms import RDF_LANG_STRING, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 from pipeline.formats.batches.timestamps import iso
-from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions.formats import TRUE, Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.solution_ids import STORED, key_of
 from pipeline.solutions.solution_log import StoredSolution
 
@@ -62,6 +62,8 @@ def content(solution: StoredSolution, form: Form) -> str:
             return f'"triples":{quoted(chr(10).join(statement for statement in solution.values if statement is not None))}'
         case Verdict():
             return f'"boolean":{"true" if solution.values[0] == TRUE else "false"}'
+        case Changes():
+            raise AssertionError("changes are written by themselves")
         case _:
             assert_never(form)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from engine.messages import Micros
 from epsparql.events.media_types import CSV, JSON
+from pipeline.formats.batches.row_builder import mark_retractions
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
@@ -118,6 +119,9 @@ class EventTimes:
     at: Annotated[str | None, Query(description="This xsd:dateTime is the time of events that have none in the body.")] = None
     start: Annotated[str | None, Query(description="Together with `end`, this gives an interval in place of `at`.")] = None
     end: str | None = None
+    retract: Annotated[
+        bool, Query(description="With true, the body's triples take back the occurrences of a revisable stream that have the same time.")
+    ] = False
     timing: Annotated[
         str | None, Query(description="In RDF Messages and RDF/XML, this property gives a message's time, in place of prov:generatedAtTime.")
     ] = None
@@ -170,7 +174,8 @@ async def _accept_body(
     parse = partial(_parse_events, sent, settings, timed=event.at is not None)
     found, warning = parse() if len(body) <= SMALL and read_media_type(request) == NDJSON else await asyncio.to_thread(parse)
     key = idempotency_key or found.key or event.key
-    submitted = service.log.submit(name, found.mapped.batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
+    batch = found.mapped.batch if not times.retract else mark_retractions(found.mapped.batch, [(0, found.mapped.batch.num_rows)])
+    submitted = service.log.submit(name, batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
     ack = await asyncio.wrap_future(submitted)
     warning = undeclared_source_warning(service, name, source) or warning
     told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)

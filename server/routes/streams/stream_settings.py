@@ -32,10 +32,11 @@ from server.http.body_parsing import (
 )
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.registrations.revision_rules import check_revised_place
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
-_SETTINGS = ("max_delay", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error", "key", "parts")
+_SETTINGS = ("max_delay", "revisable", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error", "key", "parts")
 _LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
@@ -47,12 +48,15 @@ class StreamDocument(BaseModel):
 
     Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
 
+    Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
+
     `rejected` counts rows that did not map. `waiting` counts events that wait for declared sources, and `waits_for` names those.
     """
 
     name: str
     description: str
     max_delay: str
+    revisable: str | None
     idle_timeout: str | None
     max_ahead: str | None
     sources: list[str]
@@ -78,6 +82,8 @@ class StreamList(BaseModel):
 class StreamSettings(BaseModel):
     """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
 
+    `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
+
     `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
 
     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
@@ -85,6 +91,7 @@ class StreamSettings(BaseModel):
     """
 
     max_delay: str | float = 0
+    revisable: str | float | None = None
     idle_timeout: str | float | None = None
     max_ahead: str | float | None = None
     description: str = ""
@@ -121,6 +128,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         name=stream.name,
         description=stream.description,
         max_delay=format_duration(stream.max_delay) or "PT0S",
+        revisable=format_duration(stream.revisable),
         idle_timeout=format_duration(stream.idle_timeout),
         max_ahead=format_duration(stream.max_ahead),
         sources=list(stream.sources),
@@ -173,6 +181,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         read_names_member(found, "sources", MOST_DECLARED, LONGEST_ID),
         *_read_mapping_members(found),
         *_read_message_key(found),
+        _read_horizon(found, service, name),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
@@ -187,10 +196,22 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             known.on_error,
             "" if known.message_key is None else known.message_key.predicate,
             () if known.message_key is None else known.message_key.parts,
+            known.revisable,
         ):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
     return _document(service, service.catalog.get_stream(name))
+
+
+def _read_horizon(found: dict[str, Any], service: Service, name: str) -> int | None:
+    """Return the horizon of a revisable stream. Raises: Fault 400, 409."""
+    horizon = read_duration_member(found, "revisable")
+    if horizon is None:
+        return None
+    if horizon < (read_duration_member(found, "max_delay") or 0):
+        raise bad_request("invalid-member", "revisable is less than max_delay", expected="a horizon of at least max_delay")
+    check_revised_place(service.settings.data, name)
+    return horizon
 
 
 def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:

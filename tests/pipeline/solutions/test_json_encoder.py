@@ -8,7 +8,7 @@ from websockets.frames import Frame, Opcode
 
 from epsparql.terms import XSD, BlankNode, Iri, Literal, TripleTerm
 from pipeline.solutions import formats, json_encoder
-from pipeline.solutions.formats import TRUE, Bindings, Form, Triples, Verdict
+from pipeline.solutions.formats import TRUE, Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.solution_log import StoredSolution, solution_id
 from tests.soak import examples
@@ -58,6 +58,8 @@ def _values(form: Form) -> st.SearchStrategy[tuple[str | None, ...]]:
             return statements.map(tuple)
         case Verdict():
             return st.sampled_from([(TRUE,), (str(Literal("false", XSD + "boolean")),)])
+        case Changes():
+            raise AssertionError("changes are written by themselves")
 
 
 @settings(max_examples=examples(500))

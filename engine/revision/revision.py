@@ -1,0 +1,220 @@
+"""This module evaluates revised queries ahead of the horizon (semantics.md section 14, docs/decisions/0081-revision.md).
+
+    log ──▶ settled networks: time is the streams' watermark, H behind ──▶ nothing is told
+     │            │ copied, with what waits, at an entry `Revise`
+     └──────▶ engine ahead: time is what the streams have reached ──▶ changelog
+
+The engine ahead reads what comes in order. An entry that changes the past, or what is registered, ends it. Until the next `Revise`, what the settled
+networks find is kept. There a new engine ahead is made out of them, and the difference is told. So what is told depends on the log alone, and entries
+between share one run over the past.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.catch_up import EngineState, copied
+from engine.messages import Entry, Events, Finish, Micros, Register, StateChange, Tick, int64s
+from engine.revision.change_rows import write_changes
+from engine.revision.standing_set import StandingSet
+from engine.runtime.dispatch import Listener
+from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.partition_filter import Feed
+from engine.runtime.watermarks import NO_TIME, Arrivals, NetworkTime, StreamTime, advance_stream
+from epsparql import algebra as a
+from epsparql import parse
+
+Settled = Mapping[int, Micros | NDArray[np.int64]]
+"""By registration of a revised query, the instant that its settled network has reached: after all entries of a span, or after each."""
+
+
+class Revision:
+    """Runs an engine ahead of another one, and keeps the standing sets of the revised queries."""
+
+    def __init__(self, engine: EngineState) -> None:
+        self._engine = engine
+        self._ahead: EngineState | None = None
+        self._ends: Mapping[int, Micros] = {}  # the latest ends of what `translate` was last given
+        self.standing: dict[int, StandingSet] = {}
+        """These are the standing sets, by registration."""
+        self._settling: dict[int, StandingSet] = {}  # what the settled networks found while no engine ran ahead
+        self._since: dict[int, Micros] = {}  # the instants that they had reached before
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Return whether the past stands as the engine ahead knows it."""
+        return self._ahead is not None
+
+    def add_query(self, entry: Register) -> None:
+        self.interrupt()
+        self.standing[entry.offset] = StandingSet()
+        self._note_settling()
+
+    def forget_query(self, registered: int) -> None:
+        """Forget a query that was dropped, or has failed."""
+        if self.standing.pop(registered, None) is not None and self._ahead is not None:
+            self._ahead.drop_query(registered)
+        self._settling.pop(registered, None)
+
+    def is_upset_by(self, entry: Events) -> bool:
+        """Return whether an entry changes the past that the engine ahead has seen."""
+        return entry.revises and self._ahead is not None and entry.stream in self._ahead.layout.by_stream
+
+    def interrupt(self) -> None:
+        """Run ahead no more until the next entry `Revise`. Call this between spans."""
+        self._ahead = None
+        if self.standing:
+            self._note_settling()
+
+    def _note_settling(self) -> None:
+        for member in self._settled_members():
+            member.silent = False
+            for registered in member.network.planned:
+                if registered not in self._settling:
+                    self._settling[registered], self._since[registered] = StandingSet(), member.time
+        self._engine.forget_layout()
+
+    def _settled_members(self) -> list[ScheduledNetwork]:
+        return [member for member in self._engine.members if member.revised]
+
+    def keep(self, found: Iterable[pa.RecordBatch]) -> None:
+        """Keep what a settled network finds while no engine runs ahead. An engine beside another one, which tells nothing of it, lets it go."""
+        for registered, own in _by_query(found):
+            if registered in self._settling:
+                self._settling[registered].add(own)
+
+    # ------------------------------------------------------------ what comes in order
+    def translate(self, entries: Sequence[Entry], ends: Mapping[int, Micros]) -> list[Entry]:
+        """Return the entries that the engine ahead may read, with what the streams reach as their watermarks. Call this before time passes."""
+        if self._ahead is None:
+            return []
+        self._ends = ends
+        found, streams = list[Entry](), dict[str, StreamTime]()
+        for entry in entries:
+            if isinstance(entry, Events | Tick | Finish) and entry.stream is not None and entry.stream not in streams:
+                streams[entry.stream] = replace(self._engine.streams.get(entry.stream, StreamTime()))
+            name = advance_stream(streams, entry, ends)
+            if name is not None and isinstance(entry, Events | Tick):
+                reached = streams[name].reached
+                entry = replace(entry, watermark=None if reached == NO_TIME else reached)
+            found.append(entry)
+        return found
+
+    def follow_span(
+        self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]
+    ) -> Iterator[pa.RecordBatch]:
+        """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring."""
+        if self._ahead is None:
+            return
+        found, ended = self._ahead.read_span(read, new, self._ends)
+        self._note_failures(ended, changes)
+        for registered, own in _by_query(found):
+            known, times = self.standing.get(registered), settled[registered]
+            if known is not None:
+                instants = times.tolist() if isinstance(times, np.ndarray) else [times] * len(read)
+                name, first = self._engine.registered[registered].name, read[0].offset
+                yield write_changes(name, registered, known.add(own), dict(enumerate(zip(instants, instants, strict=True), first)))
+                known.forget_settled(instants[-1])
+
+    def _note_failures(self, ended: Iterable[StateChange], changes: list[StateChange]) -> None:
+        """Fail the revised queries that failed ahead, and those that rest on a rule which did."""
+        for change in ended:
+            if change.state != "failed":
+                continue
+            rule = parse(self._engine.registered[change.registered].text).query
+            for registered in list(self.standing):
+                streams = parse(self._engine.registered[registered].text).query.streams
+                if registered == change.registered:
+                    reason = change.reason
+                elif isinstance(rule, a.Construct) and rule.into in find_reached(streams, self._engine.rules):
+                    reason = f"the rule {change.name!r}, on which it rests, failed ahead of the horizon: {change.reason}"
+                else:
+                    continue
+                changes.append(self._engine.fail_query(registered, change.entry, reason))
+                self.forget_query(registered)
+
+    # ------------------------------------------------------------ what changes the past
+    def revise(self, entry: int, changes: list[StateChange]) -> Iterator[pa.RecordBatch]:
+        """Run ahead anew, if the past has changed, and yield the changes of the sets that stand."""
+        if self._ahead is not None:
+            return
+        for registered, own in _by_query(self._run_ahead(entry, changes)):
+            if registered in self._settling:
+                self._settling[registered].add(own)
+        for member in self._settled_members():
+            for registered in [each for each in member.network.planned if each in self.standing]:
+                came = self.standing[registered].replace(self._settling[registered], self._since[registered], entry)
+                if came:
+                    yield write_changes(self._engine.registered[registered].name, registered, came, {entry: (self._since[registered], member.time)})
+        self._settling, self._since = {}, {}
+
+    @property
+    def engines(self) -> tuple[EngineState, ...]:
+        return () if self._ahead is None else (self._ahead,)
+
+    # ------------------------------------------------------------ snapshots
+    def snapshot(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """Return the part of the state that is fit for JSON, and add the standing sets to `arrays`."""
+        arrays |= {f"standing.{registered}": found.to_bytes() for registered, found in self.standing.items()}
+        arrays |= {f"settling.{registered}": found.to_bytes() for registered, found in self._settling.items()}
+        since = [(registered, self._since[registered]) for registered in self._settling]
+        return {"standing": list(self.standing), "ahead": self._ahead is not None, "since": since}
+
+    def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `snapshot` gave, once the engine has its networks. What the engine ahead finds again stands already."""
+        self.standing = {registered: StandingSet.from_bytes(arrays[f"standing.{registered}"]) for registered in meta["standing"]}
+        if meta["ahead"]:
+            self._run_ahead(self._engine.position, [])
+        else:
+            self._since = dict(meta["since"])
+            self._settling = {registered: StandingSet.from_bytes(arrays[f"settling.{registered}"]) for registered in self._since}
+            self._note_settling()
+
+    def _run_ahead(self, entry: int, changes: list[StateChange]) -> Sequence[pa.RecordBatch]:
+        """Make the engine ahead out of the settled networks, and return what it finds in all that waits."""
+        engine, ahead = self._engine, self._engine.beside()
+        ahead.known, ahead.fallen, ahead.heeds = engine.known, dict(engine.fallen), lambda _: False
+        ahead.streams = {name: replace(stream, watermark=stream.reached) for name, stream in engine.streams.items()}
+        read = {name for member in engine.members if member.revised for name in member.network.reads}
+        rests_on = find_reached(read, engine.rules)
+        for member in engine.members:
+            wanted = [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]
+            if wanted:
+                ahead.registered |= {each.registered: engine.registered[each.registered] for each in wanted}
+                side = copied(ahead, member, wanted)
+                side.revised, side.silent = False, not member.revised
+                ahead.members.append(side)
+        self._ahead = ahead
+        for member in self._settled_members():
+            member.silent = True
+        engine.forget_layout()
+        name = next((name for name in ahead.layout.by_stream if name in ahead.streams and ahead.streams[name].fed), None)
+        if name is None:
+            return ()
+        reached = ahead.streams[name].reached
+        ahead.forget_layout()  # so that all networks take up the time, and not those of this stream alone
+        found, ended = ahead.read_span([Events(entry, name, 0, None if reached == NO_TIME else reached)], {}, {})
+        self._note_failures(ended, changes)
+        return found
+
+
+def _by_query(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the solutions of each query."""
+    for part in found:
+        numbers = int64s(part.column("registered")) if part.num_rows else np.empty(0, np.int64)
+        for registered in np.unique(numbers).tolist():
+            yield registered, part if bool((numbers == registered).all()) else part.filter(pa.array(numbers == registered))
+
+
+def span_times(courses: Mapping[Listener, NetworkTime], order: Sequence[Listener]) -> Settled:
+    """Return the times of the revised queries' networks after each entry of a span."""
+    return {
+        registered: courses[listener].time if listener in courses else listener.member.time
+        for listener in order
+        if listener.member.revised
+        for registered in listener.member.network.planned
+    }

@@ -1,0 +1,191 @@
+"""Revised queries against the reference evaluator: after all revisions the set that stands is the one that a replay of what remained gives."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import epsparql
+from engine.engine import Engine
+from engine.messages import OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream
+from tests.engine.revision.revised_streams import RevisedStreams
+from tests.reference.model import Occurrence
+from tests.support.feeds import PREFIXES, occurrence
+from tests.support.run_both import block, results
+
+H = 4_000_000
+QUERIES = {
+    "seq": ("SELECT ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }",),
+    "copies": ("SELECT ?s WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }",),
+    "optional": ("SELECT ?a ?b WHERE { ?s :A ?a OPTIONAL { ?s :B ?b } }",),
+    "minus": ("SELECT ?a WHERE { ?s :A ?a MINUS { ?s :B ?b } }",),
+    "without": ("SELECT ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :A ?b } WITHOUT { ?s :B ?c } }",),
+    "timer": ("SELECT ?a WHERE { { ?s :A ?a } WITHOUT { ?s :B ?c } FOR 3 }",),
+    "group": ("SELECT (COUNT(*) AS ?n) (SUM(?a) AS ?t) WHERE { ?s :A ?a } WINDOW [RANGE 'PT3S']",),
+    "runs": ("SELECT (COUNT(*) AS ?n) WHERE { ?s :A ?a } WINDOW [SESSION 'PT2S' CLOSED]",),
+    "rule": (
+        "SELECT ?a ?b FROM STREAM <derived> WHERE { { ?s :C ?a } SEQ { ?s :C ?b } }",
+        "CONSTRUCT { ?s :C ?a } INTO STREAM <derived> WHERE { ?s :A ?a MINUS { ?s :B ?a } }",
+    ),
+    "both": ("SELECT ?a ?b FROM STREAM <default> FROM STREAM <other> WHERE { { ?s :A ?a } AND { ?s :B ?b } }",),
+}
+
+
+BESIDE = "SELECT ?a FROM STREAM <other> WHERE { ?s :A ?a MINUS { ?s :B ?b } }"
+"""This query is revised too, and reads a stream of its own."""
+ACCOMPANIED = ("minus", "rule", "timer")
+
+
+@dataclass(slots=True)
+class Scenario:
+    """Builds a log as its writer would, beside the reference."""
+
+    streams: RevisedStreams
+    log: list[tuple[Entry, list[tuple[Occurrence, bool]]]] = field(default_factory=list)
+
+    def add(self, make: Any, *values: object, **named: object) -> None:
+        self.log.append((make(len(self.log), *values, **named), []))
+
+    def send(self, stream: str, sent: Sequence[tuple[Occurrence, bool]]) -> None:
+        """Append a body of occurrences and retractions (True)."""
+        reached, floor = self.streams.latest.get(stream), self.streams.watermark(stream)
+        rows, retracts, revises = list[tuple[Occurrence, bool]](), list[tuple[int, int]](), False
+        judged = RevisedStreams(self.streams.horizon, self.streams.present, dict(self.streams.latest))
+        for k, (each, back) in enumerate(sent):
+            if back:
+                taken = self.streams.take_back(stream, each) if stream in self.streams.latest else False
+                retracts += [(k, k + 1)] if taken else []
+                revises |= taken
+                rows.append((each, True))
+            else:
+                late = floor is not None and each.end < floor
+                if not late:
+                    judged.latest.pop(stream, None)  # lateness is judged by body
+                    judged.send(stream, each)
+                    revises |= reached is not None and each.end < reached
+                rows.append((each, late))
+        ends = [each.end for each, late in rows if not late]
+        if ends or reached is not None:
+            self.streams.latest[stream] = max([*ends, *([] if reached is None else [reached])])
+        self.log.append((Events(len(self.log), stream, len(rows), self.streams.watermark(stream), None, None, revises, tuple(retracts)), rows))
+
+    def blocks(self, cuts: set[int]) -> list[Block]:
+        found = list[Block]()
+        begin = 0
+        for k in range(1, len(self.log) + 1):
+            if k in cuts or k == len(self.log):
+                part = self.log[begin:k]
+                plain = block((entry, tuple(each for each, _ in rows)) for entry, rows in part)
+                late = pa.array([late for _, rows in part for _, late in rows], pa.bool_())
+                found.append(Block(plain.entries, plain.rows.set_column(6, OCCURRENCES.field("late"), late)))
+                begin = k
+        return found
+
+
+class Reader:
+    """Follows a changelog, and holds it to its promises."""
+
+    def __init__(self) -> None:
+        self.standing: dict[str, tuple[tuple[str | None, ...], int, int]] = {}
+        self.settled = -(1 << 62)
+
+    def read(self, row: dict[str, Any]) -> None:
+        (header, *values), start = row["values"], row["start"]
+        sign, _more, settled, end, identifier = header.split()
+        if sign == "+":
+            assert identifier not in self.standing
+            self.standing[identifier] = (tuple(values), start, int(end))
+        else:
+            assert int(end) >= self.settled, "nothing is withdrawn after it is settled"
+            assert self.standing.pop(identifier) == (tuple(values), start, int(end))
+        assert int(settled) >= self.settled
+        self.settled = int(settled)
+
+    def rows(self, query: str, before: int | None) -> Counter[Any]:
+        emitted = [("q", 0, start, end, values) for values, start, end in self.standing.values() if before is None or end < before]
+        return Counter(results({"q": query}, emitted)["q"])
+
+
+def check(kind: str, sends: Sequence[tuple[str, Sequence[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]) -> None:
+    text, *rules = (PREFIXES + each for each in QUERIES[kind])
+    scenario = Scenario(RevisedStreams(H))
+    for name in ("default", "other"):
+        scenario.add(SetStream, name, revisable=H)
+    for k, rule in enumerate(rules):
+        scenario.add(Register, f"rule{k}", rule)
+    scenario.add(Register, "q", text, emit=REVISED)
+    scenario.add(Register, "certain", text)
+    if kind in ACCOMPANIED:
+        scenario.add(Register, "beside", PREFIXES + BESIDE, emit=REVISED)
+    expected: dict[int, tuple[Counter[Any], int | None]] = {}
+    parsed = {name: epsparql.parse(each).query for name, each in (("q", text), *((f"rule{k}", rule) for k, rule in enumerate(rules)))}
+    gate = {"default", "other"} if kind == "both" else {"default"}
+    for stream, sent, revise in sends:
+        scenario.send(stream, sent)
+        if revise:
+            scenario.add(Revise)
+            latest = scenario.streams.latest
+            before = min(latest[name] for name in latest.keys() & gate) if latest.keys() & gate else -(1 << 62)
+            ready = gate <= latest.keys() and before > -(1 << 62)
+            expected[len(scenario.log)] = (scenario.streams.standing(parsed, "q", before) if ready else Counter(), before if ready else None)
+    for name in ("default", "other"):
+        scenario.add(Finish, name)
+    scenario.add(Revise)
+    expected[len(scenario.log)] = scenario.streams.standing(parsed, "q"), None
+    engine, reader, beside, certain = Engine(), Reader(), Reader(), list[tuple[str, int, int, int, tuple[str | None, ...]]]()
+    for number, part in enumerate(scenario.blocks(cuts | expected.keys())):
+        if number in restores:
+            engine = Engine.restore(engine.snapshot())
+        outcome = engine.feed(part)
+        assert not outcome.changes, outcome.changes
+        rows = outcome.solutions
+        for row in rows.set_column(3, "start", rows["start"].cast(pa.int64())).set_column(4, "end", rows["end"].cast(pa.int64())).to_pylist():
+            if row["query"] in ("q", "beside"):
+                (reader if row["query"] == "q" else beside).read(row)
+            elif row["query"] == "certain":
+                certain.append(("q", 0, row["start"], row["end"], tuple(row["values"])))
+        if part.after in expected:
+            rows_expected, limit = expected[part.after]
+            assert reader.rows(text, limit) == rows_expected
+    assert Counter(results({"q": text}, certain)["q"]) == rows_expected, "what is certain is the same"
+    if kind in ACCOMPANIED:
+        assert beside.rows(PREFIXES + BESIDE, None) == scenario.streams.standing({"q": epsparql.parse(PREFIXES + BESIDE).query}, "q")
+
+
+OCCURRENCE = st.builds(lambda name, value, at: occurrence(f"{name}({value})@{at}"), st.sampled_from("AB"), st.sampled_from("123"), st.integers(1, 12))
+SENDS = st.lists(
+    st.tuples(
+        st.sampled_from(("default", "default", "other")),
+        st.lists(st.tuples(OCCURRENCE, st.sampled_from((False, False, True))), min_size=1, max_size=4),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=10,
+)
+PLACES = st.sets(st.integers(0, 24), max_size=6)
+
+
+CASES = given(st.sampled_from(sorted(QUERIES)), SENDS, PLACES, PLACES)
+QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@settings(QUIET, max_examples=300)
+@CASES
+def test_after_all_revisions_the_standing_set_is_that_of_a_replay(
+    kind: str, sends: list[tuple[str, list[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]
+) -> None:
+    check(kind, sends, cuts, restores)
+
+
+@pytest.mark.soak
+@settings(QUIET, max_examples=10_000)
+@CASES
+def test_many_logs_are_revised_to_what_a_replay_gives(
+    kind: str, sends: list[tuple[str, list[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]
+) -> None:
+    check(kind, sends, cuts, restores)
