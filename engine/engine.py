@@ -15,7 +15,7 @@ from engine.catch_up import EngineState, Past, copied, join, merge_caught_up, of
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import state_of, take_over, terms_of
-from engine.errors import LogGap, SnapshotMismatch
+from engine.errors import LogGap, OnePartitionOnly, SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.messages import (
     OCCURRENCES,
@@ -203,7 +203,7 @@ class Engine(EngineState):
     def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> None:
         """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction."""
         if not self.share.whole:
-            raise OneBucketOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
+            raise OnePartitionOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
         begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
         rows = np.concatenate([np.arange(first, after) for first, after in entry.retracts])
         taken = block.rows.take(pa.array(begin + rows))
@@ -395,7 +395,7 @@ class Engine(EngineState):
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
         if not self.share.whole and entry.emit == REVISED:
-            raise OneBucketOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
+            raise OnePartitionOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
         try:
             waits = entry.reads_from is not None or entry.waits_for is not None
             if waits and not self.share.whole and not self.lives_here(entry, parse(entry.text).query):

@@ -21,6 +21,12 @@ class LogGap(EngineError):
     code = "log-gap"
 
 
+class OnePartitionOnly(EngineError):
+    """The log has revised queries or retractions, whose state cannot be dealt out."""
+
+    code = "one-partition-only"
+
+
 class EntailmentLimit(EngineError):
     """Signals a background of which OWL entails more triples than are kept."""
 

@@ -37,7 +37,6 @@ LARGE_CLASSES = {
     "epsparql/async_client.py: AsyncClient": "one method for each request that a client makes, under the name that users find in the reference",
     "engine/messages.py: Promote": "an entry of the log with the fields that clients give",
     "engine/messages.py: Register": "an entry of the log with the fields that clients give",
-    "engine/messages.py: SetStream": "an entry of the log with the fields that clients give",
     "pipeline/log/writer_state.py: _State": "all that a start of the log's writer needs, in one file",
     "engine/network/placed_query.py: Planned": "what other files ask of a plan after its fragment is gone; what the client gave is RegisteredQuery",
     "engine/physical_plan/plan.py: Fragment": "one list for each of the kernel's tables, filled together while a query is planned",

@@ -114,7 +114,20 @@ def measured(arguments: argparse.Namespace) -> Iterable[str]:
 
 _FOLDERS = {
     "background": ("lookup", "reasoning", "static_rules"),
-    "server": ("bodies", "end_to_end", "fuzz", "latency", "mapping", "outside", "revision", "server", "start", "subscribers", "trials", "websocket_reader"),
+    "server": (
+        "bodies",
+        "end_to_end",
+        "fuzz",
+        "latency",
+        "mapping",
+        "outside",
+        "revision",
+        "server",
+        "start",
+        "subscribers",
+        "trials",
+        "websocket_reader",
+    ),
     "spark": ("scale", "solve", "spark"),
     "papers": ("papers",),
 }

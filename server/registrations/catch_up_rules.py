@@ -41,11 +41,12 @@ def register_entry(catalog: CatalogView, offset: int, wish: Register, start: str
     feeding = find_sources(own.streams, find_written_streams(rules))
     ahead = [query for query in rules if query.lead is not None and get_shape(query.text).into in feeding]
     leads = {query.lead for query in ahead if query.lead is not None}
+    asks_others = reads_from is not None or wish.emit == REVISED
+    standing = [query for query in list_standing(catalog) if query.name != wish.name] if asks_others else []
     if wish.emit == REVISED:
         _check_revised(wish.name, own, standing, reads_from, leads)
     if not leads:
-        standing = [] if reads_from is None else [query for query in list_standing(catalog) if query.name != wish.name]
-        held = _check_held(catalog, own, standing, wish.name, "read from the past") if standing else ()
+        held = () if reads_from is None else _check_held(catalog, own, standing, wish.name, "read from the past")
         return _complete_entry(wish, offset, reads_from, held, None)
     waited = ", ".join(sorted(name_query(catalog, lead) for lead in leads))
     if own.into is not None or reads_from is not None or len(leads) > 1:

@@ -9,8 +9,8 @@ from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
 from epsparql.ntriples import parse_term
 from pipeline.registrations.query_cache import check_registration
-from tests.reference.model import Occurrence
 from tests.support.run_both import block
+from verification.definitions.model import Occurrence
 
 
 def nested(depth: int) -> str:

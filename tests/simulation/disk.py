@@ -6,14 +6,13 @@ Files are real ones; what is known to be on the disk is kept beside them. Calls 
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from tests.simulation.scheduler import Killed, Process, Scheduler, is_simulated
-
 
 _close = os.close
 
@@ -116,7 +115,9 @@ class Disks:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Take the calls while the block runs."""
-        with mock.patch.multiple(os, **{name: self._routed(name) for name in _NAMES}):
+        with ExitStack() as stack:
+            for name in _NAMES:
+                stack.enter_context(mock.patch.object(os, name, self._routed(name)))
             yield
 
     def _routed(self, name: str) -> Callable[..., Any]:
@@ -134,7 +135,11 @@ class Disks:
         return next((disk for root, disk in self.disks.items() if path.is_relative_to(root)), None)
 
     def _path(self, disk: Disk, target: Any) -> Path:
-        return disk.open_files[target] if target in disk.open_files else Path(os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else target)
+        return (
+            disk.open_files[target]
+            if target in disk.open_files
+            else Path(os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else target)
+        )
 
     def _touch(self, disk: Disk, *, writes: bool = False) -> None:
         """Hand over to others before a call. Raises: Killed; OSError where the disk is full."""

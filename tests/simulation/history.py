@@ -27,7 +27,7 @@ def run_history(seed: int, *, stored: bool = False, only: Sequence[str] = ()) ->
                 _begin(world, only)
                 scheduler.run(world.is_settled)
         except BaseException as fault:
-            fault.add_note(f"seed {seed}, stored {stored}\n" + "\n".join(scheduler.trace[:60] + ["..."] + scheduler.trace[-10:]))
+            fault.add_note(f"seed {seed}, stored {stored}\n" + "\n".join([*scheduler.trace[:60], "...", *scheduler.trace[-10:]]))
             raise
         finally:
             for disk in world.disks.disks.values():
@@ -59,7 +59,16 @@ class _Chaos:
         self._old_log: Path | None = None
 
     def run(self, only: Sequence[str]) -> None:
-        kinds: list[Callable[[Disk, Server], None]] = [self._kill, self._kill, self._lose_power, self._lose_power, self._fail_syncs, self._fill, self._slow, self._restart]
+        kinds: list[Callable[[Disk, Server], None]] = [
+            self._kill,
+            self._kill,
+            self._lose_power,
+            self._lose_power,
+            self._fail_syncs,
+            self._fill,
+            self._slow,
+            self._restart,
+        ]
         if not self._world.stored:
             kinds += [self._lose_segment, self._set_back]
         else:

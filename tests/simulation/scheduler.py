@@ -7,6 +7,7 @@ function of its seed, and a failing one is repeated exactly.
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -179,7 +180,7 @@ class _Lock:
 
     _holder: Task | None
 
-    def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002 - as threading's
+    def acquire(self, blocking: bool = True) -> bool:
         if not is_simulated():
             return True
         task = self._scheduler.task
@@ -217,9 +218,12 @@ class _Condition(_Lock):
                 return found
             told = self._told
             self.release()
-            self._scheduler.wait(lambda told=told: self._told != told, left)
+            self._scheduler.wait(partial(self._was_told, told), left)
             self.acquire()
         return found
+
+    def _was_told(self, told: int) -> bool:
+        return self._told != told
 
     def notify_all(self) -> None:
         self._told += 1

@@ -30,6 +30,10 @@ def test_a_history_is_a_function_of_its_seed() -> None:
 
 
 # ---------------------------------------------------------------- faults of the past
+def _do_nothing(*_: object) -> None:
+    pass
+
+
 def _recover_in_silence(log: LogWriter) -> None:
     """Recover, but tell no reader of entries that turned out to be on the disk."""
     log._frames.cut_back()
@@ -40,26 +44,26 @@ def _recover_in_silence(log: LogWriter) -> None:
 
 @contextmanager
 def _untold_recovery() -> Iterator[None]:
-    with mock.patch.object(LogWriter, "_recover", _recover_in_silence), mock.patch.object(FrameWriter, "cut_back", lambda _: None):
+    with mock.patch.object(LogWriter, "_recover", _recover_in_silence), mock.patch.object(FrameWriter, "cut_back", _do_nothing):
         yield
 
 
 @contextmanager
 def _second_sync() -> Iterator[None]:
     """Take a sync's word for bytes whose first sync failed."""
-    with mock.patch.object(FrameWriter, "_rewrite", lambda _: None), mock.patch.object(FrameWriter, "cut_back", lambda _: None):
+    with mock.patch.object(FrameWriter, "_rewrite", _do_nothing), mock.patch.object(FrameWriter, "cut_back", _do_nothing):
         yield
 
 
 @contextmanager
 def _no_look_at_the_chain() -> Iterator[None]:
-    with mock.patch.object(segments, "check_chain", lambda _: None), mock.patch.object(FrameWriter, "_check_succession", lambda *_: None):
+    with mock.patch.object(segments, "check_chain", _do_nothing), mock.patch.object(FrameWriter, "_check_succession", _do_nothing):
         yield
 
 
 @contextmanager
 def _no_look_at_the_solutions() -> Iterator[None]:
-    with mock.patch.object(world, "check_solutions", lambda _: None):
+    with mock.patch.object(world, "check_solutions", _do_nothing):
         yield
 
 

@@ -142,7 +142,8 @@ class World:
 
     def _deliver(self, server: Server) -> None:
         """Give subscribers what is new, while the server runs."""
-        assert server.log is not None and server.runner is not None
+        assert server.log is not None
+        assert server.runner is not None
         with closing(SolutionReader(server.disk.root / "data")) as solutions:
             while not server.ended:
                 if server.runner.state.startswith("failed"):
@@ -164,7 +165,8 @@ class World:
 
     def stop(self, server: Server) -> None:
         """Stop a server in order. It is a task of the server's."""
-        assert server.log is not None and server.runner is not None
+        assert server.log is not None
+        assert server.runner is not None
         log, server.log, server.ended = server.log, None, True
         server.runner.stop()
         log.close()
@@ -286,6 +288,6 @@ def simulated(scheduler: Scheduler, world: World) -> Iterator[None]:
                     stack.enter_context(mock.patch.object(module, name, stand_in))
         stack.enter_context(mock.patch.object(replicator, "threading", SimpleNamespace(**made)))
         stack.enter_context(mock.patch.object(time, "sleep", lambda seconds: scheduler.sleep(seconds) if is_simulated() else sleep(seconds)))
-        stack.enter_context(mock.patch.object(time, "monotonic", lambda: scheduler.now_s if is_simulated() else monotonic()))
+        stack.enter_context(mock.patch.object(time, "monotonic", lambda: scheduler.now_s if is_simulated() else monotonic()))  # noqa: PT008 - it depends on the caller
         stack.enter_context(world.disks.in_place())
         yield

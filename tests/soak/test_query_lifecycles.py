@@ -538,7 +538,7 @@ def test_a_table_of_chains_that_grows_within_an_instant_loses_no_timeless_goal()
     under = Fact((Iri(EXAMPLE + "q"), Iri(RDFS + "subPropertyOf"), Iri(EXAMPLE + "p")))
     first, second = (_said_of("p a 1", "g"), 0, 0), ((_said_of("p a b", "h"), 0, 2), (_said_of("p a 1", "g"), 0, 1))
     third = (_said_of("p a 1", "g"), 0, 2), (_said_of("p a 2", "g"), 0, 0)
-    actions = (
+    actions: tuple[Action, ...] = (
         *queries, _adds("g", _said_of("p b 1"), _said_of("q a b")), _adds("g", _said_of("q a 2"), _said_of("k a 1")),
         Brings(DEFAULT_STREAM, 1, (first,)), Brings(DEFAULT_STREAM, 1, second), Brings(DEFAULT_STREAM, 2, third),
         _adds("h", _said_of("p a a"), under, _said_of("p a 1")), Goes("q1"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from epsparql.algebra import Query
 from tests.reference.evaluator import solutions
-from tests.reference.model import Micros, Occurrence
+from verification.definitions.model import Micros, Occurrence
 
 
 @dataclass(slots=True)

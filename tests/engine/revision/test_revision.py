@@ -14,9 +14,9 @@ import epsparql
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream
 from tests.engine.revision.revised_streams import RevisedStreams
-from tests.reference.model import Occurrence
 from tests.support.feeds import PREFIXES, occurrence
 from tests.support.run_both import block, results
+from verification.definitions.model import Occurrence
 
 H = 4_000_000
 QUERIES = {
