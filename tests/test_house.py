@@ -20,11 +20,16 @@ LARGE_FOLDERS = {
     "engine/aggregation/native": "as below",
     "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
     "server/routes": "one file for each group of URLs",
+    "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
+    "tests/support": "one file for each thing that tests of several packages share",
     "tests/browser": "one file for each page of the console, which share one browser",
 }
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
 MOST_METHODS, MOST_FIELDS, MOST_LINES = 15, 10, 50
 LARGE_CLASSES = {
+    "engine/explain/model.py: Explanation": "all that is said of a query, for texts, charts and documents",
+    "engine/runtime/query_registry.py: Registry": "what is asked of an engine's queries, as they stand together",
+    "server/routes/streams/stream_settings.py: StreamSettings": "a document of the HTTP interface",
     "engine/messages.py: SetStream": "the settings of a stream, as the HTTP interface has them",
     "pipeline/mapping/mapping.py: Mapping": "its fields are the words of a mapping document",
     "connectors/status.py: Status": "a connector's status under the names that the HTTP interface has for it",

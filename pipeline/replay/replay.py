@@ -287,7 +287,7 @@ def _evaluate_slices(directory: Path, replay: Replay, works: Sequence[SliceWork]
         from pipeline.spark.slice_tasks import run_with_session
 
         return run_with_session(replay.master, works, cores, directory / "spark.log")
-    return SliceThreads(min(cores, len(works))).evaluate(works)
+    return SliceThreads(min(cores, len(works))).evaluate_slices(works)
 
 
 def _count_cores(master: str) -> int:

@@ -39,7 +39,7 @@ class SliceThreads:
         self._taken = self._next = 0
         self._over = False
 
-    def evaluate(self, works: Sequence[SliceWork]) -> Generator[SlicePiece, None, None]:
+    def evaluate_slices(self, works: Sequence[SliceWork]) -> Generator[SlicePiece, None, None]:
         """Yield the pieces of all slices in order. Raises what evaluating a slice raises."""
         self._works = works
         self._at_work = {k: _Progress() for k in range(len(works))}

@@ -117,7 +117,7 @@ def _read_log(plan: TrialPlan, tell: Callable[[TrialStatus], None]) -> TrialStat
     sides = [_Side(engine) for engine in plan.engines]
     status, rows = TrialStatus(first, first, plan.range.until, unbounded=_list_unbounded(plan, reaches)), 0
     threads = SliceThreads(plan.threads, LiveWork(data, plan.threads).count_threads)
-    with Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison, closing(threads.evaluate(works)) as pieces:
+    with Comparison(Path(plan.directory), plan.kept, plan.range, forms) as comparison, closing(threads.evaluate_slices(works)) as pieces:
         for piece in pieces:
             for side, outcome, times in zip(sides, piece.outcomes, piece.times, strict=True):
                 side.take_piece(outcome, times, comparison)

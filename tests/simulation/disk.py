@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests.simulation.scheduler import Killed, Process, Scheduler, is_simulated
+from tests.simulation.scheduler import Process, Scheduler, TaskKilled, is_simulated
 
 _close = os.close
 
@@ -27,7 +27,7 @@ class _Write:
 
 @dataclass(slots=True)
 class _File:
-    """What is on the disk of a file (None: no such file), and what would come next."""
+    """Holds what is on the disk of a file (None: no such file), and what would come next."""
 
     durable: bytes | None = None
     pending: list[_Write] = field(default_factory=list)
@@ -37,7 +37,7 @@ class _File:
 
 @dataclass(slots=True)
 class Faults:
-    """What a disk refuses from now on: so many syncs, and all that needs room; each call takes up to `slow_s` seconds."""
+    """Says what a disk refuses from now on: so many syncs, and all that needs room; each call takes up to `slow_s` seconds."""
 
     syncs: int = 0
     full: bool = False
@@ -142,9 +142,9 @@ class Disks:
         )
 
     def _touch(self, disk: Disk, *, writes: bool = False) -> None:
-        """Hand over to others before a call. Raises: Killed; OSError where the disk is full."""
+        """Hand over to others before a call. Raises: TaskKilled; OSError where the disk is full."""
         if not disk.process.alive:
-            raise Killed
+            raise TaskKilled
         slow_s = disk.faults.slow_s
         self._scheduler.sleep(self._scheduler.random.random() * slow_s) if slow_s else self._scheduler.hand_over()
         if writes and disk.faults.full:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.log.segments import FrameReader, segment_path, segments
 from tests.simulation.disk import Disk
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.world import _CLIENTS, Broken, Server, World, simulated
+from tests.simulation.world import _CLIENTS, Broken, SimulatedServer, World, simulated
 
 _FAULTS = 6
 
@@ -33,7 +33,7 @@ def run_history(seed: int, *, stored: bool = False, only: Sequence[str] = ()) ->
             for disk in world.disks.disks.values():
                 disk.release()
         try:
-            world.check()
+            world.check_promises()
         except Broken as fault:
             fault.add_note(f"seed {seed}, stored {stored}\n" + "\n".join(scheduler.trace))
             raise
@@ -59,7 +59,7 @@ class _Chaos:
         self._old_log: Path | None = None
 
     def run(self, only: Sequence[str]) -> None:
-        kinds: list[Callable[[Disk, Server], None]] = [
+        kinds: list[Callable[[Disk, SimulatedServer], None]] = [
             self._kill,
             self._kill,
             self._lose_power,
@@ -83,7 +83,7 @@ class _Chaos:
         self._heal()
 
     # ------------------------------------------------------------ harm
-    def _end(self, server: Server) -> None:
+    def _end(self, server: SimulatedServer) -> None:
         server.process.alive = False
         server.process.frozen = False
         tasks = [task for task in self._scheduler.tasks if task.process is server.process]
@@ -94,22 +94,22 @@ class _Chaos:
         self._scheduler.sleep(self._random.random() * 2)
         self._world.boot(disk)
 
-    def _kill(self, disk: Disk, server: Server) -> None:
+    def _kill(self, disk: Disk, server: SimulatedServer) -> None:
         self._end(server)
         self._again(disk)
 
-    def _lose_power(self, disk: Disk, server: Server) -> None:
+    def _lose_power(self, disk: Disk, server: SimulatedServer) -> None:
         self._end(server)
         disk.lose_power(self._scheduler)
         self._again(disk)
 
-    def _restart(self, disk: Disk, server: Server) -> None:
+    def _restart(self, disk: Disk, server: SimulatedServer) -> None:
         if server.up:
-            task = self._scheduler.start("stop", server.process, lambda: self._world.stop(server))
+            task = self._scheduler.start("stop", server.process, lambda: self._world.stop_server(server))
             self._scheduler.wait(lambda: task.done, 60.0)
         self._kill(disk, server)
 
-    def _lose_segment(self, disk: Disk, server: Server) -> None:
+    def _lose_segment(self, disk: Disk, server: SimulatedServer) -> None:
         """Remove a segment that others follow: the server has to say so."""
         self._end(server)
         log = disk.root / "data" / "log"
@@ -118,7 +118,7 @@ class _Chaos:
             self._expect_refusal(disk, segment_path(log, self._random.choice(before)).unlink)
         self._again(disk)
 
-    def _set_back(self, disk: Disk, server: Server) -> None:
+    def _set_back(self, disk: Disk, server: SimulatedServer) -> None:
         """Put an older log beside newer solutions: the server has to say so. The first call keeps the log that the next one puts back."""
         self._end(server)
         data = disk.root / "data"
@@ -147,37 +147,37 @@ class _Chaos:
         shutil.rmtree(data)
         kept.rename(data)
 
-    def _fail_syncs(self, disk: Disk, _server: Server) -> None:
+    def _fail_syncs(self, disk: Disk, _server: SimulatedServer) -> None:
         disk.faults.syncs = self._random.randrange(1, 4)
 
-    def _fill(self, disk: Disk, _server: Server) -> None:
+    def _fill(self, disk: Disk, _server: SimulatedServer) -> None:
         disk.faults.full = True
         self._scheduler.sleep(self._random.random() * 5)
         disk.faults.full = False
 
-    def _slow(self, disk: Disk, _server: Server) -> None:
+    def _slow(self, disk: Disk, _server: SimulatedServer) -> None:
         disk.faults.slow_s = self._random.random()
 
-    def _freeze(self, _disk: Disk, server: Server) -> None:
+    def _freeze(self, _disk: Disk, server: SimulatedServer) -> None:
         server.process.frozen = True
         self._scheduler.start("thaw", self._world.outside, lambda: self._thaw(server, self._random.random() * 60))
 
-    def _thaw(self, server: Server, after_s: float) -> None:
+    def _thaw(self, server: SimulatedServer, after_s: float) -> None:
         self._scheduler.sleep(after_s)
         server.process.frozen = False
 
-    def _cut_off(self, _disk: Disk, server: Server) -> None:
+    def _cut_off(self, _disk: Disk, server: SimulatedServer) -> None:
         self._world.bucket.cut_off.add(server.process)
         self._scheduler.start("mend", self._world.outside, lambda: self._join(server, self._random.random() * 60))
 
-    def _join(self, server: Server, after_s: float) -> None:
+    def _join(self, server: SimulatedServer, after_s: float) -> None:
         self._scheduler.sleep(after_s)
         self._world.bucket.cut_off.discard(server.process)
 
-    def _drop_calls(self, _disk: Disk, _server: Server) -> None:
+    def _drop_calls(self, _disk: Disk, _server: SimulatedServer) -> None:
         self._world.bucket.drops, self._world.bucket.slow_s = self._random.random() * 0.3, self._random.random()
 
-    def _take_over(self, _disk: Disk, _server: Server) -> None:
+    def _take_over(self, _disk: Disk, _server: SimulatedServer) -> None:
         """A new machine goes on, whatever the one before it does."""
         self._world.boot(self._world.new_machine())
 

@@ -15,7 +15,7 @@ _MOST_STEPS = 50_000
 """A history with more steps than this does not end."""
 
 
-class Killed(BaseException):
+class TaskKilled(BaseException):
     """Ends a task of a process that was killed. No handler of the product takes it for a fault."""
 
 
@@ -48,7 +48,7 @@ class Task:
         try:
             if self.process.alive:
                 work()
-        except Killed:
+        except TaskKilled:
             pass
         except BaseException as failure:  # noqa: BLE001 - the scheduler raises it
             self.failure = failure
@@ -92,23 +92,23 @@ class Scheduler:
 
     # ------------------------------------------------------------ called by tasks
     def wait(self, met: Callable[[], bool], within_s: float | None = None) -> bool:
-        """Hand over until `met` holds or some time has passed. Return whether it holds. Raises: Killed."""
+        """Hand over until `met` holds or some time has passed. Return whether it holds. Raises: TaskKilled."""
         task = self.task
         assert task is not None
         if not task.process.alive:
-            raise Killed
+            raise TaskKilled
         task.met, task.deadline_s = met, None if within_s is None else self.now_s + max(within_s, 0.0)
         self.back.release()
         task.turn.acquire()
         if not task.process.alive:
-            raise Killed
+            raise TaskKilled
         return met()
 
     def sleep(self, seconds: float) -> None:
         self.wait(lambda: False, seconds)
 
     def hand_over(self) -> None:
-        """Let another task have its turn, perhaps. Raises: Killed."""
+        """Let another task have its turn, perhaps. Raises: TaskKilled."""
         self.wait(lambda: True)
 
     # ------------------------------------------------------------ the history

@@ -8,7 +8,7 @@ from tests.simulation.scheduler import Process, Scheduler
 
 
 @dataclass(slots=True)
-class Bucket:
+class SharedBucket:
     """Holds the objects. Calls take up to `slow_s`, and those of cut-off processes fail; one in `drops` is answered with a failure, done or not."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
@@ -22,14 +22,14 @@ class StoreClient:
 
     patience_s: float | None = 10.0
 
-    def __init__(self, bucket: Bucket, process: Process, scheduler: Scheduler) -> None:
+    def __init__(self, bucket: SharedBucket, process: Process, scheduler: Scheduler) -> None:
         self._bucket, self._process, self._scheduler = bucket, process, scheduler
 
     def __str__(self) -> str:
         return "the store"
 
     def _call(self, work: Any) -> Any:
-        """Do some work at one instant of a call. Raises: StoreFailed, Killed."""
+        """Do some work at one instant of a call. Raises: StoreFailed, TaskKilled."""
         scheduler, bucket = self._scheduler, self._bucket
         scheduler.sleep(scheduler.random.random() * bucket.slow_s)
         if self._process in bucket.cut_off:

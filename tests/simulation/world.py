@@ -27,7 +27,7 @@ from pipeline.solutions import solution_log
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, check_solutions, listed
 from tests.simulation.disk import Disk, Disks
 from tests.simulation.scheduler import Process, Scheduler, is_simulated
-from tests.simulation.store import Bucket, StoreClient
+from tests.simulation.store import SharedBucket, StoreClient
 
 _MODULES = (reader, writer, in_process, snapshots, solution_log, log_replica)
 _EVENTS, _CLIENTS = 12, 2
@@ -47,7 +47,7 @@ class Broken(AssertionError):
 
 
 @dataclass(slots=True, eq=False)
-class Server:
+class SimulatedServer:
     """A process on a machine, with its parts while it runs."""
 
     process: Process
@@ -69,8 +69,8 @@ class World:
     scheduler: Scheduler
     root: Path
     stored: bool
-    bucket: Bucket = field(default_factory=Bucket)
-    servers: list[Server] = field(default_factory=list)
+    bucket: SharedBucket = field(default_factory=SharedBucket)
+    servers: list[SimulatedServer] = field(default_factory=list)
     acks: dict[tuple[int, int], int] = field(default_factory=dict)
     seen: dict[str, list[Found]] = field(default_factory=lambda: {name: [] for name in _QUERIES})
     outside: Process = field(default_factory=lambda: Process("outside", outside=True))
@@ -83,10 +83,10 @@ class World:
         self.disks = Disks(self.scheduler, _check_published)
 
     # ------------------------------------------------------------ servers
-    def boot(self, disk: Disk) -> Server:
+    def boot(self, disk: Disk) -> SimulatedServer:
         """Start a server on a machine."""
         process = disk.process = Process(f"{disk.root.name}.{len(self.servers)}")
-        server = Server(process, disk)
+        server = SimulatedServer(process, disk)
         self.servers.append(server)
         self.scheduler.start("main", process, lambda: self._serve(server))
         return server
@@ -97,7 +97,7 @@ class World:
         disk = self.disks.disks[root] = Disk(root, self.outside)
         return disk
 
-    def _serve(self, server: Server) -> None:
+    def _serve(self, server: SimulatedServer) -> None:
         """Do what `epsparql serve` does, again after refusals that pass."""
         while server.process.alive:
             try:
@@ -120,7 +120,7 @@ class World:
                 self._deliver(server)
                 return
 
-    def _open(self, server: Server) -> None:
+    def _open(self, server: SimulatedServer) -> None:
         data = server.disk.root / "data"
         if self.stored:
             server.keeper = Replicator(data, StoreClient(self.bucket, server.process, self.scheduler))
@@ -135,12 +135,12 @@ class World:
             raise
         server.log = log
 
-    def _release(self, server: Server) -> None:
+    def _release(self, server: SimulatedServer) -> None:
         if server.keeper is not None:
             server.keeper.stop()
             server.keeper = None
 
-    def _deliver(self, server: Server) -> None:
+    def _deliver(self, server: SimulatedServer) -> None:
         """Give subscribers what is new, while the server runs."""
         assert server.log is not None
         assert server.runner is not None
@@ -163,7 +163,7 @@ class World:
     def clock(self) -> int:
         return _BASE_US + round(self.scheduler.now_s * 1e6)
 
-    def stop(self, server: Server) -> None:
+    def stop_server(self, server: SimulatedServer) -> None:
         """Stop a server in order. It is a task of the server's."""
         assert server.log is not None
         assert server.runner is not None
@@ -174,7 +174,7 @@ class World:
         server.process.alive = False
 
     # ------------------------------------------------------------ clients
-    def find_server(self) -> Server | None:
+    def find_server(self) -> SimulatedServer | None:
         """Wait for a server that runs, and return one of them; None where none came."""
         self.scheduler.wait(lambda: any(server.up for server in self.servers), _ANSWER_S)
         up = [server for server in self.servers if server.up]
@@ -228,7 +228,7 @@ class World:
         self.last = up[-1].disk.root / "data" if up else None
         return bool(up) and all(server.runner is not None and server.log is not None and server.runner.position == server.log.head() for server in up)
 
-    def check(self) -> None:
+    def check_promises(self) -> None:
         """Compare what stands in the end with what was promised. Raises: Broken."""
         data = self.last
         assert data is not None

@@ -114,7 +114,7 @@ def duration(term: Term) -> tuple[int, int] | None:
     return sign * (years * 12 + months), int(sign * seconds * 1_000_000)
 
 
-def text(term: Term) -> str | None:
+def text_value(term: Term) -> str | None:
     return term.lexical if isinstance(term, Literal) and term.datatype == XSD_STRING else None
 
 
@@ -218,7 +218,7 @@ def compare(op: str, a: Term, b: Term) -> bool:
         return COMPARE[op](*pair) is True
     if (p := duration(a)) is not None and (q := duration(b)) is not None:
         return compare_durations(op, p, q)
-    for read in (boolean, text, instant):
+    for read in (boolean, text_value, instant):
         if (left := read(a)) is not None and (right := read(b)) is not None:
             return COMPARE[op](left, right) is True
     if op not in ("=", "!="):
@@ -236,7 +236,7 @@ def same(a: Term, b: Term) -> bool:
         return a.lexical == b.lexical and (a.language or "").lower() == (b.language or "").lower()
     if a == b:
         return True
-    if any(all(read(term) is None for read in (numeric, boolean, text, instant, duration)) for term in (a, b)):
+    if any(all(read(term) is None for read in (numeric, boolean, text_value, instant, duration)) for term in (a, b)):
         raise Failure
     return False
 

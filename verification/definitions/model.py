@@ -187,7 +187,7 @@ def _bound_by_all(xs: Collection[Solution]) -> set[Variable]:
     return common or set()
 
 
-def joined(x: Solution, y: Solution) -> Solution:
+def join_solutions(x: Solution, y: Solution) -> Solution:
     """`x >< y` of compatible x, y; `none` is the neutral element of min and max."""
     starts = [s for s in (x.start, y.start) if s is not None]
     ends = [e for e in (x.end, y.end) if e is not None]

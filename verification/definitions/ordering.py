@@ -5,7 +5,7 @@ from itertools import groupby
 
 from epsparql.algebra import Expression, Modifiers
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, TripleTerm, Variable
-from verification.definitions.expressions import boolean, duration, instant, numeric, text
+from verification.definitions.expressions import boolean, duration, instant, numeric, text_value
 from verification.definitions.model import Micros, Solution, projected
 
 Value = Callable[[Expression, Solution], Term | None]
@@ -25,7 +25,7 @@ def rank(term: Term | None) -> Rank:
     if (number := numeric(term)) is not None:
         return (3, 0, 0) if number != number else (3, 0, 1, number)
     if term.datatype == XSD_STRING:
-        return 3, 1, text(term)
+        return 3, 1, text_value(term)
     if (truth := boolean(term)) is not None:
         return 3, 2, truth
     if (moment := instant(term)) is not None:

@@ -21,7 +21,7 @@ from verification.definitions.model import (
     apart,
     before,
     compatible,
-    joined,
+    join_solutions,
     likely_pairs,
     match_triple,
     projected,
@@ -141,11 +141,11 @@ class Evaluation:
             case algebra.SeqJoin(left, right, True):
                 return self._joins(left, right, before)
             case algebra.SeqJoin(left, right):
-                return (joined(x, y) for x, y in self._policy_pairs(left, right, before))
+                return (join_solutions(x, y) for x, y in self._policy_pairs(left, right, before))
             case algebra.EqJoin(left, right):
                 return self._joins(left, right, same_interval)
             case algebra.RelationJoin(relation, left, right):
-                return (joined(x, y) for x, y in self._policy_pairs(left, right, lambda x, y: related(relation, x, y)))
+                return (join_solutions(x, y) for x, y in self._policy_pairs(left, right, lambda x, y: related(relation, x, y)))
             case _:
                 return self._find_decided(pattern)
 
@@ -203,7 +203,7 @@ class Evaluation:
         found = {Solution(frozenset())}
         for triple in triples:
             matches = set(self._matches(triple))
-            found = {joined(x, y) for x, y in likely_pairs(found, matches) if compatible(x, y)}
+            found = {join_solutions(x, y) for x, y in likely_pairs(found, matches) if compatible(x, y)}
         return found
 
     def _matches(self, pattern: TriplePattern) -> Iterator[Solution]:
@@ -215,7 +215,7 @@ class Evaluation:
     def _joins(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[Solution]:
         for x, y in likely_pairs(self.evaluate(left), self.evaluate(right), same_interval=relation is same_interval):
             if compatible(x, y) and relation(x, y):
-                yield joined(x, y)
+                yield join_solutions(x, y)
 
     def _policy_pairs(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[tuple[Solution, Solution]]:
         """The pairs that the query's policy lets SEQ and the interval relations join; a policy is a negative part."""
@@ -238,8 +238,8 @@ class Evaluation:
 
         def extensions(x: Solution, at: Evaluation, side: Evaluation) -> Iterator[Solution]:
             for y in side.evaluate(optional):
-                if compatible(x, y) and at._counts(y, x) and partners(x, y) and (condition is None or at.holds(condition, joined(x, y))):
-                    yield joined(x, y)
+                if compatible(x, y) and at._counts(y, x) and partners(x, y) and (condition is None or at.holds(condition, join_solutions(x, y))):
+                    yield join_solutions(x, y)
 
         for x in self.evaluate(kept):
             at = self.deciding(x, kept)
@@ -256,7 +256,7 @@ class Evaluation:
     def _seq_without(self, pattern: algebra.SeqWithout) -> Iterator[Solution]:
         absent = self.decided.evaluate(pattern.absent)
         for x, y in self._policy_pairs(pattern.left, pattern.right, before):
-            both = joined(x, y)
+            both = join_solutions(x, y)
             if short_enough(both, pattern.within) and not any(
                 compatible(both, z) and before(x, z) and before(z, y) and self._counts(z, both) for z in absent
             ):
@@ -265,7 +265,7 @@ class Evaluation:
     def _join_without(self, pattern: algebra.JoinWithout) -> Iterator[Solution]:
         absent = self.decided.evaluate(pattern.absent)
         for x, y in product(self.evaluate(pattern.left), self.evaluate(pattern.right)):
-            if compatible(x, y) and short_enough(both := joined(x, y), pattern.within):
+            if compatible(x, y) and short_enough(both := join_solutions(x, y), pattern.within):
                 gap = apart(x, y)
                 if not any(compatible(both, z) and before(gap, z) and before(z, gap) and self._counts(z, both) for z in absent):
                     yield both
@@ -295,7 +295,7 @@ class Evaluation:
             for x in inside.evaluate(pattern):
                 if not compatible(x, named):
                     continue
-                y = joined(x, named)
+                y = join_solutions(x, named)
                 if not y.timeless or inside.facts:
                     yield y
                 if y.timeless:

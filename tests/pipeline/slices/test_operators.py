@@ -170,7 +170,7 @@ def test_the_twelve_runs(name: str) -> None:
 
 def by_threads(works: Sequence[SliceWork], threads: int, allowed: int | None = None) -> list[SliceSolution]:
     runner = workers.SliceThreads(threads, None if allowed is None else lambda: allowed)
-    return [each for piece in runner.evaluate(works) for outcome in piece.outcomes for each in list_solutions(outcome.solutions)]
+    return [each for piece in runner.evaluate_slices(works) for outcome in piece.outcomes for each in list_solutions(outcome.solutions)]
 
 
 def test_threads_are_held_back_and_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_threads_are_held_back_and_stop(monkeypatch: pytest.MonkeyPatch) -> None
         assert by_threads(works, 4, allowed=1) == expected, "one thread may work at a time"
         monkeypatch.setattr(workers, "_AHEAD_BYTES", 1)
         assert by_threads(works, 4) == expected, "what is found ahead of its turn waits"
-        with closing(workers.SliceThreads(2).evaluate(works)) as pieces:
+        with closing(workers.SliceThreads(2).evaluate_slices(works)) as pieces:
             next(pieces)
 
         def fail(_: object) -> Iterator[None]:
@@ -189,7 +189,7 @@ def test_threads_are_held_back_and_stop(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr(workers, "run_slice", fail)
         with pytest.raises(OSError, match="no such disk"):
-            list(workers.SliceThreads(2).evaluate(works))
+            list(workers.SliceThreads(2).evaluate_slices(works))
 
 
 def test_few_events_are_one_slice_and_a_long_reach_makes_few(monkeypatch: pytest.MonkeyPatch) -> None:

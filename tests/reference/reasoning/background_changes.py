@@ -13,7 +13,7 @@ from epsparql.algebra import Pattern
 from epsparql.terms import Term
 from tests.reference.evaluator import EMPTY_STREAM, SelectRow
 from verification.definitions import groups
-from verification.definitions.model import Fact, Micros, Occurrence, Solution, Solutions, compatible, joined, marked, projected
+from verification.definitions.model import Fact, Micros, Occurrence, Solution, Solutions, compatible, join_solutions, marked, projected
 from verification.definitions.patterns import USUAL, Evaluation, Settings, World
 from verification.definitions.rdfs import closed, entailed
 
@@ -80,7 +80,7 @@ class ChangingMoment(Evaluation):
             return True
         if self.previous is None or z not in self.previous.evaluate(pattern):
             return False
-        return not z.timeless or any(compatible(x, y) and joined(x, y) == z for y in self.evaluate(_optional(pattern)))
+        return not z.timeless or any(compatible(x, y) and join_solutions(x, y) == z for y in self.evaluate(_optional(pattern)))
 
 
 def _kept(pattern: Pattern) -> Pattern:
