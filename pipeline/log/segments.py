@@ -124,8 +124,6 @@ class Tail:
     position: int
     size: int = 0
     crc: int = 0
-    flags: int = 0
-    """These are the flags of the last frame."""
     opening: str = ""
     _digest: "blake2b" = field(default_factory=lambda: blake2b(digest_size=_DIGEST_BYTES))
 
@@ -134,7 +132,7 @@ class Tail:
         self._digest.update(header)
         self.size, self.position = frame.end, frame.after
         if not frame.flags & LINK:
-            self.crc, self.flags = frame.crc, frame.flags
+            self.crc = frame.crc
 
     def link(self) -> SegmentLink:
         """Return the link by which the next segment names this one."""
@@ -452,11 +450,6 @@ class FrameWriter:
     def mark(self) -> int:
         """Return the mark of the last frame; 0 without frames."""
         return mark_of(self._before.crc if self._before is not None else self._tail.crc)
-
-    @property
-    def flags(self) -> int:
-        """Return the flags of the last frame, as far as its segment is the last one."""
-        return self._tail.flags
 
     def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0, crc: int | None = None) -> bool:
         """Write a frame, whose payload is in parts; it is neither durable nor published yet. `crc` is the payload's checksum, if it is known.

@@ -19,7 +19,7 @@ from engine.dictionary.arrow_encoding import plain
 from engine.messages import Micros, StateChange, int64s
 from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
 from pipeline.log.log_fingerprint import Marks
-from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter
+from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
 from pipeline.solutions.query_index import FrameIndex, Index, read_base
 from pipeline.solutions.solution_ids import (
     STORED,
@@ -125,7 +125,8 @@ def check_solutions(data_dir: Path | str) -> None:
     try:
         read_base(directory)
         with closing(FrameWriter(directory, durable=False)) as frames:
-            reached, mark = frames.position, frames.flags
+            reached = frames.position
+        mark = _read_last_mark(directory)
     except Locked:  # a killed server's runner holds the lock for some seconds: it was fed from this log
         return
     with closing(FrameReader(directory.parent / "log")) as log:
@@ -136,6 +137,16 @@ def check_solutions(data_dir: Path | str) -> None:
     with closing(Marks(directory.parent)) as marks:
         if mark and (found := marks.mark_before(reached)) and found != mark:
             raise NotOfOneLog(directory, f"is of another log than log/, at position {reached}", remedy)
+
+
+def _read_last_mark(directory: Path) -> int:
+    """Return the mark of the last frame, wherever it is: the last segment may have been cut to nothing. 0 where there is none. Raises: Corrupt."""
+    with closing(FrameReader(directory)) as reader:
+        for first in reversed(segments(directory)):
+            frames = [frame for frame in reader.frames_of(first, 0, segment_path(directory, first).stat().st_size) if not frame.flags & LINK]
+            if frames:
+                return frames[-1].flags
+    return 0
 
 
 class SolutionReader:

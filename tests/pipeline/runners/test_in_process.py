@@ -12,14 +12,15 @@ from pathlib import Path
 from threading import current_thread
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from engine.engine import Engine
-from engine.messages import Register, StateChange
+from engine.messages import SOLUTIONS, Register, StateChange
 from pipeline.errors import Locked, LogFailed, NotOfOneLog, OutOfOrder, StoreFailed
 from pipeline.log import LogWriter
 from pipeline.log.log_fingerprint import Marks
-from pipeline.log.segments import FrameReader, FrameWriter, unseal
+from pipeline.log.segments import FrameReader, FrameWriter, segment_path, segments, unseal
 from pipeline.runners import log_follower
 from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.in_process import InProcessRunner
@@ -295,6 +296,24 @@ def test_an_entry_that_failed_once_is_evaluated_when_it_is_sent_again(
         assert runner.state == "stopped", runner.state
     assert refused > 20
     assert answered(tmp_path) == undisturbed
+
+
+def test_solutions_of_another_log_are_refused_although_their_last_segment_is_lost(tmp_path: Path) -> None:
+    """A case that a driver found: a damaged last segment is cut to nothing, and had the only mark that was compared."""
+    nothing = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
+    for name, ends in (("data", range(40)), ("other", range(100, 140))):
+        with LogWriter(tmp_path / name, Clock()) as log:
+            feed(log, ends)
+            with closing(SolutionWriter(tmp_path / name, segment_bytes=300)) as solutions:
+                for position in range(log.head()):
+                    solutions.commit(position, position + 1, nothing)
+        directory = tmp_path / name / "solutions"
+        segment_path(directory, segments(directory)[-1]).write_bytes(b"")
+        check_solutions(tmp_path / name)
+    shutil.rmtree(tmp_path / "data" / "log")
+    shutil.copytree(tmp_path / "other" / "log", tmp_path / "data" / "log")
+    with pytest.raises(NotOfOneLog, match="solutions is of another log than log/"):
+        check_solutions(tmp_path / "data")
 
 
 def test_solutions_that_know_more_than_the_log_are_refused(tmp_path: Path) -> None:
