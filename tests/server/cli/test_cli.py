@@ -387,7 +387,7 @@ class TestCheckForMachines:
         assert main(["check", "--json", *paths]) == USER_FAULT
         told = capsys.readouterr()
         good, doubtful, bad, missing = json.loads(told.out)
-        assert good == {"file": paths[0], "errors": [], "warnings": []}
+        assert good == {"file": paths[0], "errors": [], "warnings": [], "proposal": None}
         assert {"code", "message", "line", "column"} <= doubtful["warnings"][0].keys()
         assert (bad["errors"][0]["code"], bad["errors"][0]["line"]) == ("syntax", 2)
         assert missing["errors"][0]["code"] == "file"
