@@ -125,7 +125,7 @@ def test_a_connector_with_a_fault_without_a_mouse(connected: Page, width: int) -
 
 
 def test_without_the_scope_a_plain_message_stands_there(connected: Page) -> None:
-    connected.get_by_role("button", name="Token").click()
+    connected.get_by_role("button", name="Token", exact=True).click()
     enter(connected, "some")
     expect(connected.get_by_text("Connectors are shown to tokens with the scope admin.")).to_be_visible()
     expect(connected.get_by_role("button", name="Connectors")).to_have_count(0)
