@@ -23,6 +23,9 @@ class DocumentationFiles(StaticFiles):
     def __init__(self) -> None:
         super().__init__(directory=DIST, html=True, check_dir=False)
 
+    async def check_config(self) -> None:
+        """Check nothing at first: each request finds out whether there is a site, and says what builds it."""
+
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file, or the site's own page for what is not there. Raises: Fault 404 without a site."""
         if not (DIST / "index.html").is_file():

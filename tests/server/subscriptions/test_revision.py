@@ -98,17 +98,17 @@ def test_arrow_and_whole_bodies_retract(http: httpx.Client) -> None:
 
 
 def test_the_changelog_comes_by_websocket_and_as_events(url: str, http: httpx.Client) -> None:
-    set_up(http, "followed")
-    send(http, "followed", line("a", "on", 10), line("b", "on", 20), line("c", "other", 30))
-    until(lambda: len(changes(http, "followed")) == 2, "two changes")
-    told = changes(http, "followed")
-    with connect(f"ws{url.removeprefix('http')}/queries/followed/feed?after={told[0]['seq']}") as socket:
+    set_up(http, "followed-changes")
+    send(http, "followed-changes", line("a", "on", 10), line("b", "on", 20), line("c", "other", 30))
+    until(lambda: len(changes(http, "followed-changes")) == 2, "two changes")
+    told = changes(http, "followed-changes")
+    with connect(f"ws{url.removeprefix('http')}/queries/followed-changes/feed?after={told[0]['seq']}") as socket:
         assert json.loads(socket.recv(30)) == {"change": told[1]}
-        send(http, "followed", line("a", "off", 5))
+        send(http, "followed-changes", line("a", "off", 5))
         received = (json.loads(socket.recv(30)) for _ in range(10))
         change = next(message["change"] for message in received if "change" in message)
     assert [solution["id"] for solution in change["withdrawn"]] == [told[0]["added"][0]["id"]]
-    with http.stream("GET", "/queries/followed/events", headers={"Last-Event-ID": told[1]["seq"]}) as events:
+    with http.stream("GET", "/queries/followed-changes/events", headers={"Last-Event-ID": told[1]["seq"]}) as events:
         lines = (each for each in events.iter_lines() if each.startswith(("id:", "data:")))
         assert next(lines) == f"id: {change['seq']}"
         assert json.loads(next(lines).removeprefix("data: ")) == change
