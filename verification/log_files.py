@@ -203,10 +203,11 @@ def parse_term(text: str) -> Term:
 def parse_triples(text: str) -> list[Triple]:
     """Return the triples of a text of N-Triples. Raises: SyntaxError."""
     found = ox.parse(text, format=ox.RdfFormat.N_TRIPLES)
-    return [(_convert_term(each.subject), _convert_term(each.predicate), _convert_term(each.object)) for each in found]
+    return [(convert_term(each.subject), convert_term(each.predicate), convert_term(each.object)) for each in found]
 
 
-def _convert_term(term: object) -> Term:
+def convert_term(term: object) -> Term:
+    """Return a term of the language as pyoxigraph read it."""
     match term:
         case ox.NamedNode():
             return Iri(term.value)
@@ -215,5 +216,5 @@ def _convert_term(term: object) -> Term:
         case ox.Literal():
             return Literal(term.value, term.datatype.value, term.language, None if term.direction is None else str(term.direction))
         case ox.Triple():
-            return TripleTerm(_convert_term(term.subject), _convert_term(term.predicate), _convert_term(term.object))  # type: ignore[arg-type]  # as it was parsed
+            return TripleTerm(convert_term(term.subject), convert_term(term.predicate), convert_term(term.object))  # type: ignore[arg-type]  # as it was parsed
     raise TypeError(term)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.log.segments import FrameReader, segment_path, segments
 from tests.simulation.disk import Disk
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.world import _CLIENTS, Broken, SimulatedServer, World, simulated
+from tests.simulation.world import CLIENTS, Broken, SimulatedServer, World, simulated
 
 _FAULTS = 6
 
@@ -44,7 +44,7 @@ def _begin(world: World, only: Sequence[str]) -> None:
     world.boot(world.new_machine())
 
     def send() -> None:
-        for client in range(_CLIENTS):
+        for client in range(CLIENTS):
             world.scheduler.start(f"client{client}", world.outside, lambda client=client: world.send_events(client))  # type: ignore[misc]
 
     world.scheduler.start("setup", world.outside, lambda: world.register(send))

@@ -30,7 +30,7 @@ from tests.simulation.scheduler import Process, Scheduler, is_simulated
 from tests.simulation.store import SharedBucket, StoreClient
 
 _MODULES = (reader, writer, in_process, snapshots, solution_log, log_replica)
-_EVENTS, _CLIENTS = 12, 2
+_EVENTS, CLIENTS = 12, 2
 _SEGMENT_BYTES, _SNAPSHOT_WEIGHT, _MAX_ROWS = 1500, 150, 3
 _ANSWER_S = 45.0
 _BASE_US = 1_767_225_600_000_000
@@ -222,7 +222,7 @@ class World:
     # ------------------------------------------------------------ the end
     def is_settled(self) -> bool:
         """Return whether all events are acknowledged, all is calm, and what runs has evaluated everything and told it."""
-        if not self.calm or len(self.acks) < _EVENTS * _CLIENTS:
+        if not self.calm or len(self.acks) < _EVENTS * CLIENTS:
             return False
         up = [server for server in self.servers if server.up and not (server.keeper is not None and server.keeper.taken)]
         self.last = up[-1].disk.root / "data" if up else None

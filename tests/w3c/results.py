@@ -7,8 +7,8 @@ from pathlib import Path
 import pyoxigraph as ox
 
 from epsparql.terms import XSD, BlankNode, Iri, Literal, Term, TripleTerm
-from tests.support.ntriples import term_of
 from tests.w3c.tables import Row, Table
+from verification.log_files import convert_term
 
 RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
 RDF_FORMATS = {
@@ -40,7 +40,7 @@ def quads(path: Path, base: str, prefix: str = "") -> list[Quad]:
         return term
 
     def text(part: object) -> str:
-        return str(renamed(term_of(part)))
+        return str(renamed(convert_term(part)))
 
     parsed = ox.parse(path.read_bytes(), format=RDF_FORMATS[path.suffix], base_iri=base)
     return [
@@ -73,7 +73,7 @@ def solutions(data: bytes, result_format: ox.QueryResultsFormat) -> Table:
     read = ox.parse_query_results(data, format=result_format)
     if isinstance(read, ox.QueryBoolean):
         return truth(TRUE if read else FALSE)
-    rows = [tuple(None if value is None else str(term_of(value)) for value in solution) for solution in read]
+    rows = [tuple(None if value is None else str(convert_term(value)) for value in solution) for solution in read]
     return Table(tuple(variable.value for variable in read.variables), tuple(rows), ordered=True)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 import epsparql
 from server.cli import commands
-from tests.support.ntriples import term_of
 from tests.w3c.evaluate import dataset, text_of
 from tests.w3c.results import csv_table, expected, solutions, statement_table
 from tests.w3c.suite import ROOT, SuiteCase, cases
 from tests.w3c.tables import Table, same
+from verification.log_files import convert_term
 
 AT = "2023-11-14T22:13:20Z"
 PRINTED = {
@@ -53,7 +53,7 @@ def printed(fmt: str, text: str) -> Table:
             return solutions(text.encode(), ox.QueryResultsFormat.JSON)
         case _:
             read = ox.parse(text.encode(), format=ox.RdfFormat.TURTLE)
-            return statement_table((str(term_of(t.subject)), str(term_of(t.predicate)), str(term_of(t.object))) for t in read)
+            return statement_table((str(convert_term(t.subject)), str(convert_term(t.predicate)), str(convert_term(t.object))) for t in read)
 
 
 @pytest.mark.parametrize("case", [case for case in cases() if case.id in PRINTED], ids=lambda case: case.id)
