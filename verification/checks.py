@@ -215,6 +215,10 @@ class _Check:
                 raise NotChecked(f"the stream {entry['stream']!r} was deleted at offset {entry.offset}")
         if paused:
             raise NotChecked(f"{names[paused.pop()]} is paused")
+        if any(registration.revised for registration in (self.registration, *(each for each, _ in self.writing_rules.values()))):
+            raise NotChecked("it gives changes, or rests on a rule that does")
+        for name in sorted(self.streams & self.history.retractions.keys()):
+            raise NotChecked(f"events of the stream {name!r} were taken back at offset {self.history.retractions[name]}")
         if any(isinstance(each.query, algebra.BackgroundRule) for each in self.history.registrations.values()):
             raise NotChecked("static rules derive background")
         between = [each.offset for each, _ in self.writing_rules.values()]

@@ -29,6 +29,7 @@ class Registration:
     query: Query | None
     settings: Settings
     reads_from: int
+    revised: bool
 
 
 @dataclass
@@ -58,6 +59,7 @@ class History:
         self.streams: dict[str, StreamHistory] = {}
         self.registrations: dict[int, Registration] = {}
         self.others: list[Entry] = []
+        self.retractions: dict[str, int] = {}  # by stream, the first entry that takes occurrences back
         self.first = self.position = 0
         for number, (entries, rows) in enumerate(read_log(data_dir)):
             self.first = entries[0].offset if number == 0 and entries else self.first
@@ -67,6 +69,8 @@ class History:
                 if entry.kind == "events":
                     self._add_rows(entry["stream"], rows.slice(begin, entry["rows"]))
                     begin += entry["rows"]
+                    if entry.members.get("retracts"):
+                        self.retractions.setdefault(entry["stream"], entry.offset)
                 self._apply_entry(entry)
         for stream in self.streams.values():
             stream.sort()
@@ -86,7 +90,7 @@ class History:
                 settings = Settings(entry["policy"], entry["default_graph"])
                 query = _parse(entry["text"])
                 self.registrations[entry.offset] = Registration(
-                    entry.offset, entry["name"], query, settings, entry.offset if start is None else start
+                    entry.offset, entry["name"], query, settings, entry.offset if start is None else start, entry.members.get("emit") == "revised"
                 )
             case _:
                 self.others.append(entry)

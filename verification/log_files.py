@@ -31,11 +31,23 @@ LINK = 1 << 31
 KNOWN_FLAGS = LINK | 0b111
 """The other flags of the input log say that a frame has late rows, rejected rows, or slices. Those of the solution log hold a mark."""
 FIELDS: Mapping[str, tuple[str, ...]] = {
-    "events": ("stream", "rows", "watermark"),
+    "events": ("stream", "rows", "watermark", "key", "source", "revises", "retracts"),
     "tick": ("stream", "watermark"),
     "finish": ("stream",),
     "unset": ("stream",),
-    "register": ("name", "text", "policy", "default_graph", "max_derivations", "max_goals", "max_state_bytes", "reads_from"),
+    "register": (
+        "name",
+        "text",
+        "policy",
+        "default_graph",
+        "max_derivations",
+        "max_goals",
+        "max_state_bytes",
+        "reads_from",
+        "holds",
+        "waits_for",
+        "emit",
+    ),
     "drop": ("registered", "name"),
     "pause": ("registered", "name"),
     "resume": ("registered", "name"),

@@ -202,3 +202,31 @@ def test_slices_are_read_as_they_were_written(tmp_path: Path) -> None:
 def _events(subjects: list[str]) -> pa.RecordBatch:
     times: list[Micros] = list(range(len(subjects)))
     return batch_of(subjects, ["<http://e/p>"] * len(subjects), ['"1"'] * len(subjects), None, times, times)
+
+
+def test_changes_and_what_was_taken_back_are_told_as_not_checked(tmp_path: Path) -> None:
+    with serving(tmp_path) as url:
+        client = Client(url, patience_s=60)
+        for name in ("kept", "retracted"):
+            client.create_stream(name, revisable="PT1M")
+            text = f"SELECT * FROM STREAM <{name}> WHERE {{ ?s <http://e/p> ?v }}"
+            client.register(f"{name} certain", text)
+            client.register(f"{name} revised", text, emit="revised")
+            events = [f'{{"s":"<http://e/s>","p":"<http://e/p>","o":"\\"{second}\\"","at":"2026-01-01T00:00:{second:02}Z"}}' for second in range(30)]
+            client.send(name, "\n".join(events))
+        client.send("retracted", events[0].replace("{", '{"retract":true,', 1))
+        for name in ("kept", "retracted"):
+            client.finish(name)
+            until(lambda name=name: not client.query(f"{name} certain")["lag"], f"{name} has been read")  # type: ignore[misc]  # a default that captures
+    reports = {report.name: report for report in check_directory(tmp_path)}
+    assert faults([*reports.values()]) == {}
+    assert reports["kept certain"].derived == 30
+    assert {name: report.reason for name, report in reports.items() if report.reason} == {
+        "kept revised": "it gives changes, or rests on a rule that does",
+        "retracted revised": "it gives changes, or rests on a rule that does",
+        "retracted certain": f"events of the stream 'retracted' were taken back at offset {_find_retraction(tmp_path)}",
+    }
+
+
+def _find_retraction(data: Path) -> int:
+    return next(entry.offset for entries, _ in read_log(data) for entry in entries if entry.kind == "events" and entry.members["retracts"])
