@@ -127,22 +127,26 @@ class BackgroundUpdate:
 
         Time has come to `time`.
         """
-        return [planned for planned in self._slots.planned.values() if self._decides_by_window(planned) and self._needs_past(planned, known, time)]
+        return [planned for planned in self._slots.planned.values() if self._decides_by_window(planned, time) and self._needs_past(planned, known, time)]
 
-    def _decides_by_window(self, planned: Planned) -> bool:
-        """Return whether an open query may decide by less than all that ever came."""
+    def _decides_by_window(self, planned: Planned, time: int) -> bool:
+        """Return whether a query may decide by less than all that ever came.
+
+        A query that no instant has reached yet may meet the instant `time` before the change holds.
+        """
         net = self._slots.arrays.net
         nodes = net.nodes[planned.at.node : planned.after.node]
         windowed = (nodes[:, c.LIFE_BLOCKER] != c.FOREVER) & np.isin(nodes[:, c.KIND], (c.WITHOUT, *POLICIES))
         windowed |= nodes[:, c.GATE] != c.NONE
         windowed |= (nodes[:, [c.LIFE_LEFT, c.LIFE_RIGHT]] != c.FOREVER).all(axis=1) & np.isin(nodes[:, c.KIND], OPTIONALS)
-        return bool(net.queries[planned.number, c.Q_OPEN] and windowed.any())
+        return bool((net.queries[planned.number, c.Q_OPEN] or time > -c.BIG) and windowed.any())
 
     def _needs_past(self, planned: Planned, known: FactIndex, time: int) -> bool:
         net, was, now = self._slots.arrays.net, self._host.planning.plan_anew(planned), self._host.planning.plan_anew(planned, known)
         if planned.shape != now.shape:
             return False  # nothing of it decides on absence
-        passed = max(time, int(net.at[c.NOW])) - int(net.queries[planned.number, c.Q_T0])
+        row = net.queries[planned.number]
+        passed = max(time, int(net.at[c.NOW])) - int(row[c.Q_T0] if row[c.Q_OPEN] else time)
         lives = [(one.life_blocker, other.life_blocker) for one, other in zip(was.nodes, now.nodes, strict=True)]
         if any(before < after and before <= passed for before, after in lives):
             return True

@@ -546,6 +546,17 @@ def test_a_table_of_chains_that_grows_within_an_instant_loses_no_timeless_goal()
     assert fault_of(History(actions, delay=0, few=1000, block=1)) is None
 
 
+def test_a_query_that_nothing_has_reached_yet_meets_the_instant_of_a_change_without_suppression() -> None:
+    """A history that a driver found (seed 377857591): at 9 s the background makes the left side of SEQ timeless, and events of 9 s come after."""
+    body = "{ { SELECT DISTINCT ?s WHERE { { ?s :k ?w . :a :p 1 } OPTIONAL { ?s a :C } } } SEQ { ?s :p ?v . ?s ?p 1 } }"
+    late = (_said_of("p a 2", "h"), 2, 0), (_said_of("p a a", "h"), 1, 0), (_said_of("k a 1", "g"), 0, 2)
+    actions: tuple[Action, ...] = (
+        _adds("", _said_of("p a 1")), Comes("q", f"{query_strategies.PROLOGUE}SELECT * WHERE {body}"),
+        Brings(DEFAULT_STREAM, 1, ((_said_of("k a 1", "h"), 0, 1),)), _adds("h", _said_of("k a 1")), Brings(DEFAULT_STREAM, 0, late),
+    )  # fmt: skip
+    assert fault_of(History(actions, delay=2, few=0, block=3)) is None
+
+
 SHORT = 25
 """How many histories CI tries."""
 
