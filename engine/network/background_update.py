@@ -127,7 +127,9 @@ class BackgroundUpdate:
 
         Time has come to `time`.
         """
-        return [planned for planned in self._slots.planned.values() if self._decides_by_window(planned, time) and self._needs_past(planned, known, time)]
+        return [
+            planned for planned in self._slots.planned.values() if self._decides_by_window(planned, time) and self._needs_past(planned, known, time)
+        ]
 
     def _decides_by_window(self, planned: Planned, time: int) -> bool:
         """Return whether a query may decide by less than all that ever came.

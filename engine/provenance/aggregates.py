@@ -9,6 +9,7 @@ from engine.kernel.state import layout as c
 from engine.messages import Micros
 from engine.provenance.model import Members, Proof
 from engine.provenance.runs import RunReports, ValueOf
+from engine.rewrite.rename_hidden import is_seen
 from epsparql import algebra as a
 from epsparql.terms import Term, Variable
 
@@ -94,6 +95,6 @@ def _totals(group: a.Group, inside: Sequence[Proof], value_of: ValueOf) -> dict[
 
 def _aggregate_value(aggregate: a.Aggregate, x: Proof, value_of: ValueOf, terms: TermTable) -> Value:
     if aggregate.argument is None:
-        return tuple(terms.intern(f"{v.name}\n{term}") for v, term in sorted(x.bindings.items(), key=lambda each: each[0].name) if not v.hidden)
+        return tuple(terms.intern(f"{v.name}\n{term}") for v, term in sorted(x.bindings.items(), key=lambda each: each[0].name) if is_seen(v))
     term = value_of(aggregate.argument, x)
     return c.UNBOUND if term is None else terms.intern(str(term))

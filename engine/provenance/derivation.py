@@ -13,6 +13,7 @@ from engine.messages import Micros
 from engine.provenance.aggregates import reports
 from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, TimeBounds, World
 from engine.provenance.path_proofs import PathProof, Ways
+from engine.rewrite.rename_hidden import is_seen
 from epsparql import algebra as a
 from epsparql.terms import Term, TermOrVariable, Variable
 from epsparql.trees import walk_nodes
@@ -304,7 +305,7 @@ def _joined(x: Proof, y: Proof) -> Proof:
 
 
 def _share(x: Proof, y: Proof) -> bool:
-    return any(not v.hidden for v in x.bindings.keys() & y.bindings.keys())
+    return any(is_seen(v) for v in x.bindings.keys() & y.bindings.keys())
 
 
 def _rebuilt(node: Any, decide: Callable[[a.Exists], a.Constant]) -> Any:

@@ -64,6 +64,11 @@ def restore_name(variable: Variable) -> str | None:
     return variable.name[3:].partition("#")[0] if variable.name.startswith("_:?") else None
 
 
+def is_seen(variable: Variable) -> bool:
+    """Return whether its own SELECT sees a variable: blank nodes and the like share nothing in MINUS, and are no values of COUNT(DISTINCT *)."""
+    return restore_name(variable) is not None
+
+
 def find_variables(node: Any) -> set[Variable]:
     """Return every variable that a node holds, at any depth."""
     found: set[Variable] = set()

@@ -314,7 +314,9 @@ def sub_selects(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     if draw(st.booleans()):
         return draw(aggregations(groups))
     head = draw(st.lists(st.sampled_from(VARIABLES), min_size=1, max_size=2, unique=True).map(" ".join) | st.just("*"))
-    return f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}{head} WHERE {draw(groups)}{draw(modifiers())}"
+    operator = draw(st.sampled_from(("", "", "", "MINUS", "OPTIONAL", "FILTER NOT EXISTS")))  # what they share need not be projected
+    body = f"{{ {draw(groups)} {operator} {draw(groups)} }}" if operator else draw(groups)
+    return f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}{head} WHERE {body}{draw(modifiers())}"
 
 
 def nested(*, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:

@@ -12,7 +12,7 @@ from engine.errors import Refusal
 from engine.expressions.literals import FALSE, TRUE
 from engine.pattern_scope import Scope, Variables, has_exists, list_conjuncts, list_subexpressions, looks_at_time, variables_of
 from engine.planner.builder.plan_builder import PlanBuilder
-from engine.rewrite.rename_hidden import find_variables
+from engine.rewrite.rename_hidden import find_variables, is_seen
 from epsparql import algebra as a
 from epsparql.terms import Variable
 
@@ -141,7 +141,7 @@ def lift_conditions(builder: PlanBuilder, pattern: a.Pattern, kept: Scope, aroun
 def is_exists(builder: PlanBuilder, minus: a.Minus, kept: Scope) -> bool:
     """Return whether a MINUS depends on the outer solution, and both sides share a variable whatever that binds."""
     x, y = builder.scope(minus.left), builder.scope(minus.right)
-    shared = any(not v.hidden for v in (x.certain & y.certain) - kept.possible)
+    shared = any(is_seen(v) for v in (x.certain & y.certain) - kept.possible)
     return shared and (bool((y.possible - x.certain) & kept.possible) or is_correlated(builder, minus.right, kept))
 
 
@@ -180,7 +180,7 @@ def put_values(node: Any, values: Mapping[Variable, a.Expression]) -> Any:
 def shares_inside(builder: PlanBuilder, minus: a.Minus, kept: Scope) -> bool:
     """Return whether both sides share a variable that is one still when the outer solution has been put in."""
     shared = builder.scope(minus.left).possible & builder.scope(minus.right).possible
-    return any(not v.hidden for v in shared - kept.certain)
+    return any(is_seen(v) for v in shared - kept.certain)
 
 
 def _agrees(variable: Variable, expression: a.Expression) -> a.Expression:
@@ -234,7 +234,7 @@ def find_open_variables(pattern: a.Pattern, kept: Scope, scope: Scopes) -> Varia
             left, other = sides_of(pattern)
             found = scope(other).possible - scope(left).certain
         case a.Minus(left, right):
-            if not any(not v.hidden for v in (scope(left).possible & scope(right).possible) - kept.certain):
+            if not any(is_seen(v) for v in (scope(left).possible & scope(right).possible) - kept.certain):
                 return find_open_variables(left, kept, scope)  # nothing is taken away
             found = scope(right).possible - scope(left).certain
         case a.SeqWithout(left, right, absent) | a.JoinWithout(left, right, absent):

@@ -5,11 +5,12 @@ from engine.pattern_scope import Variables
 from engine.physical_plan.plan import Node
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.rewrite.rename_hidden import is_seen
 from epsparql import algebra as a
 
 
 def visible(variables: Variables) -> Variables:
-    return frozenset(v for v in variables if not v.hidden)
+    return frozenset(v for v in variables if is_seen(v))
 
 
 def plan_minus(builder: PlanBuilder, pattern: a.Minus, target: Target, span: int, wanted: Conditions) -> None:

@@ -32,6 +32,7 @@ QUERIES = [
     "SELECT ?a ?b { { ?x :p ?a } OPTIONALSEQ { ?x :q ?b } }",
     "SELECT ?a ?b { { ?x :p ?a } EQUALSOPTIONAL { ?x :q ?b } }",
     "SELECT ?a { ?x :p ?a MINUS { ?x :q ?b } }",
+    "SELECT * { { SELECT ?a { ?x :p ?a MINUS { ?x :q ?b } } } SEQ { ?y :p ?c } }",
     "SELECT ?a { ?x :p ?a FILTER(EXISTS { ?x :q ?b } || ?a = '0') }",
     "SELECT ?a { ?x :p ?a FILTER NOT EXISTS { ?x :q ?a } }",
     "SELECT ?a ?b { { ?x :p ?a } SEQ { ?x :p ?b } WITHOUT { ?x :q ?c } }",

@@ -197,6 +197,7 @@ SUB_SELECTS = [
     pytest.param("{ ?s :A ?a } SEQ { SELECT ?s { ?s :B ?b } }", "A(x,1)@1 B(x,2)@2 B(y,1)@3", "", "a=1,s=x@1-2", id="as an operand"),
     pytest.param("{ ?s :A ?a } FILTER EXISTS { SELECT ?s { ?s :B ?a } }", "B(x,2)@1 A(x,1)@2", "", "a=1,s=x@2", id="in EXISTS only what is projected is substituted"),
     pytest.param("{ ?s :A ?a } MINUS { SELECT ?s { ?s :B ?b } }", "A(x,1)@1 B(x,2)@2 A(x,1)@3 A(y,1)@3", "", "a=1,s=x@1 a=1,s=y@3", id="in MINUS"),
+    pytest.param("{ SELECT ?a { ?s :A ?a MINUS { ?s :B ?b } } } SEQ { ?t :C ?c }", "A(x,1)@1 A(y,2)@1 B(x,2)@1 C(z,3)@2", "", "a=2,c=3,t=z@1-2", id="MINUS over what it hides"),
 ]  # fmt: skip
 
 
