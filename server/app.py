@@ -43,6 +43,7 @@ from server.routes import (
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
 from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
+from server.routes.streams.ingest import PlainBodies
 from server.routes.streams.stream_settings import StreamSettings
 from server.routes.trials import TrialRequest
 from server.routes.validate import CheckWish
@@ -115,8 +116,8 @@ def create_app(
     mount_documentation(app)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
     problem_details.install_handlers(app)
-    app.add_middleware(RawPath)
-    app.add_middleware(ErrorMiddleware)
+    for layer in (PlainBodies, RawPath, ErrorMiddleware):  # from within
+        app.add_middleware(layer)
     if origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=("GET", "POST", "PUT", "DELETE"), allow_headers=_ASKED, expose_headers=_TOLD

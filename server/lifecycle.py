@@ -33,7 +33,7 @@ class Lifecycle:
 
     def __init__(self, settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Replicator | None) -> None:
         self.export, self.keeper = export, keeper
-        self.runner = _runner_of(settings, log)
+        self.runner = _runner_of(settings, log, solutions)
         self.retention = _retention_of(settings, log, solutions, export, keeper)
         self.scrubber = Scrubber(settings.data, log.tell_damage)
         self.stopping = asyncio.Event()
@@ -142,9 +142,9 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
     return retention
 
 
-def _runner_of(settings: Settings, log: LogWriter) -> LogRunner:
+def _runner_of(settings: Settings, log: LogWriter, solutions: SolutionReader) -> LogRunner:
     if settings.runner == "inprocess":
-        return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions)
+        return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions, recent=solutions.recent)
     from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted
 
     store = settings.store if settings.away else None

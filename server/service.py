@@ -17,6 +17,7 @@ from server.background.manager import BackgroundManager
 from server.http.auth import Gate
 from server.inspection.stream_inspector import StreamInspector
 from server.lifecycle import Housekeeping, Lifecycle
+from server.log_intake import LogIntake
 from server.process import Threads
 from server.query_output.notifier import Notifier
 from server.query_output.query_output import QueryOutput
@@ -47,6 +48,7 @@ class Service:
         self.notifier = Notifier(log, self.solutions)
         self.output = QueryOutput(self.catalog, self.notifier, self.solutions)
         self.lifecycle = Lifecycle(settings, log, self.solutions, export, keeper)
+        self.intake = LogIntake(log)
 
     def read_report(self) -> EngineReport | None:
         """Return the runner's latest report of the engine's state, if there is one."""

@@ -12,7 +12,7 @@ from bench.server.server import ingest, started
 from epsparql.events.media_types import CSV, JSON
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON, Interval
-from pipeline.log import LogWriter
+from pipeline.log import LogWriter, Queueing
 from pipeline.mapping.mapper import map_body
 from pipeline.mapping.mapping import compile_mapping
 
@@ -77,7 +77,7 @@ def _map(media_type: str, bodies: Sequence[bytes], n: int) -> float:
         pending = []
         for body in bodies:
             mapped = map_body(body, media_type, mapping, Interval(0, 0))
-            pending.append(log.submit("s", mapped.batch, rejected=mapped.rejected, timeout=None))
+            pending.append(log.submit("s", mapped.batch, rejected=mapped.rejected, queueing=Queueing.WAIT))
         accepted = sum(each.result().accepted for each in pending)
         took = time.process_time() - began
     if accepted != _OCCURRENCES * n:

@@ -15,7 +15,7 @@ from bench.workloads import PREFIXES, WORKLOADS, blocks, drawn
 from engine.engine import Engine
 from engine.messages import Register
 from epsparql.client import Client
-from pipeline.log import LogReader, LogWriter
+from pipeline.log import LogReader, LogWriter, Queueing
 from pipeline.slices import execution
 from pipeline.slices.workers import count_cores
 from pipeline.trials.execution import TrialStatus, run_trial
@@ -47,7 +47,7 @@ def measure(n: int) -> Iterator[str]:
 def _write_log(data: Path, n: int, k: int) -> None:
     events = drawn(n, k)
     with LogWriter(data, lambda: 0) as log:
-        acks = [log.submit("default", block.rows, timeout=None) for block in blocks(events)]
+        acks = [log.submit("default", block.rows, queueing=Queueing.WAIT) for block in blocks(events)]
         for ack in acks:
             ack.result()
 

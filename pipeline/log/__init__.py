@@ -6,6 +6,6 @@ reads it; import both from here.
 
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.reader import LateRow, LogReader, RejectedRow, SharedReader
-from pipeline.log.writer import LogWriter
+from pipeline.log.writer import LogWriter, Queueing
 
-__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "RejectedRow", "SharedReader"]
+__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "Queueing", "RejectedRow", "SharedReader"]

@@ -61,21 +61,21 @@ class Published:
         self.damage = ""
         """The text says what is wrong with the log: nothing more is written to it then."""
         self._changed = Condition()
-        self._contents: dict[int, Content] = {}  # the key is the first position of a frame
+        self._recent: dict[int, tuple[Frame, Content]] = {}  # the key is the first position of a frame
 
-    def announce(self, position: int, content: Content | None = None) -> None:
-        """Publish a position. `content` is that of the frame that ends there, if the frame is small."""
+    def announce(self, position: int, last: tuple[Frame, Content] | None = None) -> None:
+        """Publish a position. `last` is the frame that ends there, with its content, if it is small."""
         with self._changed:
-            if content is not None:
-                self._contents[self.position] = content
-                if len(self._contents) > KEPT_CONTENTS:
-                    del self._contents[next(iter(self._contents))]
+            if last is not None:
+                self._recent[self.position] = last
+                if len(self._recent) > KEPT_CONTENTS:
+                    del self._recent[next(iter(self._recent))]
             self.position = position
             self._changed.notify_all()
 
-    def content(self, first: int) -> Content | None:
-        """Return the content of the frame that begins at a position, if it is still at hand."""
-        return self._contents.get(first)
+    def find_frame(self, first: int) -> tuple[Frame, Content] | None:
+        """Return the frame that begins at a position, with its content, if it is still at hand."""
+        return self._recent.get(first)
 
     def wait(self, position: int, timeout: float) -> int:
         with self._changed:
@@ -181,11 +181,18 @@ class LogReader:
         self._frames.close()
 
     def _parts(self, position: int, max_rows: int, until: int | None) -> Iterator[Block]:
-        head = self._frames.head()
-        until = head.position if until is None else min(until, head.position)
+        until = self.head() if until is None else min(until, self.head())
+        while position < until and self._published is not None and (known := self._published.find_frame(position)) is not None:
+            (frame, content), entries = known, tuple(record.entry for record in known[1].records)
+            if frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
+                yield Block(entries, content.rows)
+            else:
+                yield from _cut(entries, content.rows, position, until, max_rows)
+            position = frame.after
+            self._frames.pass_over(frame)
         if position >= until:
             return
-        for frame in self._told(self._frames.frames(position, head)):
+        for frame in self._told(self._frames.frames(position)):
             entries, rows = self._read_frame(frame)
             if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
                 yield Block(entries, rows)
@@ -203,12 +210,11 @@ class LogReader:
             raise
 
     def _read_frame(self, frame: Frame) -> tuple[tuple[Entry, ...], pa.RecordBatch | SlicedRows]:
-        content = None if self._published is None else self._published.content(frame.first)
         try:
-            if content is None and self._sliced and frame.flags & HAS_SLICES:
+            if self._sliced and frame.flags & HAS_SLICES:
                 _, records, rows = decode_slices(frame.first, self._fetch(frame))
                 return tuple(record.entry for record in records), rows
-            content = content or decode(frame.first, self._frames.payload(frame))
+            content = decode(frame.first, self._frames.payload(frame))
         except Corrupt as fault:
             self._tell(fault)
             raise

@@ -340,6 +340,10 @@ class FrameReader:
                     yield frame
                     file = self._open(segment)  # whoever took the frame may have read elsewhere
 
+    def pass_over(self, frame: Frame) -> None:
+        """Begin the next walk behind a frame that was not read from here."""
+        self._next = (frame.after, frame.segment, frame.end)
+
     def frames_of(self, segment: int, byte: int, limit: int) -> Iterator[Frame]:
         """Yield the frames of one segment up to `limit`, from a byte at which one is known to begin. Payloads are not read."""
         while byte < limit:
@@ -441,10 +445,18 @@ class FrameWriter:
             self.close()
             raise
 
+    last: Frame | None = None
+    """This is the last frame that was appended, if any was."""
+
     @property
     def position(self) -> int:
         """Return the position after the last frame."""
         return self._tail.position
+
+    @property
+    def head(self) -> Head:
+        """Return the head as `publish` writes it."""
+        return Head(self._tail.segment, self._tail.size, self.position)
 
     @property
     def mark(self) -> int:
@@ -476,7 +488,8 @@ class FrameWriter:
 
     def publish(self) -> None:
         """Let readers see the frames that were appended."""
-        record = HEAD.pack(HEAD_MAGIC, self._tail.segment, self._tail.size, self.position, 0)[:-4]
+        head = self.head
+        record = HEAD.pack(HEAD_MAGIC, head.segment, head.size, head.position, 0)[:-4]
         os.pwrite(self._head_fd, record + zlib.crc32(record).to_bytes(4, "little"), 0)
 
     def cut_back(self) -> None:
@@ -516,6 +529,7 @@ class FrameWriter:
             os.pwrite(self._fd, b"".join(parts)[written:], self._tail.size + written)
         for frame, header in added:
             self._tail.add(frame, header)
+        self.last = added[-1][0]
 
     def _flush(self) -> None:
         try:

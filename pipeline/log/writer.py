@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
@@ -39,7 +40,7 @@ _TRIES, _TRY_S = 30, 1.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Request:
     """Holds events of a stream, or (`build`) a control entry; `done` gets an Ack either way."""
 
@@ -52,6 +53,38 @@ class _Request:
     arrived: Micros | None = None  # rows without a time of their own were given this one
     size: int = 0
     rejected: tuple[Rejected, ...] = ()
+
+
+class Queueing(Enum):
+    """Says how a request is queued."""
+
+    AT_ONCE = "at once"
+    """With the queue full, Overloaded is raised."""
+    TOGETHER = "together"
+    """The same, but the committer need not take the request before `Wakeups.wake_committer` is called."""
+    WAIT = "wait"
+    """With the queue full, this waits as long as it takes."""
+
+
+class Wakeups:
+    """Lets whoever queues many requests wake the committer once, and be told once of all their answers in a frame."""
+
+    def __init__(self, changed: Condition) -> None:
+        self._changed = changed
+        self._callbacks: list[Callable[[], None]] = []
+
+    def wake_committer(self) -> None:
+        """Have the committer take what is queued."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def on_answers(self, callback: Callable[[], None]) -> None:
+        """Call `callback()` from the committer after all requests of a frame have their answers; it must not block."""
+        self._callbacks.append(callback)
+
+    def tell_answered(self) -> None:
+        for callback in self._callbacks:
+            callback()
 
 
 class LogWriter:
@@ -83,6 +116,7 @@ class LogWriter:
         self._closing = self._broken = False
         self._open()
         self._published, self._backlog = Published(self._frames.position), Backlog()
+        self.wakeups = Wakeups(self._changed)
         self._thread = Thread(target=self._run, name="log-committer", daemon=True)
         self._thread.start()
 
@@ -100,34 +134,33 @@ class LogWriter:
         source: Source | None = None,
         arrived: Micros | None = None,
         rejected: tuple[Rejected, ...] = (),
-        timeout: float | None = 0.0,
+        queueing: Queueing = Queueing.AT_ONCE,
     ) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
 
-        `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. With the queue full, this waits up to `timeout` seconds (None: as long
-        as it takes), then raises Overloaded. A queued body cannot be cancelled: it keeps its place.
+        `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. A queued body cannot be cancelled: it keeps its place.
         A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
         size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
-        return self._enqueue(_Request(Future(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), timeout)
+        return self._enqueue(_Request(Future(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), queueing)
 
     def append_events(
         self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, source: Source | None = None, arrived: Micros | None = None
     ) -> Ack:
         """Append a body by `submit`, waiting for room and for the Ack."""
-        return self.submit(stream, batch, key, source=source, arrived=arrived, timeout=None).result()
+        return self.submit(stream, batch, key, source=source, arrived=arrived, queueing=Queueing.WAIT).result()
 
-    def submit_entry(self, build: Callable[[int], Entry], *, timeout: float | None = 0.0) -> "Future[Ack]":
+    def submit_entry(self, build: Callable[[int], Entry], *, queueing: Queueing = Queueing.AT_ONCE) -> "Future[Ack]":
         """Queue the control entry `build(offset)`; its own offset is its Ack's less one.
 
         `build` runs in the committer: it may look at `catalogue`, and raise.
         """
-        return self._enqueue(_Request(Future(), "", NO_ROWS, build=build), timeout)
+        return self._enqueue(_Request(Future(), "", NO_ROWS, build=build), queueing)
 
     def append(self, build: Callable[[int], Entry]) -> int:
         """Append a control entry by `submit_entry`, waiting; return the entry's own offset (the number of a registration)."""
-        return self.submit_entry(build, timeout=None).result().offset - 1
+        return self.submit_entry(build, queueing=Queueing.WAIT).result().offset - 1
 
     def pass_time(self, deadlines: Mapping[str, Micros]) -> None:
         """Append a Tick for each silent stream that the clock takes beyond the deadline for which its queries wait. Call this now and then."""
@@ -197,7 +230,7 @@ class LogWriter:
         self.close()
 
     # ------------------------------------------------------------ queue
-    def _enqueue(self, request: _Request, timeout: float | None) -> "Future[Ack]":
+    def _enqueue(self, request: _Request, queueing: Queueing) -> "Future[Ack]":
         def room() -> bool:
             return (
                 self._closing
@@ -210,7 +243,7 @@ class LogWriter:
             )
 
         with self._changed:
-            if not (room() or self._changed.wait_for(room, timeout)):
+            if not (room() or (queueing is Queueing.WAIT and self._changed.wait_for(room))):
                 raise Overloaded(f"{len(self._queue)} bodies wait to be written; send more slowly, or again later")
             if self._closing:
                 raise LogFailed("the log is closed")
@@ -220,7 +253,8 @@ class LogWriter:
             self._queue.append(request)
             self._queued_rows += request.rows.num_rows
             self._queued_bytes += request.size
-            self._changed.notify_all()
+            if queueing is not Queueing.TOGETHER:
+                self._changed.notify_all()
         return request.done
 
     def _take(self) -> list[_Request]:
@@ -263,6 +297,7 @@ class LogWriter:
             else:
                 for request, ack in answers:
                     request.done.set_result(ack)
+            self.wakeups.tell_answered()
 
     # ------------------------------------------------------------ commit
     def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Ack]]:
@@ -302,7 +337,9 @@ class LogWriter:
         self._frames.publish()
         self._backlog.add(self._frames.position, batch.num_rows)
         small = sum(map(len, payload)) <= SMALL and batch.get_total_buffer_size() <= SMALL
-        self._published.announce(self._frames.position, Content(at, tuple(records), batch) if small else None)
+        self._published.announce(
+            self._frames.position, (self._frames.last, Content(at, tuple(records), batch)) if small and self._frames.last else None
+        )
         if rotated or self._keys.is_due():
             self._save()
 
@@ -442,7 +479,8 @@ def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened:
     if stream.finished:
         raise StreamFinished(stream.name)
     by_clock = request.arrived is not None and _is_untimed(rows, request.arrived)
-    stream = replace(stream, by_clock=stream.is_clocked(by_clock, rows.num_rows))
+    if by_clock != stream.by_clock:
+        stream = replace(stream, by_clock=stream.is_clocked(by_clock, rows.num_rows))
     if stream.by_clock:
         rows = _not_before(rows, stream.watermark)
     ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)
@@ -485,7 +523,10 @@ def _later(known: Micros | None, last: Micros | None) -> Micros | None:
 
 def _is_untimed(rows: pa.RecordBatch, arrived: Micros) -> bool:
     """Tell whether all rows stand at their arrival."""
-    return not rows.num_rows or all(bool((int64s(rows.column(name)) == arrived).all()) for name in ("start", "end"))
+    if not rows.num_rows:
+        return True
+    starts, ends = int64s(rows.column("start")), int64s(rows.column("end"))
+    return bool(ends[0] == arrived and (ends == arrived).all() and (starts == arrived).all())
 
 
 def _not_before(rows: pa.RecordBatch, watermark: Micros | None) -> pa.RecordBatch:

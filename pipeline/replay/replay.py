@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import epsparql
 from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
-from pipeline.log import LogWriter
+from pipeline.log import LogWriter, Queueing
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
 from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
 from pipeline.replay.input_files import (
@@ -221,22 +221,22 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
     facts = [fact for file in replay.background for fact in facts_of(file)]
     fed = list(messages(_streams(replay.streams, replay.mappings)))
     if replay.entailment != RDFS:
-        log.submit_entry(lambda offset: Entail(offset, replay.entailment), timeout=None)
+        log.submit_entry(lambda offset: Entail(offset, replay.entailment), queueing=Queueing.WAIT)
     for graph, triples in facts:
-        log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), timeout=None)  # type: ignore[misc]
+        log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), queueing=Queueing.WAIT)  # type: ignore[misc]
     for query in replay.queries:
         policy = replay.policies.get(query.name, UNRESTRICTED)
         log.submit_entry(
             lambda offset, query=query, policy=policy: Register(offset, query.name, query.text, policy, replay.default_graph),  # type: ignore[misc]
-            timeout=None,
+            queueing=Queueing.WAIT,
         )
     derived = {found.into for found in shapes.values()}
     read = {stream for found in shapes.values() for stream in found.streams} - derived
     streams = dict.fromkeys(message.stream for message in fed) | dict.fromkeys(sorted(read))
     for name in streams:
-        log.submit_entry(lambda offset, name=name: SetStream(offset, name), timeout=None)  # type: ignore[misc]
+        log.submit_entry(lambda offset, name=name: SetStream(offset, name), queueing=Queueing.WAIT)  # type: ignore[misc]
     for message in fed:
-        log.submit(message.stream, message.rows, timeout=None)
+        log.submit(message.stream, message.rows, queueing=Queueing.WAIT)
     for name in streams:
         log.append(lambda offset, name=name: Finish(offset, name))  # type: ignore[misc]
     return fed

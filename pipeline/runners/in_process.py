@@ -10,6 +10,7 @@ from pipeline.log import LogReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS
 from pipeline.runners.log_follower import Callbacks, Following, WholeWork
+from pipeline.solutions.query_index import RecentFrames
 
 _log = logging.getLogger(__name__)
 
@@ -17,7 +18,8 @@ _log = logging.getLogger(__name__)
 class InProcessRunner:
     """Runs the queries of a data directory in this process. `reader` may be `LogWriter.reader()` of this process, which wakes the runner at once.
 
-    Without a reader the log's head file is polled. `buckets`: None for as many as the data directory has, one if it is new.
+    Without a reader the log's head file is polled. `buckets`: None for as many as the data directory has, one if it is new. `recent` is that of a
+    reader of solutions in this process.
     """
 
     def __init__(
@@ -28,11 +30,12 @@ class InProcessRunner:
         buckets: int | None = None,
         max_rows: int = MAX_ROWS,
         snapshot_weight: int = SNAPSHOT_WEIGHT,
+        recent: RecentFrames | None = None,
     ) -> None:
         self._reader = reader or LogReader(data_dir)
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
-        work = WholeWork(Path(data_dir), self._reader, buckets, snapshot_weight)
+        work = WholeWork(Path(data_dir), self._reader, buckets, snapshot_weight, recent)
         self._following = Following(work, self._stopping, Callbacks(self._committed), max_rows)
         self._thread: Thread | None = None
         self._failure = ""

@@ -23,6 +23,7 @@ from pipeline.runners.engine_host import MAX_ROWS, EngineHost
 from pipeline.runners.host_messages import Advance
 from pipeline.runners.partitions import Host, host_for
 from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
+from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_log import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
@@ -94,6 +95,7 @@ class WholeWork:
     reader: LogReader
     buckets: int | None = None
     snapshot_weight: int = SNAPSHOT_WEIGHT
+    recent: RecentFrames | None = None
 
     def head(self) -> int:
         return self.reader.head()
@@ -102,7 +104,7 @@ class WholeWork:
         return self.reader.wait(position, timeout)
 
     def open_output(self) -> SolutionWriter:
-        return SolutionWriter(self.data)
+        return SolutionWriter(self.data, recent=self.recent)
 
     def open_host(self) -> Host:
         return host_for(self.data, settle(self.data, self.buckets), reader=self.reader, snapshot_weight=self.snapshot_weight)

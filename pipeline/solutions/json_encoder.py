@@ -1,9 +1,10 @@
 """This module writes batches of solutions as JSON text, by the compiled writers of pipeline/formats/native."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, assert_never
 
@@ -148,7 +149,7 @@ def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
     rows, queries = solutions.num_rows, solutions.column("query")
     values, text = _values(solutions.column("values"))
     times = [_fixed(solutions.column(name).view(pa.int64()).to_numpy()) for name in ("start", "end", "ordinal")]
-    fragments, table = _fragments(queries.dictionary.to_pylist(), forms)
+    fragments, table = _fragments(tuple(queries.dictionary.to_pylist()), tuple(forms.items()))
     size = int(values[1][values[0][-1]]) - int(values[1][values[0][0]]) if rows else 0
     terms = int(values[0][-1]) - int(values[0][0]) if rows else 0
     room = _FEWEST_BYTES + 2 * size + 160 * rows + 40 * terms
@@ -175,12 +176,13 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def _fragments(queries: Sequence[str], forms: Mapping[str, Form]) -> tuple[tuple[NDArray[np.uint8], Ints], Ints]:
+@lru_cache(maxsize=64)
+def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) -> tuple[tuple[NDArray[np.uint8], Ints], Ints]:
     """Return the first fragment of each query's lines, and its variables; and a table with a row a query.
 
     A row has the query's form, its first fragment and the one after its last.
     """
-    texts: list[bytes] = []
+    texts, forms = list[bytes](), dict(known)
     table = np.zeros((len(queries), 3), np.int64)
     for k, query in enumerate(queries):
         form, first = forms.get(query, Verdict()), len(texts)

@@ -9,8 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from engine.messages import StateChange
 from pipeline.errors import Corrupt, Gone
@@ -101,6 +103,47 @@ class FrameIndex:
 
 
 _Noted = list[tuple[int, FrameSummary]]
+_KEPT = 64
+
+
+class RecentFrames:
+    """Holds what a writer in this process has published last, so that a reader beside it need not read it back from the files.
+
+    One thread writes and others look. None of them waits, because each sees `head` only once all before it is here.
+    """
+
+    def __init__(self, most: int = _KEPT) -> None:
+        self._most = most
+        self.head: Head | None = None
+        """This is None where no writer in this process has opened the log."""
+        self._frames: dict[int, tuple[Frame, FrameSummary]] = {}  # by their first positions
+        self._solutions: dict[tuple[int, int], pa.RecordBatch] = {}  # by segment and byte
+
+    def begin(self, head: Head) -> None:
+        """Forget the frames: the writer has found the log on disk as `head` says."""
+        self._frames, self._solutions, self.head = {}, {}, head
+
+    def add(self, frame: Frame, summary: FrameSummary, solutions: pa.RecordBatch | None, head: Head) -> None:
+        """Take the frame that was published last. `solutions` (STORED) are None where it has none, or too many to be kept."""
+        self._frames[frame.first] = frame, summary
+        if solutions is not None:
+            self._solutions[frame.segment, frame.byte] = solutions
+        _drop_oldest(self._frames, self._most)
+        _drop_oldest(self._solutions, self._most)
+        self.head = head
+
+    def find_frame(self, position: int) -> tuple[Frame, FrameSummary] | None:
+        """Return the frame that begins at a position, if it is still here."""
+        return self._frames.get(position)
+
+    def find_solutions(self, place: tuple[int, int]) -> pa.RecordBatch | None:
+        """Return the solutions of the frame at a segment and a byte, if they are still here."""
+        return self._solutions.get(place)
+
+
+def _drop_oldest(kept: dict[Any, Any], most: int) -> None:
+    if len(kept) > most:
+        del kept[next(iter(kept))]
 
 
 @dataclass(slots=True)
@@ -114,19 +157,24 @@ class Index:
     _segment: int = -1
     _noted: _Noted = field(default_factory=list)
 
-    def read_on(self, frames: FrameReader) -> None:
+    def read_on(self, frames: FrameReader, recent: RecentFrames) -> None:
         """Take in what was published since the last call."""
-        head = frames.head()
+        head = recent.head or frames.head()
         if not self._recalled:
             self._recall(frames.directory, head)
             self._recalled = True
+        while (known := recent.find_frame(self.position)) is not None and self.position < head.position:
+            self._take_in(frames.directory, *known)
+            frames.pass_over(known[0])
         for frame in frames.frames(self.position, head):
-            self._turn(frames.directory, frame)
-            summary = decode_summary(frames.payload(frame)) if frame.length else FrameSummary()
-            if frame.length:
-                self._noted.append((frame.byte, summary))
-            self._add(frame.segment, frame.byte, summary)
-            self.position = frame.after
+            self._take_in(frames.directory, frame, decode_summary(frames.payload(frame)) if frame.length else FrameSummary())
+
+    def _take_in(self, directory: Path, frame: Frame, summary: FrameSummary) -> None:
+        self._turn(directory, frame)
+        if frame.length:
+            self._noted.append((frame.byte, summary))
+        self._add(frame.segment, frame.byte, summary)
+        self.position = frame.after
 
     def drop_segment(self, directory: Path, segment: int) -> None:
         """Keep of the frames before a segment what nothing else tells.

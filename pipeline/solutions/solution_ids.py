@@ -107,11 +107,12 @@ def assign(registered: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last:
     return given, runs
 
 
-def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: FrameSummary) -> Sequence[Part]:
-    """Return the parts of a payload, of which those that are columns are not copied."""
+def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: FrameSummary) -> tuple[Sequence[Part], pa.RecordBatch]:
+    """Return the parts of a payload, of which those that are columns are not copied, and the solutions as `decode_solutions` reads them from it."""
     plain = (summary.runs, [astuple(change) for change in summary.changes])
     schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
-    return parts_of(pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema))
+    stored = pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema)
+    return parts_of(stored), stored
 
 
 def decode_summary(payload: memoryview) -> FrameSummary:

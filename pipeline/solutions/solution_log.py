@@ -6,6 +6,7 @@ is never seen, and the next writer cuts it off.
 """
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from engine.messages import Micros, StateChange, int64s
 from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
-from pipeline.solutions.query_index import FrameIndex, Index, read_base
+from pipeline.solutions.query_index import FrameIndex, Index, RecentFrames, read_base
 from pipeline.solutions.solution_ids import (
     STORED,
     FrameSummary,
@@ -66,18 +67,23 @@ class Tally:
 
 
 class SolutionWriter:
-    """Writes a data directory's solution log, as its only writer. One thread at a time. Raises: Locked, Corrupt."""
+    """Writes a data directory's solution log, as its only writer. One thread at a time. Raises: Locked, Corrupt.
 
-    def __init__(self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    A reader in the same process finds what was written last in `recent`, which is its own.
+    """
+
+    def __init__(self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES, recent: RecentFrames | None = None) -> None:
         directory = Path(data_dir) / "solutions"
         self._frames = FrameWriter(directory, durable=False, segment_bytes=segment_bytes)
         try:
             index = Index()
             with closing(FrameReader(directory)) as reader:
-                index.read_on(reader)
+                index.read_on(reader, RecentFrames())
         except BaseException:
             self._frames.close()
             raise
+        self._recent = recent or RecentFrames()
+        self._recent.begin(self._frames.head)
         self._marks = Marks(Path(data_dir))
         self._last: dict[int, Key] = {registered: places.last for registered, places in index.places.items() if places.last is not None}
 
@@ -98,9 +104,12 @@ class SolutionWriter:
         registered, ends = (int64s(solutions.column(name)) if solutions.num_rows else np.empty(0, np.int64) for name in ("registered", "end"))
         ordinals, runs = assign(registered, ends, self._last)
         summary = FrameSummary(tuple(runs), tuple(changes))
-        payload = encode_solutions(solutions, ordinals, summary) if runs or changes else ()
+        payload, stored = encode_solutions(solutions, ordinals, summary) if runs or changes else ((), None)
         self._frames.append(payload, lo, hi, len(ordinals), self._marks.mark_before(hi))
         self._frames.publish()
+        frame = self._frames.last
+        assert frame is not None
+        self._recent.add(frame, summary, stored if frame.length <= _SMALL_FRAME else None, self._frames.head)
         self._last.update(last_keys(runs))
         return True
 
@@ -150,9 +159,13 @@ def _read_last_mark(directory: Path) -> int:
 
 
 class SolutionReader:
-    """Reads and follows the solution log from any process. Thread-safe; every call sees what was published before it."""
+    """Reads and follows the solution log from any process. Thread-safe; every call sees what was published before it.
+
+    A writer in the same process puts what it has published into `recent`.
+    """
 
     def __init__(self, data_dir: Path | str) -> None:
+        self.recent = RecentFrames()
         self._directory = Path(data_dir) / "solutions"
         self._frames, self._index = FrameReader(self._directory), Index()
         self._lock = Lock()  # guards these two; held for moments only, for an event loop waits for it
@@ -162,6 +175,8 @@ class SolutionReader:
     @property
     def position(self) -> int:
         """Return the input-log position up to which solutions are published."""
+        if (head := self.recent.head) is not None:
+            return head.position
         with self._lock:
             return self._frames.head().position
 
@@ -176,7 +191,7 @@ class SolutionReader:
     def changes(self) -> tuple[StateChange, ...]:
         """Return all state changes so far, in order."""
         with self._lock:
-            self._index.read_on(self._frames)
+            self._index.read_on(self._frames, self.recent)
             return tuple(self._index.changes)
 
     def tally(self, registered: int) -> Tally:
@@ -187,7 +202,7 @@ class SolutionReader:
     def counts(self, registered: Iterable[int]) -> dict[int, int]:
         """Return how many solutions each of these registrations has given."""
         with self._lock:
-            self._index.read_on(self._frames)
+            self._index.read_on(self._frames, self.recent)
             places = self._index.places
             return {each: places[each].count if each in places else 0 for each in registered}
 
@@ -251,7 +266,7 @@ class SolutionReader:
         if len(frames) > _FEW_FRAMES or not self._stored_lock.acquire(blocking=False):
             return None
         try:
-            if any(place not in self._decoded and self._stored.frame(*place).length > _SMALL_FRAME for place in frames):
+            if any(self._find_batch(place) is None and self._stored.frame(*place).length > _SMALL_FRAME for place in frames):
                 return None
         finally:
             self._stored_lock.release()
@@ -285,7 +300,7 @@ class SolutionReader:
         with self._lock:
             places = self._places(registered)
             beyond = places.after(None if key is None or (places.before is not None and key < places.before) else key, 1)
-            return beyond[0][0] if beyond else self._frames.head().position
+            return beyond[0][0] if beyond else self._index.position
 
     def drop_segment(self, segment: int) -> None:
         """Note what must outlive the solutions in segments before this one, which are to be removed.
@@ -293,7 +308,7 @@ class SolutionReader:
         Whoever reads on from an earlier id is told that it is gone.
         """
         with self._lock:
-            self._index.read_on(self._frames)
+            self._index.read_on(self._frames, self.recent)
             self._index.drop_segment(self._directory, segment)
 
     def close(self) -> None:
@@ -302,13 +317,13 @@ class SolutionReader:
             self._stored.close()
 
     def _places(self, registered: int) -> FrameIndex:
-        self._index.read_on(self._frames)
+        self._index.read_on(self._frames, self.recent)
         return self._index.places.get(registered) or FrameIndex()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
         """Return the solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
         with self._stored_lock:
-            known = self._decoded.get((segment, byte))
+            known = self._find_batch((segment, byte))
             if known is None:
                 known = decode_solutions(self._stored.payload(self._stored.frame(segment, byte)))  # points into what was read
                 if len(self._decoded) >= _KEPT_FRAMES:
@@ -316,19 +331,23 @@ class SolutionReader:
                 self._decoded[segment, byte] = known
         return known
 
+    def _find_batch(self, place: tuple[int, int]) -> pa.RecordBatch | None:
+        found = self._decoded.get(place)
+        return self.recent.find_solutions(place) if found is None else found
+
 
 def _chosen(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
     """Return the first `limit` solutions of a registration in a range. Within a registration they stand in order of their keys."""
-    rows = np.flatnonzero(batch.column("registered").to_numpy() == registered)
-    if len(rows) and (keys.after is not None or keys.before is not None):
-        ends = batch.column("end").cast(pa.int64()).to_numpy()[rows]
-        ordinals = batch.column("ordinal").to_numpy()[rows]
-        wanted = np.ones(len(rows), np.bool_)
-        if keys.after is not None:
-            wanted &= (ends > keys.after[0]) | ((ends == keys.after[0]) & (ordinals > keys.after[1]))
-        if keys.before is not None:
-            wanted &= (ends < keys.before[0]) | ((ends == keys.before[0]) & (ordinals < keys.before[1]))
-        rows = rows[wanted]
+    rows = np.flatnonzero(int64s(batch.column("registered")) == registered)
+    ends, ordinals = int64s(batch.column("end")), int64s(batch.column("ordinal"))
+
+    def find_key(row: int) -> tuple[int, int]:
+        return int(ends[row]), int(ordinals[row])
+
+    if len(rows) and keys.before is not None:
+        rows = rows[: bisect_left(rows, keys.before, key=find_key)]
+    if len(rows) and keys.after is not None:
+        rows = rows[bisect_right(rows, keys.after, key=find_key) :]
     if keys.newest:
         return batch.take(pa.array(rows[::-1][:limit]))
     rows = rows[:limit]

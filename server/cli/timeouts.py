@@ -13,6 +13,42 @@ from server.http.problem_details import MEDIA_TYPE, Problem, phrase
 from server.observability.middleware import SECURE
 
 
+class WholeAnswers(asyncio.Transport):
+    """Holds the head of an answer of known length back until its body comes, so that both are one write: each lets other threads go first."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self.plain, self._head = transport, b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data[:9] == b"HTTP/1.1 " and b"\r\ncontent-length: " in data:
+            self._head = bytes(data)
+            return
+        self.plain.write(data)
+
+    def close(self) -> None:
+        if self._head:
+            self.write(b"")
+        self.plain.close()
+
+    def abort(self) -> None:
+        self.plain.abort()
+
+    def is_closing(self) -> bool:
+        return self.plain.is_closing()
+
+    def pause_reading(self) -> None:
+        self.plain.pause_reading()
+
+    def resume_reading(self) -> None:
+        self.plain.resume_reading()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self.plain.get_extra_info(name, default)
+
+
 class Timely(H11Protocol):
     """Ends connections that are too slow. `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head."""
 
@@ -20,7 +56,7 @@ class Timely(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
-        super().connection_made(transport)
+        super().connection_made(WholeAnswers(transport))
         self._begin()
 
     def data_received(self, data: bytes) -> None:
@@ -35,6 +71,8 @@ class Timely(H11Protocol):
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._cancel_deadline()
+        assert isinstance(self.transport, WholeAnswers)
+        self.transport = self.transport.plain
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:

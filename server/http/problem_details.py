@@ -248,6 +248,15 @@ class ErrorMiddleware:
                     await send({"type": "websocket.close", "code": 1011, "reason": problem.code})
 
 
+FORESEEN = Fault, QueryError, pipeline_errors.PipelineError
+"""Routes raise these on purpose."""
+
+
+async def answer_fault(request: Request, error: Exception) -> Response:
+    """Return the answer to a fault that a route foresaw."""
+    return describe_exception(error).redact(all_names=getattr(request.state, "all_names", False)).response()
+
+
 def install_handlers(app: FastAPI) -> None:
     """Answer every fault of the routes with a problem document."""
 
@@ -259,10 +268,7 @@ def install_handlers(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         return _describe_validation(error).response()
 
-    async def on_fault(request: Request, error: Exception) -> Response:
-        return describe_exception(error).redact(all_names=getattr(request.state, "all_names", False)).response()
-
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_validation)
-    for kind in (Fault, QueryError, pipeline_errors.PipelineError):
-        app.add_exception_handler(kind, on_fault)
+    for kind in FORESEEN:
+        app.add_exception_handler(kind, answer_fault)

@@ -18,7 +18,7 @@ from engine.messages import CERTAIN, EMITS, POLICIES, REVISED, UNRESTRICTED, Dro
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
 from pipeline.formats.batches.timestamps import iso
-from pipeline.log import Ack
+from pipeline.log import Ack, Queueing
 from pipeline.log.catalog import Registration, Version
 from pipeline.registrations.query_cache import check_registration, get_shape, have_one_plan, keep_text
 from pipeline.registrations.stream_dependencies import Written, find_alive, find_fed, find_sources, find_unfed, find_written, warn_of_silence
@@ -523,20 +523,20 @@ def _submit_registration(service: Service, place: _Place, before: Sequence[Futur
         return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
     if known is None:
-        return [service.log.submit_entry(register, timeout=None)]
+        return [service.log.submit_entry(register, queueing=Queueing.WAIT)]
 
     def drop(offset: int) -> Drop:
         register(offset + 1)  # if the registration is refused, so is the drop
         return Drop(offset, known.registered, known.name)
 
-    dropped = service.log.submit_entry(drop, timeout=None)
+    dropped = service.log.submit_entry(drop, queueing=Queueing.WAIT)
 
     def follow(offset: int) -> Register:
         if dropped.done():
             dropped.result()
         return register(offset)
 
-    return [dropped, service.log.submit_entry(follow, timeout=None)]
+    return [dropped, service.log.submit_entry(follow, queueing=Queueing.WAIT)]
 
 
 def _too_many_problem(limit: int) -> Problem:

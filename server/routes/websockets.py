@@ -29,6 +29,7 @@ from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, too_large
 from server.http.query_parameters import check_parameters
+from server.log_intake import LogIntake
 from server.query_output.websocket_protocol import find_writer
 from server.routes.streams.ingest import SMALL, get_stream_settings, undeclared_source_warning, unread_time_warning
 from server.service import Service
@@ -43,8 +44,8 @@ _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_TOGETHER, _SHORT = 128, 1 << 10
-"""So many frames that came at once are parsed at once, if none of them has more characters."""
+_TOGETHER, _SHORT, _GROUP = 128, 4 << 10, 64 << 10
+"""So many frames that came at once are taken at once. If none of them has more characters than the second, they are parsed in groups of so many bytes."""
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -112,6 +113,7 @@ class _Answers:
     """Queues the answers of a connection in the order of its frames. `room` has a place for each of _PENDING answers."""
 
     bodies: BodyBudget
+    intake: LogIntake
     room: asyncio.Semaphore
     _unsent: deque[Answer] = field(default_factory=deque)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -126,8 +128,8 @@ class _Answers:
             self._news.clear()
             await self._news.wait()
         first, done = self._unsent[0], list[bytes]()
-        if isinstance(first, PendingAck) and not first.ack.done():
-            await asyncio.wait((_watch_ack(first.ack),))
+        if isinstance(first, PendingAck):
+            await self.intake.wait_for(first.ack)
         while self._unsent and (isinstance(answer := self._unsent[0], dict) or answer.ack.done()):
             done.append(encode_message(answer if isinstance(answer, dict) else _describe_ack(answer)))
             self.bodies.release_bytes(0 if isinstance(answer, dict) else answer.held)
@@ -152,7 +154,7 @@ async def feed(websocket: WebSocket, name: str) -> None:
         admit(websocket, service, auth.ingest_scope(stream))
         check_parameters(websocket)
         with service.admission.connections.count_feeder():
-            answers = _Answers(service.admission.bodies, asyncio.Semaphore(_PENDING))
+            answers = _Answers(service.admission.bodies, service.intake, asyncio.Semaphore(_PENDING))
             try:
                 await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
             finally:
@@ -221,9 +223,7 @@ async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: b
     while True:
         try:
             found = parsed.found
-            submitted = service.log.submit(
-                stream, found.mapped.batch, found.key, source=found.source, arrived=parsed.arrived, rejected=found.mapped.rejected
-            )
+            submitted = service.intake.submit(stream, found.mapped, found.key, found.source, parsed.arrived)
             return PendingAck(submitted, undeclared_source_warning(service, stream, found.source) or parsed.warning, len(body))
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
@@ -252,10 +252,25 @@ def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings:
     bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= _SHORT]
     if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping:
         return None
-    batches = parse_event_frames(bodies, arrived)
-    if batches is None:
-        return None
-    return [ParsedFrame(StreamBody(MappedBody(batch, (), batch.num_rows)), arrived, None) for batch in batches]
+    found = list[ParsedFrame]()
+    for group in _cut_into_groups(bodies):
+        batches = parse_event_frames(group, arrived)
+        if batches is None:
+            return None
+        found += [ParsedFrame(StreamBody(MappedBody(batch, (), batch.num_rows)), arrived, None) for batch in batches]
+    return found
+
+
+def _cut_into_groups(bodies: Sequence[bytes]) -> list[list[bytes]]:
+    """Return the bodies in groups of at most _GROUP bytes. Each frame of a group counts the group's memory as its own in the log's queue."""
+    groups, size = [list[bytes]()], 0
+    for body in bodies:
+        if size + len(body) > _GROUP and groups[-1]:
+            groups.append([])
+            size = 0
+        groups[-1].append(body)
+        size += len(body)
+    return groups
 
 
 async def _send_answers(websocket: WebSocket, answers: _Answers) -> None:

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 from pipeline.formats.body_parser import parse_frame
-from pipeline.log import LogWriter
+from pipeline.log import LogWriter, Queueing
 from pipeline.object_store.backends import connect_store
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
@@ -203,7 +203,7 @@ def authenticated(directory: Path, kind: str) -> Path:
 
 
 def feed(log: LogWriter, year: Sequence[Instant]) -> None:
-    written = [log.submit("default", parse_frame(instant.frame.encode(), arrived=0)[0], timeout=None) for instant in year]
+    written = [log.submit("default", parse_frame(instant.frame.encode(), arrived=0)[0], queueing=Queueing.WAIT) for instant in year]
     written[-1].result()
 
 

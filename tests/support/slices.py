@@ -11,7 +11,7 @@ import pyarrow as pa
 from engine.engine import Engine
 from engine.messages import Facts, Finish, Register, SetStream
 from pipeline.formats.batches.batch_builder import batch_of
-from pipeline.log import LogReader, LogWriter
+from pipeline.log import LogReader, LogWriter, Queueing
 from pipeline.slices.execution import SlicedLog, SliceWork, run_slice
 from pipeline.slices.plan import SlicePlanner
 from tests.reference.evaluator import Occurrence
@@ -35,15 +35,15 @@ def written_log(
     """Write background, queries, events and the end of all streams. Give the directory, the registrations and the position where the queries begin."""
     with TemporaryDirectory() as directory, LogWriter(directory, lambda: 0) as log:
         for graph, text in (facts or {}).items():
-            log.submit_entry(lambda offset, graph=graph, text=text: Facts(offset, graph, text), timeout=None)  # type: ignore[misc]
+            log.submit_entry(lambda offset, graph=graph, text=text: Facts(offset, graph, text), queueing=Queueing.WAIT)  # type: ignore[misc]
         registrations: list[Register] = []
         for name, text in queries.items():
             log.append(_registering(name, text, registrations))
         first = log.head()
         for stream in streams:
-            log.submit_entry(lambda offset, stream=stream: SetStream(offset, stream, max_delay), timeout=None)  # type: ignore[misc]
+            log.submit_entry(lambda offset, stream=stream: SetStream(offset, stream, max_delay), queueing=Queueing.WAIT)  # type: ignore[misc]
         for body in bodies:
-            log.submit(body.stream, rows_of(body.occurrences), timeout=None).result()
+            log.submit(body.stream, rows_of(body.occurrences), queueing=Queueing.WAIT).result()
         for stream in streams:
             log.append(lambda offset, stream=stream: Finish(offset, stream))  # type: ignore[misc]
         yield Path(directory), registrations, first

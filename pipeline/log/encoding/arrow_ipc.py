@@ -19,6 +19,7 @@ def write_stream(sink: pa.NativeFile, rows: pa.RecordBatch | pa.Table, options: 
         stream.write(rows)
 
 
+_FEW_ROWS = 64
 COMPRESSED_ROWS = 512
 """Fewer rows of the input log are written as they are, because it takes 0.2 ms to compress a stream, whatever its size."""
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1), use_threads=False)
@@ -32,8 +33,11 @@ def write_rows(sink: pa.NativeFile, rows: pa.RecordBatch) -> None:
 def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:
     """Return the same stream in parts, one after the other.
 
-    Parts that are the batch's own memory are not copied, so they are good as long as the batch is.
+    Parts that are the batch's own memory are not copied, so they are good as long as the batch is. A small batch is one part, because Arrow waits for
+    the interpreter's lock before each part.
     """
+    if batch.num_rows <= _FEW_ROWS:
+        return (memoryview(stream_of(batch)),)
     found = _Parts()
     with pa.PythonFile(found, "w") as sink:
         write_stream(sink, batch)

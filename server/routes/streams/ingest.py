@@ -1,15 +1,15 @@
 """Takes events in the bodies of requests."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.messages import Micros
 from epsparql.events.media_types import CSV, JSON
@@ -28,34 +28,44 @@ from server.http.body_parsing import (
     read_media_type,
 )
 from server.http.path_names import Name, decode_name
-from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.http.problem_details import FORESEEN, Fault, Problem, answer_fault, bad_request, describe_responses
 from server.service import Service
 
 SMALL = 16 << 10
 """So many bytes of ndjson are parsed in less time than a thread takes to get its turn."""
 _SHOWN = 200  # a message shows this many characters of a name
 _PARAMETERS = frozenset((b"idempotency-key", b"epsparql-source"))
+_PATH = re.compile(r"/streams/([^/]+)/events")
 
 
-class PlainRoute(APIRoute):
-    """Handles a request without parameters by itself. For one event, FastAPI takes longer to resolve them than everything else takes."""
+class PlainBodies:
+    """Takes bodies without parameters before FastAPI's layers, which take longer for one event than everything else. Others go on to the route.
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        resolve = super().get_route_handler()
+    This stands behind the layers that count, name and log requests, and behind that of errors which nobody foresaw.
+    """
 
-        async def handle(request: Request) -> Response:
-            if request.scope["query_string"] or not _PARAMETERS.isdisjoint(name for name, _ in request.scope["headers"]):
-                return await resolve(request)
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" and not scope["query_string"] else None
+        if found is None or not _PARAMETERS.isdisjoint(name for name, _ in scope["headers"]):
+            await self._app(scope, receive, send)
+            return
+        scope["route"] = _ROUTE
+        request = Request(scope, receive)
+        try:
             service: Service = request.app.state.service
-            name = decode_name(request.path_params["name"])
+            name = decode_name(found[1])
             admit(request, service, auth.ingest_scope(name))
             told = await _accept_body(request, service, name, EventTimes())
-            return Response(told.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json")
+            answer = Response(told.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json")
+        except FORESEEN as fault:
+            answer = await answer_fault(request, fault)
+        await answer(scope, receive, send)
 
-        return handle
 
-
-router = APIRouter(tags=["streams"], route_class=PlainRoute)
+router = APIRouter(tags=["streams"])
 
 
 class Accepted(BaseModel):
@@ -157,6 +167,9 @@ async def post_events(
     return await _accept_body(request, service, name, times, idempotency_key, source)
 
 
+(_ROUTE,) = router.routes
+
+
 async def _accept_body(
     request: Request, service: Service, name: str, times: EventTimes, idempotency_key: str | None = None, source: Source | None = None
 ) -> Accepted:
@@ -174,9 +187,12 @@ async def _accept_body(
     parse = partial(_parse_events, sent, settings, timed=event.at is not None)
     found, warning = parse() if len(body) <= SMALL and read_media_type(request) == NDJSON else await asyncio.to_thread(parse)
     key = idempotency_key or found.key or event.key
-    batch = found.mapped.batch if not times.retract else mark_retractions(found.mapped.batch, [(0, found.mapped.batch.num_rows)])
-    submitted = service.log.submit(name, batch, key, source=source, arrived=arrived, rejected=found.mapped.rejected)
-    ack = await asyncio.wrap_future(submitted)
+    mapped = found.mapped
+    if times.retract:
+        mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
+    submitted = service.intake.submit(name, mapped, key, source, arrived)
+    await service.intake.wait_for(submitted)
+    ack = submitted.result()
     warning = undeclared_source_warning(service, name, source) or warning
     told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
     told.rejected, told.duplicate = ack.rejected or None, ack.duplicate or None

@@ -61,7 +61,7 @@ def undisturbed(tmp_path: Path) -> list[StoredSolution]:
     return answered(directory)
 
 
-def run_to_head(directory: Path, log: LogWriter, **options: int) -> None:
+def run_to_head(directory: Path, log: LogWriter, **options: Any) -> None:
     runner = InProcessRunner(directory, log.reader(), **options)
     runner.start()
     until(lambda: runner.position == log.head() or runner.state.startswith("failed"), "the head is reached")

@@ -4,6 +4,7 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def copied(log: Path, data: Path) -> Path:
     return data
 
 
-def run(data: Path, buckets: int | None, **options: int) -> None:
+def run(data: Path, buckets: int | None, **options: Any) -> None:
     runner = InProcessRunner(data, None, buckets=buckets, **options)
     runner.start()
     try:

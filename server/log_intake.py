@@ -1,0 +1,59 @@
+"""Hands bodies from the event loop to the log's writer, and its acks back, with one wake-up of a thread for all that come together."""
+
+import asyncio
+from collections import deque
+from concurrent.futures import Future
+from contextlib import suppress
+
+from engine.messages import Micros
+from pipeline.log import Ack, LogWriter, Queueing
+from pipeline.mapping.mapper import MappedBody
+from pipeline.source_positions import Source
+
+
+class LogIntake:
+    """Submits bodies and waits for their acks. A thread that is woken competes for the interpreter's lock, so each is woken once for many of them.
+
+    The committer is woken when the event loop has nothing else to do first, and the event loop once for all acks of a commit.
+    """
+
+    def __init__(self, log: LogWriter) -> None:
+        self._log = log
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._to_wake = False
+        self._answered: deque[asyncio.Future[None]] = deque()
+        log.wakeups.on_answers(self._announce)
+
+    def submit(self, stream: str, body: MappedBody, key: str | None, source: Source | None, arrived: Micros) -> Future[Ack]:
+        """Queue a body as `LogWriter.submit` does. Raises: Overloaded, LogFailed."""
+        submitted = self._log.submit(stream, body.batch, key, source=source, arrived=arrived, rejected=body.rejected, queueing=Queueing.TOGETHER)
+        if not self._to_wake:
+            self._to_wake = True
+            asyncio.get_running_loop().call_soon(self._wake_committer)
+        return submitted
+
+    def _wake_committer(self) -> None:
+        self._to_wake = False
+        self._log.wakeups.wake_committer()
+
+    async def wait_for(self, ack: Future[Ack]) -> None:
+        """Wait until an ack, or the reason why there is none, has come."""
+        if ack.done():
+            return
+        self._loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        ack.add_done_callback(lambda _: self._answered.append(waiter))
+        if not ack.done():  # otherwise the committer may have announced it already
+            await waiter
+
+    def _announce(self) -> None:
+        """Have the event loop wake those whose acks have come. The committer calls this."""
+        if self._answered and self._loop is not None:
+            with suppress(RuntimeError):  # the loop may be closed when the last acks come
+                self._loop.call_soon_threadsafe(self._wake_waiters)
+
+    def _wake_waiters(self) -> None:
+        while self._answered:
+            waiter = self._answered.popleft()
+            if not waiter.done():
+                waiter.set_result(None)

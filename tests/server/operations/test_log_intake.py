@@ -1,0 +1,94 @@
+"""Small bodies and answers share wake-ups and writes."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.formats.body_parser import parse_frame
+from pipeline.log import Ack, LogWriter
+from pipeline.log.segments import FrameReader
+from pipeline.mapping.mapper import MappedBody
+from pipeline.mapping.stream_body import BodySettings
+from server.cli.timeouts import WholeAnswers
+from server.log_intake import LogIntake
+from server.routes.websockets import _GROUP, _SHORT, _parse_together
+from tests.support.logs import Clock, occurrences
+
+TOGETHER = 20
+
+
+async def submit_together(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Ack], int, int]:
+    """Return the acks of bodies that come in one turn of the event loop, and how often the committer and the event loop were woken."""
+    intake, loop, woken, told = LogIntake(log), asyncio.get_running_loop(), list[None](), list[None]()
+    wake_committer, call_soon = log.wakeups.wake_committer, loop.call_soon_threadsafe
+
+    def count_committer() -> None:
+        woken.append(None)
+        wake_committer()
+
+    def count_loop(*arguments: Any, **named: Any) -> asyncio.Handle:
+        told.append(None)
+        return call_soon(*arguments, **named)
+
+    monkeypatch.setattr(log.wakeups, "wake_committer", count_committer)
+    monkeypatch.setattr(loop, "call_soon_threadsafe", count_loop)
+    submitted = [intake.submit("s", MappedBody(occurrences(end), (), 1), None, None, end) for end in range(TOGETHER)]
+    await asyncio.gather(*map(intake.wait_for, submitted))
+    return [each.result() for each in submitted], len(woken), len(told)
+
+
+def test_bodies_that_come_together_wake_each_thread_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        acks, woken, told = asyncio.run(submit_together(log, monkeypatch))
+        frames = len(list(FrameReader(tmp_path / "log").frames(0)))
+    assert [ack.offset for ack in acks] == list(range(1, TOGETHER + 1))
+    assert (woken, told <= frames) == (1, True)
+
+
+def test_frames_that_come_at_once_are_read_as_each_alone() -> None:
+    line = '{{"s":"<x:s{}>","p":"<x:p>","o":"\\"{}\\"","at":"2026-01-01T00:00:00Z"}}'
+    frames = ["\n".join(line.format(number % 7, number * 40 + k) for k in range(40)) for number in range(60)]
+    assert 2_000 < len(frames[-1]) < _SHORT
+    assert sum(map(len, frames)) > 2 * _GROUP
+    found = _parse_together([(frame, None) for frame in frames], BodySettings(), 1)
+    assert found is not None
+    alone = [parse_frame(frame.encode(), arrived=1)[0].to_pylist() for frame in frames]
+    assert [each.found.mapped.batch.to_pylist() for each in found] == alone
+
+
+class Written(asyncio.Transport):
+    """Records what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.writes.append(b"(end)")
+
+
+HEAD, STREAMED = b"HTTP/1.1 200 \r\ncontent-length: 2\r\n\r\n", b"HTTP/1.1 200 \r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([HEAD, b"ok", b""], [HEAD + b"ok", b""]),
+        ([HEAD, b""], [HEAD]),  # as HEAD is answered
+        ([STREAMED, b"2\r\nok\r\n"], [STREAMED, b"2\r\nok\r\n"]),
+        ([HEAD, b"ok", HEAD, b"no"], [HEAD + b"ok", HEAD + b"no"]),
+        ([HEAD], [HEAD]),
+    ],
+)
+def test_a_head_of_known_length_is_written_with_its_body(given: list[bytes], expected: list[bytes]) -> None:
+    transport = Written()
+    answers = WholeAnswers(transport)
+    for data in given:
+        answers.write(data)
+    answers.close()
+    assert transport.writes == [*expected, b"(end)"]
