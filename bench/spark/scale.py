@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,7 +200,7 @@ def _run_rounds(root: Path, counted: Callable[[int], None]) -> Rounds:
     return rounds
 
 
-def _solve_logs(tasks: Iterator[_Task]) -> Iterator[float]:
+def _solve_logs(tasks: Iterable[_Task]) -> Iterable[float]:
     return (_solve_log(task.data, task.logs, task.share) for task in tasks)
 
 

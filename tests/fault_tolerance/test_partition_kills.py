@@ -26,10 +26,10 @@ pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("EPSPARQL_KILLS", "50"))
 PARTITIONS = (2, 3, 4)
 TEXTS = (cases.PAIRS, cases.HIGH, cases.OBSERVED, cases.RISES, cases.NEAR)
-BODIES_S = 10
+BODIES_S = 5
 MASTER = "local[4,4]"
 KILLS_A_NUMBER = 5
-PATIENCE_S = 240
+PATIENCE_S = 600
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
             earlier, number = (PARTITIONS[(turn + k) % len(PARTITIONS)] for k in range(2))
             with host("spark", data, earlier, MASTER) as server:
                 changes.one()
-                solved(position_of(data) + chance.randrange(3, 20))
+                solved(position_of(data) + chance.randrange(2, 10))
                 family |= cases.below(server.pid)
                 server.kill()
                 died, before = time.monotonic(), changes.log.head()
@@ -156,7 +156,7 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
                 count_kill("server", died)
                 for victim in victims[first : first + KILLS_A_NUMBER - 1]:
                     changes.one()
-                    solved(position_of(data) + chance.randrange(3, 20), lambda runner=runner: runner.state)  # type: ignore[misc]
+                    solved(position_of(data) + chance.randrange(2, 10), lambda runner=runner: runner.state)  # type: ignore[misc]
                     pids = found_of(runner, victim, family)
                     family |= cases.below(runner.pid or 0)
                     if killed(*pids):
