@@ -23,7 +23,7 @@ from engine.background.changes import is_change
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import LogGap
-from engine.messages import TIED, Block, CatchUp, Drop, Entry, Outcome, Pause, Promote, Register, Resume, StateChange, Withdraw
+from engine.messages import TIED, Block, CatchUp, Drop, Entry, Fail, Outcome, Pause, Promote, Register, Resume, StateChange, Withdraw
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, PartitionShare, Sets
@@ -119,7 +119,7 @@ class Behind:
         match entry:
             case Register():
                 return self.later is None and (entry.offset in self.own - {self.first} or self._writes_here(entry))
-            case Drop():
+            case Drop() | Fail():
                 return self.later is None
             case Pause() | Resume() | CatchUp() | Promote() | Withdraw():
                 return False

@@ -28,6 +28,7 @@ from engine.messages import (
     Entry,
     Events,
     Facts,
+    Fail,
     Finish,
     Outcome,
     Pause,
@@ -70,7 +71,7 @@ from epsparql import QueryError, parse
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
-Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Revise | Facts | Entail | DropStream
+Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Fail | Revise | Facts | Entail | DropStream
 _CONTROLS = frozenset(get_args(Control))
 WEIGHED_EVERY = 256
 """What collectors hold counts after every so many entries of the log.
@@ -279,6 +280,10 @@ class Engine(EngineState):
                 for behind in self.behind.values():
                     behind.forget(entry)
                 self.behind = {lead: behind for lead, behind in self.behind.items() if behind.own}
+            case Fail():
+                if entry.registered in self.registered:
+                    self.revision.forget_query(entry.registered)
+                    changes.append(self.fail_query(entry.registered, entry.offset, entry.reason))
             case DropStream():
                 self.streams.pop(entry.stream, None)
 

@@ -166,6 +166,16 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Fail:
+    """Stops the query `registered` in all partitions, because together they keep more than its quota, or because it has failed in one of them."""
+
+    offset: int
+    registered: int
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Promote:
     """Puts a text in the place of the query `registered`; the promotion is known by this entry's offset.
 
@@ -235,7 +245,9 @@ class Entail:
     regime: str
 
 
-Entry = Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Revise | Facts | Entail
+Entry = (
+    Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Fail | Revise | Facts | Entail
+)
 
 
 NO_END: Micros = -(1 << 62)

@@ -7,7 +7,7 @@ decides. So the query reads the log once more from where it began, planned witho
 from engine.background.changes import read_static_rule
 from engine.catch_up import EngineState, join
 from engine.errors import LogGap
-from engine.messages import CatchUp, Entry, Pause, Promote, Register, Resume, StateChange, Withdraw
+from engine.messages import CatchUp, Entry, Fail, Pause, Promote, Register, Resume, StateChange, Withdraw
 from engine.network.placed_query import Planned
 from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, parse
@@ -70,7 +70,7 @@ def _concerns(entry: Entry, own: Register) -> bool:
             if entry.reads_from is not None or own.reads_from is not None:
                 raise NotRepeatable("rules stand beside a query that read the past")
             return True
-        case Pause() | Resume() | CatchUp() | Promote() | Withdraw():
+        case Pause() | Resume() | CatchUp() | Promote() | Withdraw() | Fail():
             return False
         case _:
             return True

@@ -21,6 +21,7 @@ from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.warmup import compile_formats
 from server.query_output.notifier import Notifier
+from server.registrations.quota_totals import QuotaTotals
 from server.registrations.revision_rules import is_unrevised
 from server.settings import Settings
 
@@ -85,21 +86,30 @@ class Housekeeping:
     """Lets time pass on silent streams, holds the logs to their limits, and lets queries catch up. All of it runs until cancelled."""
 
     def __init__(
-        self, settings: Settings, clock: Callable[[], Micros], log: LogWriter, solutions: SolutionReader, notifier: Notifier, retention: Retention
+        self,
+        settings: Settings,
+        clock: Callable[[], Micros],
+        log: LogWriter,
+        solutions: SolutionReader,
+        notifier: Notifier,
+        retention: Retention,
+        totals: QuotaTotals,
     ) -> None:
         self._clock, self._log, self._solutions, self._notifier, self._retention = clock, log, solutions, notifier, retention
+        self._totals = totals
         self._sweep_every_s = settings.retain_every_s
         self._deadlines = DeadlineReader(settings.data)
         self._catching = Catching(settings.data, log, round(settings.promotion_timeout_s * 1e6))
 
     async def keep_time_and_limits(self) -> None:
-        """Let time pass on silent streams that queries wait for, and hold the logs to their limits."""
+        """Let time pass on silent streams that queries wait for, and hold queries and logs to their limits."""
         loop = asyncio.get_running_loop()
         swept_s = loop.time()
         while True:
             await asyncio.sleep(_HOUSEKEEPING_S)
             try:
                 await asyncio.to_thread(self._pass_time)
+                await asyncio.to_thread(self._totals.check, self._solutions.changes)
                 if loop.time() - swept_s >= self._sweep_every_s:
                     swept_s = loop.time()
                     await asyncio.to_thread(self._retention.sweep, self._clock())

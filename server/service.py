@@ -22,6 +22,7 @@ from server.process import Threads
 from server.query_output.notifier import Notifier
 from server.query_output.query_output import QueryOutput
 from server.registrations.catalog_view import CatalogView
+from server.registrations.quota_totals import QuotaTotals
 from server.settings import Settings
 
 
@@ -91,7 +92,8 @@ async def running(
     loop.set_default_executor(Threads(thread_name_prefix="server"))
     lifecycle.runner.on_commit(lambda _position: service.notifier.announce_commit(loop))
     beginning = asyncio.create_task(asyncio.to_thread(lifecycle.start, begun))
-    housekeeping = Housekeeping(settings, clock, log, service.solutions, service.notifier, lifecycle.retention)
+    totals = QuotaTotals(settings.data, log, service.read_report)
+    housekeeping = Housekeeping(settings, clock, log, service.solutions, service.notifier, lifecycle.retention, totals)
     chores = [asyncio.create_task(chore) for chore in (housekeeping.keep_time_and_limits(), housekeeping.catch_up_queries())]
     try:
         yield service

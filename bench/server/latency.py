@@ -1,12 +1,16 @@
-"""This bench measures how long it takes from posting an event to receiving its solution on a WebSocket."""
+"""This bench measures how long it takes from posting an event to receiving its solution on a WebSocket, and what an idle server takes."""
 
+import asyncio
 import json
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from bench.measurement import line, percentile
+from bench.server.outside import measure_frames
+from bench.server.server import cpu_s_of
 from epsparql.client import Client, Solution, Subscription
 from server.child_server import Child
 
@@ -14,42 +18,81 @@ _QUERY = "PREFIX : <http://example.org/> SELECT ?v WHERE { ?s :value ?v }"
 _WARM = 20
 _PAUSE_S = 0.02  # so that each event is on its own
 _ANSWER_S = 60.0
+_START_S = 300.0
+_FRAME, _PACED_S, _RATES = 100, 20, (1_000, 10_000)
+_IDLE_S = 60.0
+_QUICK = 50
+"""With fewer events than this, everything is short, and its figures mean nothing."""
 
 
-def measure(runner: str, n: int) -> Iterator[str]:
-    """Yield a line: p50 and p99 over `n` events sent one after the other, over HTTP and over a WebSocket."""
+def measure(runner: str, n: int, partitions: int) -> Iterator[str]:
+    """Yield lines, with p50 and p99: `n` events sent one after the other, over HTTP and over a WebSocket; frames of 100 events at two rates.
+
+    The last line has the share of a core, and the memory (proportional set size), that the server takes with Spark's processes while nothing comes.
+    """
+    flags = ["--partitions", str(partitions), *(["--master", "local[4,4]"] if runner == "spark" else [])]
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
-        Child(Path(directory) / "data", runner, Path(directory) / "log") as child,
+        Child(Path(directory) / "data", runner, Path(directory) / "log", extra=flags) as child,
     ):
         client = Client(child.url, patience_s=120)
-        client.wait_ready()
+        client.wait_ready(_START_S)
         client.register("latency", _QUERY)
-        with client.follow("latency") as subscription, client.feed("default") as feed:
-            subscription.open()
-            for number in range(_WARM):
+        yield _measure_single(client, n, {"runner": runner, "partitions": partitions})
+        for rate in _RATES:
+            seconds = _PACED_S if n >= _QUICK else 1
+            workload = f"{runner}, {partitions} partitions, frames of {_FRAME}, {rate:,} events/s"
+            yield asyncio.run(measure_frames(child, workload, seconds * rate, _FRAME, _FRAME / rate))
+        yield _measure_idle(child, _IDLE_S if n >= _QUICK else 1.0, {"runner": runner, "partitions": partitions})
+
+
+def _measure_single(client: Client, n: int, asked: dict[str, object]) -> str:
+    posted, fed = list[float](), list[float]()
+    with client.follow("latency") as subscription, client.feed("default") as feed:
+        subscription.open()
+        for number in range(_WARM):
+            feed.send(_event(number))
+            _await(subscription)
+        for number in range(_WARM, _WARM + 2 * n):
+            time.sleep(_PAUSE_S)
+            began = time.perf_counter()
+            if number % 2:
                 feed.send(_event(number))
-                _await(subscription)
-            posted: list[float] = []
-            fed: list[float] = []
-            for number in range(_WARM, _WARM + 2 * n):
-                time.sleep(_PAUSE_S)
-                began = time.perf_counter()
-                if number % 2:
-                    feed.send(_event(number))
-                else:
-                    client.send("default", _event(number))
-                _await(subscription)
-                (fed if number % 2 else posted).append((time.perf_counter() - began) * 1000)
+            else:
+                client.send("default", _event(number))
+            _await(subscription)
+            (fed if number % 2 else posted).append((time.perf_counter() - began) * 1000)
     socket = {"socket_p50_ms": round(percentile(fed, 50), 2), "socket_p99_ms": round(percentile(fed, 99), 2)}
-    yield line(
-        "latency",
-        runner=runner,
-        n=n,
-        p50_ms=round(percentile(posted, 50), 2),
-        p99_ms=round(percentile(posted, 99), 2),
-        **socket,
-    )
+    return line("latency", **asked, n=n, p50_ms=round(percentile(posted, 50), 2), p99_ms=round(percentile(posted, 99), 2), **socket)
+
+
+# ---------------------------------------------------------------- an idle server
+def _measure_idle(child: Child, seconds: float, asked: dict[str, object]) -> str:
+    pids = _list_family(child.pid)
+    before = sum(map(cpu_s_of, pids))
+    time.sleep(seconds)
+    used = sum(map(cpu_s_of, pids)) - before
+    return line("latency", **asked, workload="idle", processes=len(pids), core_percent=round(100 * used / seconds, 1), pss_mb=sum(map(_pss_mb, pids)))
+
+
+def _list_family(root: int) -> list[int]:
+    """Return a process with all that descend from it; on systems without /proc the process alone."""
+    parents = dict[int, int]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    family = [root]
+    for parent in family:
+        family += [pid for pid, its in parents.items() if its == parent]
+    return family
+
+
+def _pss_mb(pid: int) -> int:
+    """Return the memory of a process, of what it shares its part; 0 where the system does not tell."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(round(int(each.split()[1]) / 1024) for each in lines if each.startswith("Pss:"))
+    return 0
 
 
 def _event(number: int) -> str:

@@ -69,8 +69,13 @@ def resident_mb(child: Child) -> float:
 
 
 def cpu_s(child: Child) -> float:
+    return cpu_s_of(child.pid)
+
+
+def cpu_s_of(pid: int) -> float:
+    """Return the CPU seconds that a process has taken; 0 on systems without /proc, and for one that is gone."""
     try:
-        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / 100

@@ -1,6 +1,6 @@
 """This bench measures how the work of a query with a key is shared by partitions, in CPU seconds.
 
-Each partition's task runs in a process of its own, over a real log, one after the other: CPU seconds then say what executors of their own would take.
+The tasks run on a standalone Spark cluster of this machine, over a real log, each on a worker of one core. CPU seconds say what machines of their own would take.
 The front is what one process does whatever the number of partitions: it parses bodies, appends them to the log, and merges what the partitions found.
 """
 
@@ -8,14 +8,14 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
+from uuid import uuid4
 
 from bench.measurement import line, median
+from bench.spark.cluster import running_cluster
 from bench.workloads import BATCH, BEGIN, PREFIXES, WORKLOADS, Drawn, check, drawn, texts_of, times_of
 from engine.messages import Events, Register, SetStream
 from engine.partitioning import PartitionShare
@@ -26,9 +26,11 @@ from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.merge import MergeWork
 from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
 from pipeline.solutions.solution_log import SolutionReader
+from pipeline.spark.long_running_task import count_slots
+from pipeline.spark.spark_session import session
 
 PARTITIONS = (1, 2, 4)
-_WARM_EVENTS, _ROUNDS = 20_000, 5
+_WARM_EVENTS, _WARMING, _ROUNDS, _LOOK_S = 20_000, 1, 5, 0.1
 _BY = "http://example.org/by"
 
 
@@ -165,29 +167,41 @@ def _merge_logs(data: Path, logs: PartitionLogs, number: int) -> tuple[float, in
 
 
 # ---------------------------------------------------------------- the tasks
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Says which partition a task evaluates, over which log, and where that goes."""
+
+    data: Path
+    logs: PartitionLogs
+    share: PartitionShare
+
+
 def _run_rounds(root: Path, counted: Callable[[int], None]) -> Rounds:
-    """Run the tasks of each number of partitions over its log, in turns, each in a process that stays; merge what they find, and count solutions."""
+    """Run the tasks of each number of partitions over its log, in turns, on a cluster; merge what they find, and count solutions.
+
+    Tasks of one number run at once, each on a worker of its own: it is a barrier job.
+    """
     rounds = Rounds()
-    with ExitStack() as stack:
-        processes = {
-            (number, bucket): stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
-            for number in PARTITIONS
-            for bucket in range(number)
-        }
-        for turn in range(_ROUNDS + 1):  # the first one, over a small log, warms the processes
+    with running_cluster(root, max(PARTITIONS)) as (url, _), session(url) as spark:
+        while count_slots(spark) < max(PARTITIONS):  # executors take a while to come
+            time.sleep(_LOOK_S)
+        for turn in range(-_WARMING, _ROUNDS):  # the first ones, over a small log, warm the processes
             found = {}
-            for number in PARTITIONS:
-                data = root / f"of {number}" if turn else root / f"of {number}" / "warm"
-                logs = PartitionLogs(data / "partitions" / str(turn), 0)
-                tasks = [
-                    processes[number, bucket].submit(_solve_log, data, logs, PartitionShare(bucket, number)).result() for bucket in range(number)
-                ]
+            for number in PARTITIONS if turn >= 0 else PARTITIONS[-1:] * len(PARTITIONS):
+                data = root / f"of {number}" if turn >= 0 else root / f"of {number}" / "warm"
+                logs = PartitionLogs(data / "partitions" / uuid4().hex, 0)
+                tasks = [_Task(data, logs, PartitionShare(bucket, number)) for bucket in range(number)]
+                seconds = spark.sparkContext.parallelize(tasks, number).barrier().mapPartitions(_solve_logs).collect()
                 merging, matches = _merge_logs(data, logs, number)
-                found[number] = Shared(tuple(tasks), merging)
-                if turn:
+                found[number] = Shared(tuple(seconds), merging)
+                if turn >= 0:
                     counted(matches)
-            rounds += [found] if turn else []
+            rounds += [found] if turn >= 0 else []
     return rounds
+
+
+def _solve_logs(tasks: Iterable[_Task]) -> Iterable[float]:
+    return (_solve_log(task.data, task.logs, task.share) for task in tasks)
 
 
 def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> float:

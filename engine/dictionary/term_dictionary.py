@@ -162,7 +162,8 @@ class TermTable:
         table = np.empty((HEIGHT, n), np.int64)
         rows._export_to_c(self._batch)
         while (kept := taken(self._address, self._batch, wanted, since, table)) < 0:
-            self._make_room(-1 - kept)
+            dictionaries = [rows.column(k).dictionary for k in range(wanted)]  # room for all that they may bring, for the batch begins anew
+            self._make_room(sum(each.nbytes for each in dictionaries), sum(min(len(each), n) for each in dictionaries))
         return table if kept == n else table[:, :kept].copy()
 
     def intern_all(self, texts: Sequence[str]) -> Ints:
@@ -184,20 +185,21 @@ class TermTable:
         arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)
         self._table[:] = handle_of(arrays)
 
-    def _make_room(self, n: int) -> None:
-        """Make room for a term of n bytes."""
+    def _make_room(self, n: int, terms: int = 1) -> None:
+        """Make room for terms of n bytes in all."""
         at = self._at
         if at[c.HARD] == len(self._hard):  # longer, because a batch that had no room begins anew
             self._settle()
             self._hard = longer(self._hard, 2 * len(self._hard))
         if at[c.BYTES] + n > len(self._text):
             self._text = longer(self._text, max(2 * len(self._text), int(at[c.BYTES]) + n))
-        if at[c.FREE] == c.NONE and at[c.USED] == len(self._cells):
-            self._cells, self._kinds = longer(self._cells, 2 * len(self._cells)), longer(self._kinds, 2 * len(self._cells))
+        if at[c.FREE] == c.NONE and at[c.USED] + terms > len(self._cells):
+            length = double_until(len(self._cells), int(at[c.USED]) + terms)
+            self._cells, self._kinds = longer(self._cells, length), longer(self._kinds, length)
             if at[c.VALUED]:
                 self._values = longer(self._values, len(self._cells))
-        if at[c.LIVE] == len(self._heads):
-            self._heads = np.zeros(2 * len(self._heads), np.int64)
+        if at[c.LIVE] + terms > len(self._heads):
+            self._heads = np.zeros(double_until(len(self._heads), int(at[c.LIVE]) + terms), np.int64)
             spread(at, self._cells, self._heads)
         self._show()
 
@@ -421,6 +423,13 @@ def fitting(size: int) -> int:
     if size > MOST_BYTES:
         raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
     return size
+
+
+def double_until(length: int, least: int) -> int:
+    """Return the length, doubled until it is at least `least`."""
+    while length < least:
+        length *= 2
+    return length
 
 
 def longer(array: NDArray[Any], length: int) -> NDArray[Any]:

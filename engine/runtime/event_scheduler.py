@@ -37,6 +37,11 @@ class ScheduledNetwork:
     def rules(self) -> list[a.Construct]:
         return [p.source.query for p in self.network.rules.values() if isinstance(p.source.query, a.Construct)]
 
+    @property
+    def passed(self) -> int:
+        """Return the instant before which nothing comes any more; NO_TIME after the end of all streams, which ends no partial match."""
+        return self.time if self.time < END_OF_TIME else NO_TIME
+
     def share_query(self, registered: int) -> None:
         """Let a query that has just come share what it has in common with others."""
         waiting = self.pending

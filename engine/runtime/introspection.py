@@ -68,17 +68,21 @@ class PartialMatch:
     binding: dict[str, str]
 
 
-def list_partial_matches(network: Network, planned: Planned) -> list[PartialMatch]:
-    """Return the oldest MOST_MATCHES partial matches of a query that may still be completed, by their ends."""
+def list_partial_matches(network: Network, planned: Planned, passed: int) -> list[PartialMatch]:
+    """Return the oldest MOST_MATCHES partial matches of a query that may still be completed, by their ends.
+
+    Nothing comes any more before the instant `passed`.
+    """
     names = [(variable.name, column) for variable, column in planned.columns.items() if not variable.hidden]
-    found = [match for place, stage in planned.stages.items() for match in _list_goals(network, planned, place, stage, names)]
+    found = [match for place, stage in planned.stages.items() for match in _list_goals(network, planned, (place, stage), names, passed)]
     return sorted(found, key=lambda match: (match.end, match.start, match.first, sorted(match.binding.items())))[:MOST_MATCHES]
 
 
 def _list_goals(
-    network: Network, planned: Planned, place: tuple[int, int], stage: tuple[int, int], names: list[tuple[str, int]]
+    network: Network, planned: Planned, staged: tuple[tuple[int, int], tuple[int, int]], names: list[tuple[str, int]], passed: int
 ) -> Iterator[PartialMatch]:
     """Yield the oldest goals of a side, from the oldest on. Those of a shared subplan are in its own columns."""
+    place, stage = staged
     net, node = network.net, planned.at.node + place[0]
     reading, held = network.host.shares.find_reading(planned, node), network.host.shares.find_keeper(planned, node)
     kind, life = net.nodes[held, [c.KIND, c.LIFE_LEFT + place[1]]].tolist()
@@ -87,7 +91,7 @@ def _list_goals(
     if reading is not None:
         shared = dict(zip(reading.subplan.columns, reading.share.columns, strict=True))
         names = [(name, shared[column]) for name, column in names if column in shared]
-    goal, expired, told = int(net.stores[c.SIDES * held + place[1], c.HEAD]), int(net.at[c.NOW]) - life, 0
+    goal, expired, told = int(net.stores[c.SIDES * held + place[1], c.HEAD]), max(int(net.at[c.NOW]), passed) - life, 0
     while goal != c.NONE and told < MOST_MATCHES:
         start, end = net.rows[goal, [c.START, c.END]].tolist()
         if end >= expired:

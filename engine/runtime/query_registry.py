@@ -220,21 +220,27 @@ class Registry:
     # ------------------------------------------------------------ what a query keeps
     def usage(self, registered: int) -> Usage:
         """Return the size of a running query's state."""
-        network, _ = self._of(registered)
-        return network.quotas.measure_usage(registered)
+        member, _ = self._find_query(registered)
+        return member.network.quotas.measure_usage(registered, member.passed)
+
+    def quota(self, registered: int) -> Quota:
+        """Return the quota of a running query."""
+        return self._find_query(registered)[0].network.quotas.get_quota(registered)[0]
 
     def reads(self, registered: int) -> tuple[Read, ...]:
         """Return the parts of the background that a running query reads."""
-        return self._of(registered)[1].reads
+        return self._find_query(registered)[1].reads
 
     def progress(self, registered: int) -> tuple[OperatorState, ...]:
         """Return how far a running query is, operator by operator."""
-        return measure_progress(*self._of(registered))
+        member, planned = self._find_query(registered)
+        return measure_progress(member.network, planned)
 
     def partial_matches(self, registered: int) -> list[PartialMatch]:
         """Return the oldest partial matches of a running query."""
-        return list_partial_matches(*self._of(registered))
+        member, planned = self._find_query(registered)
+        return list_partial_matches(member.network, planned, member.passed)
 
-    def _of(self, registered: int) -> tuple[Network, Planned]:
-        network = next(member.network for member in self.members if registered in member.network.planned)
-        return network, network.planned[registered]
+    def _find_query(self, registered: int) -> tuple[ScheduledNetwork, Planned]:
+        member = next(member for member in self.members if registered in member.network.planned)
+        return member, member.network.planned[registered]

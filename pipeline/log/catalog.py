@@ -18,6 +18,7 @@ from engine.messages import (
     Entry,
     Events,
     Facts,
+    Fail,
     Finish,
     MessageKey,
     Micros,
@@ -314,6 +315,8 @@ class Catalogue:
             case Drop():
                 if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
                     del self.queries[entry.name]
+            case Fail():
+                pass  # the solution log tells that it has failed
             case Facts():
                 self._learn(entry)
             case Entail():
@@ -331,7 +334,7 @@ class Catalogue:
         if isinstance(entry, Events):
             changes = entry.revises
         else:
-            changes = isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Facts | Entail | DropStream)
+            changes = isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Fail | Facts | Entail | DropStream)
         return changes and any(query.emit == REVISED for query in self.queries.values())
 
     def _note_events(self, entry: Events, record: Record, at: Micros) -> None:

@@ -19,6 +19,7 @@ from engine.messages import (
     Entry,
     Events,
     Facts,
+    Fail,
     Finish,
     MessageKey,
     Micros,
@@ -46,7 +47,7 @@ HAS_SLICES = 4
 _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
     "pause": Pause, "resume": Resume, "catch up": CatchUp,
-    "promote": Promote, "withdraw": Withdraw,
+    "promote": Promote, "withdraw": Withdraw, "fail": Fail,
     "entail": Entail, "revise": Revise,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}

@@ -1,6 +1,5 @@
 """This module reads the input log: blocks for the engine, ranges for Spark, late rows for their feed."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +11,13 @@ import pyarrow as pa
 
 from engine.messages import Block, Entry, Events, Micros
 from pipeline.errors import Corrupt
+from pipeline.head_poll import HeadPoll
 from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, decode, decode_records, decode_slices, rows_of
 from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
 from pipeline.log.presence import mask_of
 from pipeline.log.segments import Frame, FrameReader, oldest
 from pipeline.rejected_rows import Rejected
 
-_POLL_S = 0.002
 KEPT_CONTENTS, SMALL = 64, 64 << 10
 """A writer hands on this many frames, of at most this many bytes each, in its own process beside writing them."""
 LATE_REASON = "its end is below the stream's watermark"
@@ -91,7 +90,7 @@ class LogReader:
 
     def __init__(self, data_dir: Path | str, published: Published | None = None, *, sliced: bool = False) -> None:
         self._frames = FrameReader(Path(data_dir) / "log")
-        self._published, self._sliced = published, sliced
+        self._published, self._sliced, self._poll = published, sliced, HeadPoll()
 
     def head(self) -> int:
         """Return the position after the last published entry."""
@@ -101,10 +100,7 @@ class LogReader:
         """Return the head, as soon as it is beyond `position` or `timeout` seconds have passed."""
         if self._published is not None:
             return self._published.wait(position, timeout)
-        deadline = time.monotonic() + timeout
-        while (head := self.head()) <= position and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(_POLL_S, left))
-        return head
+        return self._poll.wait(self.head, position, timeout)
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
         """Yield the entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows and entries.

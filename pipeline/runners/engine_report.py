@@ -18,7 +18,7 @@ from engine.engine import Engine
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import MOST_MATCHES, OperatorState, PartialMatch, Side, SideName
-from engine.state_size import Own, Usage
+from engine.state_size import Own, Quota, Usage
 from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
 
@@ -35,6 +35,7 @@ class Standing:
     """
 
     usage: Usage
+    quota: Quota
     operators: tuple[OperatorState, ...]
     reads: tuple[Read, ...] = ()
     waiting: tuple[msgspec.Raw, ...] = ()
@@ -95,7 +96,7 @@ def report_of(engine: Engine) -> EngineReport:
 def _standing_of(engine: EngineState, registered: int) -> Standing:
     matches = engine.partial_matches(registered)
     waiting = (msgspec.Raw(msgspec.json.encode(matches)),) if matches else ()
-    return Standing(engine.usage(registered), engine.progress(registered), engine.reads(registered), waiting)
+    return Standing(engine.usage(registered), engine.quota(registered), engine.progress(registered), engine.reads(registered), waiting)
 
 
 def read_report(data_dir: Path | str) -> EngineReport | None:
@@ -191,7 +192,9 @@ def _standing(parts: Sequence[Standing]) -> Standing:
         for each in part.operators:
             met[each.operator, each.on] += 1
             operators.setdefault((each.operator, each.on, met[each.operator, each.on]), []).append(each)
-    return Standing(usage, tuple(map(_operator, operators.values())), parts[0].reads, tuple(raw for part in parts for raw in part.waiting))
+    return Standing(
+        usage, parts[0].quota, tuple(map(_operator, operators.values())), parts[0].reads, tuple(raw for part in parts for raw in part.waiting)
+    )
 
 
 def _operator(parts: Sequence[OperatorState]) -> OperatorState:

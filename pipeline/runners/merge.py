@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
 from engine.runtime.result_assembly import rank_starts
+from pipeline.head_poll import HeadPoll
 from pipeline.runners.host_messages import Advance
 from pipeline.solutions.partition_log import PartitionLogs, PartitionReader
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
 
 Ints = NDArray[np.int64]
-_POLL_S = 0.002
 _SWEEP_S = 5.0
 
 
@@ -86,6 +86,7 @@ class MergeWork:
     def __init__(self, data: Path, logs: PartitionLogs, number: int) -> None:
         self._data, self._logs, self._number = data, logs, number
         self._readers = [PartitionReader(logs, bucket) for bucket in range(number)]
+        self._poll = HeadPoll()
         self._opened_at = logs.begin  # partitions that have not begun do not fall behind this
 
     def head(self) -> int:
@@ -93,10 +94,7 @@ class MergeWork:
         return max(self._opened_at, min(reader.position for reader in self._readers))
 
     def wait(self, position: int, timeout: float) -> int:
-        deadline = time.monotonic() + timeout
-        while (head := self.head()) <= position and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(_POLL_S, left))
-        return head
+        return self._poll.wait(self.head, position, timeout)
 
     def open_output(self) -> SolutionWriter:
         writer = SolutionWriter(self._data)

@@ -11,7 +11,7 @@ from engine.planner.reach import Reach
 from engine.runtime.watermarks import NO_TIME
 from pipeline.slices.outline import LogOutline
 
-SLICE_EVENTS = 100_000
+SLICE_EVENTS = 20_000
 """A slice that is not asked for has this many events at least. Starting it costs about as much as half of them."""
 SLICES_PER_WORKER = 4
 MOST_SLICES = 4096

@@ -5,7 +5,6 @@ computed again, with the same ids. A process that dies loses nothing it wrote. D
 is never seen, and the next writer cuts it off.
 """
 
-import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -19,6 +18,7 @@ import pyarrow as pa
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Micros, StateChange, int64s
 from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
+from pipeline.head_poll import HeadPoll
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
 from pipeline.solutions.query_index import FrameIndex, Index, RecentFrames, read_base
@@ -36,7 +36,6 @@ from pipeline.solutions.solution_ids import (
 )
 
 NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
-_POLL_S = 0.002
 _KEPT_FRAMES = 16
 _FEW_FRAMES, _SMALL_FRAME = 4, 32 << 10
 
@@ -167,8 +166,8 @@ class SolutionReader:
     def __init__(self, data_dir: Path | str) -> None:
         self.recent = RecentFrames()
         self._directory = Path(data_dir) / "solutions"
-        self._frames, self._index = FrameReader(self._directory), Index()
-        self._lock = Lock()  # guards these two; held for moments only, for an event loop waits for it
+        self._frames, self._index, self._poll = FrameReader(self._directory), Index(), HeadPoll()
+        self._lock = Lock()  # guards the first two; held for moments only, for an event loop waits for it
         self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
         self._stored_lock = Lock()  # guards these two
 
@@ -182,10 +181,7 @@ class SolutionReader:
 
     def wait(self, position: int, timeout: float) -> int:
         """Return the position, as soon as it is beyond `position` or `timeout` seconds have passed."""
-        deadline = time.monotonic() + timeout
-        while (reached := self.position) <= position and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(_POLL_S, left))
-        return reached
+        return self._poll.wait(lambda: self.position, position, timeout)
 
     @property
     def changes(self) -> tuple[StateChange, ...]:

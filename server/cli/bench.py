@@ -49,7 +49,7 @@ def _goals(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 
 def _latency(bench: Any, given: argparse.Namespace) -> Iterable[str]:
-    lines: Iterable[str] = bench.measure(given.runner, given.n)
+    lines: Iterable[str] = bench.measure(given.runner, given.n, given.partitions)
     return lines
 
 
@@ -93,6 +93,7 @@ BENCHES = {
     "server": Bench(600_000, _plain),
     "outside": Bench(1_000_000, _outside),
     "subscribers": Bench(200_000, _workload),
+    "slices": Bench(1_000_000, _plain),
     "trials": Bench(10_000_000, _plain),
     "revision": Bench(700_000, _workload),
     "solve": Bench(1_000_000, _workload),

@@ -611,6 +611,7 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark peers runs Esper from here.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
+    parser.add_argument("--partitions", type=int, default=1, help="The benchmark latency starts a server with this many partitions.")
     parser.add_argument("--quick", action="store_true", help="The benchmarks outside and papers run in small sizes, whose figures mean nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
     parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")

@@ -3,25 +3,23 @@
 import os
 import re
 import signal
-import socket
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from bench.spark.cluster import Process, running_cluster, running_daemon
 from pipeline.formats.body_parser import parse_frame
 from pipeline.log import LogWriter, Queueing
 from pipeline.object_store.backends import connect_store
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
 from pipeline.solutions.solution_log import SolutionReader
-from pipeline.spark.jvm import java_home, spark_environment, spark_home
 from pipeline.spark.supervisor import SparkOptions, SparkRunner
 from server.cli.demo_data import QUERIES, Instant, find, instants
 from tests.soak import is_full
@@ -31,53 +29,13 @@ from tests.support.s3_emulator import CREDENTIALS, served
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled() -> None:
-    cases.compile_kernel()
-
-
-@contextmanager
-def daemon(directory: Path, *command: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process of the cluster, with whatever it starts; what it says goes to `directory`."""
-    directory.mkdir()
-    with spark_environment(java_home(), spark_home()), (directory / "output").open("wb") as output:
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(directory)}
-        spark_class = str(spark_home() / "bin" / "spark-class")
-        process = subprocess.Popen([spark_class, *command], env=environment, stdout=output, stderr=output, start_new_session=True)
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def said(directory: Path, pattern: str) -> bool:
     return re.search(pattern, (directory / "output").read_text(errors="replace")) is not None
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@contextmanager
-def cluster(directory: Path, workers: int) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
-    """The master's URL, and the workers."""
-    port = free_port()
-    url = f"spark://127.0.0.1:{port}"
-    flags = ("--host", "127.0.0.1", "--webui-port", "0")
-    with ExitStack() as stack:
-        stack.enter_context(daemon(directory / "master", "org.apache.spark.deploy.master.Master", *flags, "--port", str(port)))
-        cases.eventually(lambda: said(directory / "master", "Starting Spark master"), 60, lambda: "no master")
-        found = []
-        for number in range(workers):
-            command = ("org.apache.spark.deploy.worker.Worker", *flags, "--cores", "1", "--memory", "1g", url)
-            found.append(stack.enter_context(daemon(directory / f"worker-{number}", *command)))
-        for number in range(workers):
-            place = directory / f"worker-{number}"
-            cases.eventually(lambda place=place: said(place, "Successfully registered with master"), 60, lambda: "no worker")  # type: ignore[misc]
-        yield url, found
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    cases.compile_kernel()
 
 
 def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None:
@@ -87,7 +45,7 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None
     """
     data, year = tmp_path / "data", of_the_year()
     half = len(year) // 2
-    with cluster(tmp_path, 3) as (url, workers), LogWriter(data, cases.frozen_clock) as log:
+    with running_cluster(tmp_path, 3) as (url, workers), LogWriter(data, cases.frozen_clock) as log:
         for name, text in QUERIES.items():
             cases.register(log, name, text)
         commits: list[float] = []
@@ -136,7 +94,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
     data, year = tmp_path / "data", instants(find())
     half = len(year) // 2
     (tmp_path / "store").mkdir()
-    with served(tmp_path / "store") as store, cluster(tmp_path, 2) as (url, workers):
+    with served(tmp_path / "store") as store, running_cluster(tmp_path, 2) as (url, workers):
         uri = store.bucket().uri("p")
         keeper = Replicator(data, connect_store(uri), away=True)
         with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
@@ -172,10 +130,10 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
 
 def test_who_has_another_secret_is_not_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
-    with cluster(tmp_path, 0) as (url, _):
+    with running_cluster(tmp_path, 0) as (url, _):
         other = authenticated(tmp_path / "other", "another")
         monkeypatch.setenv("SPARK_CONF_DIR", str(other))
-        with daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
+        with running_daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
             cases.eventually(lambda: said(tmp_path / "stranger", "(?i)authenticat|SaslException|digest"), 60, lambda: "no refusal")
             assert not said(tmp_path / "stranger", "Successfully registered")
 
@@ -207,7 +165,7 @@ def feed(log: LogWriter, year: Sequence[Instant]) -> None:
     written[-1].result()
 
 
-def busy(workers: Sequence["subprocess.Popen[bytes]"]) -> int:
+def busy(workers: Sequence[Process]) -> int:
     """The worker with the engine on it."""
     table = cases.processes()
     return next(

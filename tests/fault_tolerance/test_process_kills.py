@@ -48,12 +48,12 @@ HOST = f"""
 import sys, time
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.spark.supervisor import SparkOptions, SparkRunner
-kind, data, buckets = sys.argv[1:]
+kind, data, buckets, master = sys.argv[1:]
 options = {{"buckets": int(buckets), "snapshot_weight": {SNAPSHOT_WEIGHT}}}
 if kind == "inprocess":
     runner = InProcessRunner(data, **options)
 else:
-    runner = SparkRunner(data, {MASTER!r}, options=SparkOptions(**options))
+    runner = SparkRunner(data, master, options=SparkOptions(**options))
 runner.start()
 print("started", flush=True)
 while not runner.state.startswith("failed"):
@@ -127,8 +127,8 @@ def moves_on(data: Path, client: Client, by: int, state: Callable[[], str] = lam
 
 
 @contextmanager
-def host(kind: str, data: Path, buckets: int = BUCKETS) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen([sys.executable, "-c", HOST, kind, str(data), str(buckets)], stdout=subprocess.PIPE, text=True) as process:
+def host(kind: str, data: Path, buckets: int = BUCKETS, master: str = MASTER) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen([sys.executable, "-c", HOST, kind, str(data), str(buckets), master], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             process.stdout.readline()

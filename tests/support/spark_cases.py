@@ -10,7 +10,7 @@ from random import Random
 
 import pyarrow as pa
 
-from engine.messages import CatchUp, Drop, Facts, Finish, Pause, Promote, Register, Resume, SetStream, StateChange
+from engine.messages import CatchUp, Drop, Facts, Fail, Finish, Pause, Promote, Register, Resume, SetStream, StateChange
 from engine.warmup import compile_engine
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
@@ -79,9 +79,14 @@ def changing(log: LogWriter) -> None:
 
 
 def rules(log: LogWriter) -> None:
-    register(log, "rule", RULE)
+    rule = register(log, "rule", RULE)
     register(log, "rises", RISES)
-    readings(log, range(120), Random(3))
+    pairs = register(log, "pairs", PAIRS)
+    readings(log, range(80), Random(3))
+    log.append(lambda offset: Fail(offset, pairs, "pairs", "it keeps too much"))
+    readings(log, range(80, 120), Random(4))
+    log.append(lambda offset: Fail(offset, rule, "rule", "it keeps too much"))
+    readings(log, range(120, 130), Random(5))
 
 
 def completing(log: LogWriter) -> None:

@@ -1,6 +1,7 @@
 """Runners with one, two and four buckets: the same solutions in the same order with the same ids, and each bucket's state its own."""
 
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.messages import Register, SetStream, StateChange
+from engine.messages import Fail, Register, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogWriter, codec
 from pipeline.partition_count import recorded, settle
@@ -17,6 +18,7 @@ from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.engine_report import read_report
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.partitions import Host, host_for
+from server.registrations.quota_totals import QuotaTotals
 from tests.soak import is_full
 from tests.support import spark_cases as cases
 
@@ -39,11 +41,13 @@ def copied(log: Path, data: Path) -> Path:
     return data
 
 
-def run(data: Path, buckets: int | None, **options: Any) -> None:
+def run(data: Path, buckets: int | None, until: Callable[[], bool] = lambda: True, **options: Any) -> None:
+    """Run until the log is solved and a condition holds."""
     runner = InProcessRunner(data, None, buckets=buckets, **options)
     runner.start()
     try:
         cases.reached(data, cases.head_of(data), 300, lambda: runner.state)
+        cases.eventually(until, 60, lambda: runner.state)
     finally:
         runner.stop()
 
@@ -53,6 +57,43 @@ def run(data: Path, buckets: int | None, **options: Any) -> None:
 def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
     run(copied(logs / case, tmp_path), buckets, max_rows=60)
     assert cases.found_in(tmp_path) == cases.found_in(logs / "solved" / case)
+
+
+def test_a_quota_counts_all_partitions_and_one_entry_fails_the_query_in_all(tmp_path: Path) -> None:
+    """No partition exceeds the quota of the first query, and one fails the second by itself. An entry stops each in all partitions."""
+    with LogWriter(tmp_path, cases.frozen_clock, partitions=4) as log:
+        totals, limits = QuotaTotals(tmp_path, log, lambda: read_report(tmp_path)), {"all": 6, "one": 5, "none": 0}
+        registered = {
+            name: log.append(lambda offset, name=name, most=most: Register(offset, name, cases.PAIRS.replace(":a", f":{name}"), max_goals=most))  # type: ignore[misc]
+            for name, most in limits.items()
+        }
+        subjects = [f"<http://e/s{number}>" for number in range(8)]
+        for second, (name, sent) in enumerate([("all", subjects), ("none", subjects), ("one", ["<http://e/s1>"] * 6)]):
+            at = [cases.START + second * cases.SECOND + k for k in range(len(sent))]
+            log.append_events("default", batch_of(sent, [f"<http://e/{name}>"] * len(sent), ['"1"'] * len(sent), None, at, at))
+        run(tmp_path, 4, lambda: kept_of(tmp_path).get(registered["all"]) == len(subjects))
+        for _ in range(2):  # what was said once is not said again
+            totals.check(cases.found_in(tmp_path)[1])
+        with closing(log.reader()) as reader:
+            told = {entry.name: entry for record in reader.records(0, log.head()) if isinstance(entry := record.entry, Fail)}
+            assert [type(record.entry) for record in reader.records(0, log.head())].count(Fail) == len(told)
+        assert {name: entry.registered for name, entry in told.items()} == {name: registered[name] for name in ("all", "one")}
+        assert "all stores 8 partial matches, more than the limit of 6 (max_partial_matches)" in told["all"].reason
+        run(tmp_path, 4, lambda: kept_of(tmp_path) == {registered["none"]: len(subjects)})
+        at = [cases.START + 60 * cases.SECOND]
+        log.append_events("default", batch_of(subjects[:1], ["<http://e/none>"], ['"1"'], None, at, at))
+        run(tmp_path, 4, lambda: kept_of(tmp_path) == {registered["none"]: 1})  # time has passed in partitions without events, too
+    ended = {change.name: (change.entry, change.state, change.reason) for change in cases.found_in(tmp_path)[1]}
+    assert ended == {
+        "all": (told["all"].offset, "failed", told["all"].reason),
+        "one": (max(registered.values()) + 3, "failed", told["one"].reason),
+    }
+
+
+def kept_of(data: Path) -> dict[int, int]:
+    """Return how many partial matches each query keeps in all partitions."""
+    report = read_report(data)
+    return {} if report is None else {registered: standing.usage.goals for registered, standing in report.queries.items()}
 
 
 def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:

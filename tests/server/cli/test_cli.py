@@ -429,9 +429,12 @@ def test_bench_fuzz(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_bench_latency(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "latency", "--n", "20"]) == OK
-    found = json.loads(capsys.readouterr().out)
-    assert 0 < found["p50_ms"] <= found["p99_ms"]
+    assert main(["bench", "latency", "--n", "20", "--partitions", "2"]) == OK
+    single, slow, fast, idle = map(json.loads, capsys.readouterr().out.splitlines())
+    for found in (single, slow, fast):
+        assert 0 < found["p50_ms"] <= found["p99_ms"]
+    assert idle["core_percent"] >= 0
+    assert idle["pss_mb"] > 0
 
 
 @pytest.mark.slow
