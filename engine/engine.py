@@ -29,6 +29,7 @@ from engine.messages import (
     Events,
     Facts,
     Finish,
+    Micros,
     Outcome,
     Pause,
     Promote,
@@ -133,7 +134,7 @@ class Engine(EngineState):
             )
             latest = find_latest_end(arrived)
         if self.revision.is_upset_by(entry):
-            self.revision.interrupt()
+            self.revision.upset(new[entry.stream, None].end)
             layout = self.layout
         ahead, feeds = self.revision.translate([entry], {entry.offset: latest}), dict(new)
         advance_to(self.streams, entry.stream, entry.watermark, latest)
@@ -165,9 +166,9 @@ class Engine(EngineState):
                     self.revision.interrupt()
             elif isinstance(entry, Events) and (entry.retracts or self.revision.is_upset_by(entry)):
                 self._pass(span, arrived, found, changes)
-                self.revision.interrupt()
-                if entry.retracts:
-                    self._retract(block, entry, arrived)
+                taken = self._retract(block, entry, arrived) if entry.retracts else []
+                came = [part.end[part.since == entry.offset] for part in (arrived.get((entry.stream, None)),) if part is not None]
+                self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
                 span = [entry]
             else:
                 span.append(entry)
@@ -200,8 +201,8 @@ class Engine(EngineState):
         which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
         return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
 
-    def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> None:
-        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction."""
+    def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> list[Micros]:
+        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction. Return their ends."""
         if not self.share.whole:
             raise OnePartitionOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
         begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
@@ -218,6 +219,7 @@ class Engine(EngineState):
             places = np.flatnonzero((part.since == entry.offset) & np.isin(part.end, [end for *_, end in keys]))
             gone = [k for k in places.tolist() if part.table.item(c.IN_ENTRY, k) < keys.get(tuple(part.table[KEY, k].tolist()), -1)]
             arrived[feed] = part.where(np.delete(np.arange(len(part)), gone)) if gone else part
+        return [end for *_, end in keys]
 
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""

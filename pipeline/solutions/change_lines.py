@@ -4,7 +4,7 @@ All of it is done by columns, because a page may hold thousands of changes.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,9 @@ from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, int64s
 from engine.revision.change_rows import ADDED, INSTANT_WIDTH
 from engine.runtime.watermarks import NO_TIME
 from pipeline.formats.batches.timestamps import iso
-from pipeline.solutions.solution_ids import solution_id
+from pipeline.solutions.solution_ids import FIRST_ID, write_ids
 
-_ID_LENGTH = len(solution_id(0, 0))
-_SETTLED, _END = 4, 5 + INSTANT_WIDTH  # where these begin in a header
+_MORE, _SETTLED, _END = 2, 4, 5 + INSTANT_WIDTH  # where these begin in a header
 _ID = _END + INSTANT_WIDTH + 1
 
 
@@ -35,36 +34,31 @@ def split_changes(changes: pa.RecordBatch) -> tuple[pa.StringArray, pa.RecordBat
     return headers, with_ends.set_column(5, SOLUTIONS.field("values"), pa.ListArray.from_arrays(begins, bound))
 
 
-def write_changes(changes: pa.RecordBatch, write_solutions: Callable[[pa.RecordBatch], pa.BinaryArray]) -> tuple[pa.BinaryArray, pa.BinaryArray]:
-    """Return the `seq` of each change, and its JSON object. `write_solutions` writes rows of one query as lines of ndjson."""
+def write_changes(
+    changes: pa.RecordBatch, write_solutions: Callable[[pa.RecordBatch], pa.BinaryArray]
+) -> tuple[pa.BinaryArray, Sequence[pa.BinaryArray | bytes]]:  # fmt: skip
+    """Return the `seq` of each change, and the parts of its JSON object, which are to be joined. `write_solutions` writes rows of one query as ndjson."""
     headers, solutions = split_changes(changes)
     lines = write_solutions(solutions)
-    keys = zip(int64s(changes.column("end")).tolist(), int64s(changes.column("ordinal")).tolist(), strict=True)
-    seqs = pa.array([solution_id(*key) for key in keys], pa.utf8()).cast(pa.binary())
+    seqs = write_ids(int64s(changes.column("end")), int64s(changes.column("ordinal")))
     head = lines[0].as_py().partition(b'"id":"')[0]  # a query's name is written before, with its quotation marks escaped
-    found = pc.binary_join_element_wise(
-        b'{"id":"',
-        pc.utf8_slice_codeunits(headers, _ID).cast(pa.binary()),
-        pc.binary_slice(lines, len(head) + len('"id":"') + _ID_LENGTH, -1),  # without the line's end
-        b"",
-    )
-    added = pc.starts_with(headers, ADDED)
-    nothing, empty = pa.scalar(b"", pa.binary()), b""
-    texts = pc.binary_join_element_wise(
-        head + b'"seq":"', seqs, b'","added":[', pc.if_else(added, found, nothing), b'],"withdrawn":[', pc.if_else(added, nothing, found), b'],"settled":',
-        _write_settled(pc.utf8_slice_codeunits(headers, _SETTLED, _SETTLED + INSTANT_WIDTH)),
-        pc.if_else(pc.equal(pc.utf8_slice_codeunits(headers, 2, 3), "1"), pa.scalar(b',"more":true}', pa.binary()), pa.scalar(b"}", pa.binary())), empty,
-    )  # fmt: skip
-    return seqs, texts
+    marks = pc.utf8_slice_codeunits(headers, 0, _END).dictionary_encode()  # a page has few
+    before, after = (pa.array(texts, pa.binary()).take(marks.indices) for texts in zip(*map(_write_around, marks.dictionary.to_pylist()), strict=True))
+    ids = pc.utf8_slice_codeunits(headers, _ID).cast(pa.binary())
+    rest = pc.binary_slice(lines, len(head) + len('"id":"') + len(FIRST_ID), -1)  # without the line's end
+    return seqs, (head + b'"seq":"', seqs, before, ids, rest, after)
 
 
-def _write_settled(texts: pa.StringArray) -> pa.BinaryArray:
-    """Write the instants; null before there is one, and "finished" once nothing can change any more."""
-    encoded = texts.dictionary_encode()
-    return pa.array([_write_instant(int(text)) for text in encoded.dictionary.to_pylist()], pa.binary()).take(encoded.indices)
+def _write_around(mark: str) -> tuple[bytes, bytes]:
+    """Write what stands between the `seq` and the id of a change's solution, and what stands after the solution."""
+    settled, more = _write_instant(int(mark[_SETTLED:])), b',"more":true}' if mark[_MORE] == "1" else b"}"
+    if mark.startswith(ADDED):
+        return b'","added":[{"id":"', b'],"withdrawn":[],"settled":' + settled + more
+    return b'","added":[],"withdrawn":[{"id":"', b'],"settled":' + settled + more
 
 
 def _write_instant(settled: int) -> bytes:
+    """Write an instant; null before there is one, and "finished" once nothing can change any more."""
     if settled >= END_OF_TIME:
         return b'"finished"'
     return b"null" if settled == NO_TIME else json.dumps(iso(settled)).encode()

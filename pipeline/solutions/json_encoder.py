@@ -17,7 +17,7 @@ from pipeline.solutions.change_lines import write_changes
 from pipeline.solutions.event_lines import write_event
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.solution_ids import solution_id
-from pipeline.solutions.websocket_frames import encode_text_frame
+from pipeline.solutions.websocket_frames import begin_text_frames, encode_text_frame
 
 Ints = NDArray[np.int64]
 _FEWEST_BYTES = 1 << 12
@@ -78,19 +78,19 @@ def _write_changes(changes: pa.RecordBatch, form: Changes, envelope: Envelope) -
 
     if not changes.num_rows:
         return Lines(b"", np.empty(0, np.int64))
-    seqs, texts = write_changes(changes, write_solutions)
+    seqs, parts = write_changes(changes, write_solutions)
     match envelope:
         case Envelope.LINE:
-            lines = pc.binary_join_element_wise(texts, b"\n", b"")
+            whole = [*parts, b"\n"]
         case Envelope.MESSAGE:
-            lines = pc.binary_join_element_wise(b'{"change":', texts, b"}\n", b"")
+            whole = [b'{"change":', *parts, b"}\n"]
         case Envelope.FRAME:
-            messages = pc.binary_join_element_wise(b'{"change":', texts, b"}", b"")
-            lines = pa.array([encode_text_frame(message) for message in messages.to_pylist()], pa.binary())
+            whole = begin_text_frames([b'{"change":', *parts, b"}"])
         case Envelope.EVENT:
-            lines = pc.binary_join_element_wise(b"id: ", seqs, b"\ndata: ", texts, b"\n\n", b"")
+            whole = [b"id: ", seqs, b"\ndata: ", *parts, b"\n\n"]
         case _:
             assert_never(envelope)
+    lines = pc.binary_join_element_wise(*whole, b"")
     _, offsets, data = lines.buffers()
     ends = np.frombuffer(offsets, np.int32)[1 : len(lines) + 1].astype(np.int64)
     return Lines(data.to_pybytes()[: ends[-1]], ends)
