@@ -137,17 +137,23 @@ class Engine(EngineState):
             self.revision.upset(new[entry.stream, None].end)
             layout = self.layout
         ahead, feeds = self.revision.translate([entry], {entry.offset: latest}), dict(new)
-        advance_to(self.streams, entry.stream, entry.watermark, latest)
-        for listener in layout.by_stream.get(entry.stream, ()):
-            member = listener.member
-            time = find_time(listener.gate, layout.sources, self.streams, member.time)
-            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
+        self._pass_one(layout, entry, latest, new, found, changes)
         if self.revision.runs_ahead:
             self._caught += self.revision.follow_span(ahead, feeds, span_times({}, layout.order), changes)
         if self._weighs_after(entry):
             self._weigh(entry.offset, changes)
         self.position = entry.offset + 1
         return self._sum_up(found, changes)
+
+    def _pass_one(
+        self, layout: Layout, entry: Events, latest: Micros, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
+    ) -> None:
+        """Let the networks take in one entry, as `_pass` does for many."""
+        advance_to(self.streams, entry.stream, entry.watermark, latest)
+        for listener in layout.by_stream.get(entry.stream, ()):
+            member = listener.member
+            time = find_time(listener.gate, layout.sources, self.streams, member.time)
+            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
 
     def _weighs_after(self, entry: Entry) -> bool:
         return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs_collectors for member in self.members)
@@ -417,9 +423,12 @@ class Engine(EngineState):
     def read_span(
         self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], ends: Mapping[int, int]
     ) -> tuple[list[pa.RecordBatch], list[StateChange]]:
-        found, changes = list[pa.RecordBatch](), list[StateChange]()
+        found, changes, first = list[pa.RecordBatch](), list[StateChange](), entries[0] if entries else None
         self._ends = ends
-        self._pass(entries, arrived, found, changes)
+        if len(entries) == 1 and isinstance(first, Events) and self._layout is not None:
+            self._pass_one(self._layout, first, ends.get(first.offset, NO_TIME), dict(arrived), found, changes)
+        else:
+            self._pass(entries, arrived, found, changes)
         return found, changes
 
     def _pass(self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:

@@ -42,7 +42,10 @@ def write_changes(name: str, registered: int, changes: Changes, settled: NDArray
     n, (ids, starts, ends, values) = len(changes), changes.solutions.columns
     more = np.concatenate([changes.entries[1:] == changes.entries[:-1], np.zeros(min(n, 1), np.bool_)])
     instants, which = np.unique(settled, return_inverse=True)
-    marks = pa.array([f"{sign} {goes_on:d} {instant:{INSTANT_WIDTH}}" for instant in instants.tolist() for sign in (WITHDRAWN, ADDED) for goes_on in (0, 1)], pa.utf8())
+    marks = pa.array(
+        [f"{sign} {goes_on:d} {instant:{INSTANT_WIDTH}}" for instant in instants.tolist() for sign in (WITHDRAWN, ADDED) for goes_on in (0, 1)],
+        pa.utf8(),
+    )
     begins = marks.take(pa.array(4 * which + 2 * changes.added + more))
     headers = pc.binary_join_element_wise(begins, pc.utf8_lpad(ends.cast(pa.utf8()), INSTANT_WIDTH), _write_ids(ids), " ")
     entries = pa.array(changes.entries)
@@ -60,7 +63,7 @@ def write_changes(name: str, registered: int, changes: Changes, settled: NDArray
 def _write_ids(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:
     """Write ids in hexadecimal digits."""
     digits = bytes(ids.buffers()[1])[DIGEST * ids.offset : DIGEST * (ids.offset + len(ids))].hex().encode()
-    places = np.arange(0, len(digits) + 1, 2 * DIGEST, np.int32)
+    places = np.arange(0, len(digits) + 1, 2 * DIGEST, dtype=np.int32)
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(places), pa.py_buffer(digits))
 
 

@@ -182,7 +182,9 @@ class Revision:
         if not self._stood or any(member.network.slots.find_unopened() for member in members):
             return ChangedPast(_NO_INSTANTS, {}, None)
         if self._reaches is None:
-            self._reaches = tuple(self._engine.find_reaches([self._engine.registered[each.registered] for _, own in self._list_ahead() for each in own]))
+            self._reaches = tuple(
+                self._engine.find_reaches([self._engine.registered[each.registered] for _, own in self._list_ahead() for each in own])
+            )
         bounds = [reach.micros for reach in self._reaches]
         reach = None if None in bounds else max(bound for bound in bounds if bound is not None)
         return ChangedPast(np.unique(np.concatenate([_NO_INSTANTS, *self._changed])), self._stood, reach)
@@ -198,7 +200,13 @@ class Revision:
         arrays |= {f"settling.{registered}": found.to_bytes() for registered, found in self._settling.items()}
         since = [(registered, self._since[registered]) for registered in self._settling]
         changed = np.concatenate([_NO_INSTANTS, *self._changed]).tolist()
-        return {"standing": list(self.standing), "ahead": self._ahead is not None, "since": since, "stood": list(self._stood.items()), "changed": changed}
+        return {
+            "standing": list(self.standing),
+            "ahead": self._ahead is not None,
+            "since": since,
+            "stood": list(self._stood.items()),
+            "changed": changed,
+        }
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `snapshot` gave, once the engine has its networks. What the engine ahead finds again stands already."""
@@ -214,7 +222,9 @@ class Revision:
         """Return what an engine ahead has copies of: the revised queries, and the rules on which they rest, each with its network."""
         engine = self._engine
         rests_on = find_reached({name for member in self._settled_members() for name in member.network.reads}, engine.rules)
-        found = [(member, [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]) for member in engine.members]
+        found = [
+            (member, [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]) for member in engine.members
+        ]
         return [(member, wanted) for member, wanted in found if wanted]
 
     def _run_ahead(self, entry: int, past: ChangedPast, changes: list[StateChange]) -> Sequence[pa.RecordBatch]:
@@ -245,8 +255,8 @@ class Revision:
 def _by_query(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the solutions of each query."""
     for part in found:
-        numbers = int64s(part.column("registered")) if part.num_rows else np.empty(0, np.int64)
-        for registered in np.unique(numbers).tolist():
+        numbers = int64s(part.column("registered")) if part.num_rows else _NO_INSTANTS
+        for registered in sorted(set(numbers.tolist())):
             yield registered, part if bool((numbers == registered).all()) else part.filter(pa.array(numbers == registered))
 
 

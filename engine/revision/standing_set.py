@@ -125,7 +125,8 @@ def _number_copies(digests: Sequence[bytes], before: Counter[bytes]) -> list[byt
 def _digest(starts: pa.Int64Array, ends: pa.Int64Array, values: pa.ListArray) -> list[bytes]:
     """Return what tells each solution from others that bind or last otherwise. Terms hold no line feeds, and none is empty."""
     times = np.column_stack([int64s(starts), int64s(ends)]).astype("<i8").tobytes()
-    begins, texts = values.offsets.to_numpy(), values.values
-    filled = pa.ListArray.from_arrays(pa.array(begins - begins[0], pa.int32()), texts.slice(begins[0], begins[-1] - begins[0]).fill_null(""))
-    joined = pc.binary_join(filled, "\n").cast(pa.binary()).to_pylist()
+    if values.values.null_count:
+        begins, texts = values.offsets.to_numpy(), values.flatten()
+        values = pa.ListArray.from_arrays(pa.array(begins - begins[0], pa.int32()), texts.fill_null(""))
+    joined = pc.binary_join(values, "\n").cast(pa.binary()).to_pylist()
     return [blake2b(times[at : at + 16] + text, digest_size=DIGEST).digest() for at, text in zip(range(0, len(times), 16), joined, strict=True)]

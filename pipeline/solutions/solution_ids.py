@@ -26,17 +26,6 @@ def solution_id(end: Micros, ordinal: int) -> str:
     return f"{end + 2**63:016x}-{ordinal:08x}"
 
 
-def write_ids(ends: npt.NDArray[np.int64], ordinals: npt.NDArray[np.int64]) -> pa.BinaryArray:
-    """Write the ids of many solutions, given the ends in µs and the ordinals, as `solution_id` writes one."""
-    n = len(ends)
-    text = np.full((n, len(FIRST_ID)), ord("-"), np.uint8)
-    for first, numbers in ((0, (ends.astype(np.uint64) ^ np.uint64(1 << 63)).astype(">u8")), (17, ordinals.astype(">u4"))):
-        digits = np.frombuffer(numbers.tobytes().hex().encode(), np.uint8).reshape(n, 2 * numbers.itemsize)
-        text[:, first : first + digits.shape[1]] = digits
-    places = np.arange(0, text.size + 1, text.shape[1], np.int32)
-    return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(places), pa.py_buffer(text)])
-
-
 def key_of(identifier: str) -> Key:
     """Return the key of an id; that of a notice is the key of the solution that it follows. Raises: ValueError for a text that is no id."""
     found = _ID.fullmatch(identifier)
