@@ -196,8 +196,8 @@ class Revision:
     # ------------------------------------------------------------ snapshots
     def snapshot(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Return the part of the state that is fit for JSON, and add the standing sets to `arrays`."""
-        arrays |= {f"standing.{registered}": found.to_bytes() for registered, found in self.standing.items()}
-        arrays |= {f"settling.{registered}": found.to_bytes() for registered, found in self._settling.items()}
+        arrays |= {f"standing_set.{registered}": found.to_bytes() for registered, found in self.standing.items()}
+        arrays |= {f"settling_set.{registered}": found.to_bytes() for registered, found in self._settling.items()}
         since = [(registered, self._since[registered]) for registered in self._settling]
         changed = np.concatenate([_NO_INSTANTS, *self._changed]).tolist()
         return {
@@ -210,12 +210,12 @@ class Revision:
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `snapshot` gave, once the engine has its networks. What the engine ahead finds again stands already."""
-        self.standing = {registered: StandingSet.from_bytes(arrays[f"standing.{registered}"]) for registered in meta["standing"]}
+        self.standing = {registered: StandingSet.from_bytes(arrays[f"standing_set.{registered}"]) for registered in meta["standing"]}
         if meta["ahead"]:
             self._run_ahead(self._engine.position, self._find_changed_past(), [])
         else:
             self._since, self._stood, self._changed = dict(meta["since"]), dict(meta["stood"]), [np.array(meta["changed"], np.int64)]
-            self._settling = {registered: StandingSet.from_bytes(arrays[f"settling.{registered}"]) for registered in self._since}
+            self._settling = {registered: StandingSet.from_bytes(arrays[f"settling_set.{registered}"]) for registered in self._since}
             self._note_settling()
 
     def _list_ahead(self) -> list[tuple[ScheduledNetwork, list[Planned]]]:

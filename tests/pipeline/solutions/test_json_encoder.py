@@ -104,7 +104,7 @@ def test_changes_are_what_plain_code_writes(
     solutions = [each for each in solutions if given[each.query] != Verdict()]
     header = f"{'+' if added else '-'} {more:d} {settled:20} {end:20} {identifier}"
     stored = plain_json.stored([replace(each, values=(header, *each.values)) for each in solutions])
-    forms: dict[str, Form] = {query: form if isinstance(form, Verdict) else Changes(form) for query, form in given.items()}
+    forms: dict[str, Form] = {query: form if isinstance(form, Verdict | Changes) else Changes(form) for query, form in given.items()}
     ends = {NO_TIME: None, END_OF_TIME: "finished"}
     lines = []
     for each in solutions:
