@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
-from epsparql.client import ApiError, Change, Client, Solution, change_of, segment, solution_of
+from epsparql.client import ApiError, Change, Client, Solution, segment, solution_of
+from epsparql.connection.messages import change_of
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
 from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
