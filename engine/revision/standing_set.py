@@ -38,7 +38,7 @@ class StandingSet:
         """Add solutions (SOLUTIONS, at least one), and return their changes in the same order."""
         starts, ends = (found.column(name).view(pa.int64()) for name in ("start", "end"))
         values = plain(found).column("values")
-        digests, instants = _digest(starts, ends, values), int64s(ends)
+        digests, instants = _digest_solutions(starts, ends, values), int64s(ends)
         if instants[0] != self._latest:
             self._copies = Counter()
         ids = digests
@@ -100,7 +100,7 @@ class StandingSet:
             found._parts.append(rows)
             found._latest = _find_last_end(rows)
             last = rows.filter(pc.equal(rows.column("end"), found._latest))
-            found._copies = Counter(_digest(*last.columns[1:]))
+            found._copies = Counter(_digest_solutions(*last.columns[1:]))
         return found
 
 
@@ -122,7 +122,7 @@ def _number_copies(digests: Sequence[bytes], before: Counter[bytes]) -> list[byt
     return found
 
 
-def _digest(starts: pa.Int64Array, ends: pa.Int64Array, values: pa.ListArray) -> list[bytes]:
+def _digest_solutions(starts: pa.Int64Array, ends: pa.Int64Array, values: pa.ListArray) -> list[bytes]:
     """Return what tells each solution from others that bind or last otherwise. Terms hold no line feeds, and none is empty."""
     times = np.column_stack([int64s(starts), int64s(ends)]).astype("<i8").tobytes()
     if values.values.null_count:

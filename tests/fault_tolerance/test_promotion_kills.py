@@ -129,7 +129,7 @@ def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> No
         client = Client(child.url)
         client.wait_ready(COMPILING_S)
         registered = client.register("q", TEXTS[0])["registered"]
-        feeder, watcher, calm = Feeder(child.url), Watcher(client, Event()), set[int]()
+        feeder, watcher, calm = Feeder(child.url), Watcher(Client(child.url, patience_s=COMPILING_S), Event()), set[int]()
         with feeder.feeding():
             for k in range(MOMENTS):
                 time.sleep(chance.uniform(0.1, 0.6))  # the moment itself is what is tried
@@ -163,7 +163,9 @@ def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> No
     assert [(notice.after, notice.position) for notice in watcher.notices] == [(each["version"], each["position"]) for each in versions[1:]]
     assert "Traceback" not in log.read_text()
     gaps = {version: round(gap, 3) for version, gap in watcher.gaps.items() if version in calm}
-    alike = {version: gap for version, gap in gaps.items() if versions[version - 1]["query"] == TEXTS[2] and versions[version - 2]["query"] == TEXTS[1]}
+    alike = {
+        version: gap for version, gap in gaps.items() if versions[version - 1]["query"] == TEXTS[2] and versions[version - 2]["query"] == TEXTS[1]
+    }
     rate = round(feeder.sent / feeder.took_s)
     print(f"{feeder.sent} events at {rate}/s, {len(versions)} versions; gaps in s without a kill: {gaps}; of these with one plan: {alike}")
     assert max(gaps.values()) < SWITCH_S

@@ -190,22 +190,18 @@ def _is_null(nulls, first, k):
 
 
 @native.jit
-def _put_binding(out, at, values, row, skipped, text, fragments, names):
-    """Write an object of the values by variable and return the place after it. `names` (first of the query's, in `fragments`) are `"v":`.
-
-    `skipped` values come before them.
-    """
-    lists, offsets, nulls, first = values
+def _put_binding(out, at, values, span, text, fragments, names):
+    """Write an object of the values of a span by variable and return the place after it. `names` (first of the query's, in `fragments`) are `"v":`."""
+    _, offsets, nulls, first = values
     texts, places = fragments
     bound = False
-    begin = lists[row] + skipped
-    for k in range(begin, lists[row + 1]):
+    for k in range(span[0], span[1]):
         if _is_null(nulls, first, k):
             continue
         if bound:
             out[at] = _COMMA
             at += 1
-        name = names + k - begin
+        name = names + k - span[0]
         at = copied(out, at, texts, places[name], places[name + 1] - places[name])
         i, end = offsets[k], offsets[k + 1]
         triple = text[i] == LESS and text[i + 1] == LESS
@@ -216,10 +212,10 @@ def _put_binding(out, at, values, row, skipped, text, fragments, names):
 
 
 @native.jit
-def _put_triples(out, at, values, row, skipped, text):
-    lists, offsets, nulls, first = values
+def _put_triples(out, at, values, span, text):
+    _, offsets, nulls, first = values
     written = False
-    for k in range(lists[row] + skipped, lists[row + 1]):
+    for k in range(span[0], span[1]):
         if _is_null(nulls, first, k):
             continue
         if written:
@@ -380,7 +376,7 @@ def put_solutions(kind, out, at, row, ends_at, page):
             break
         form, first, begin = forms[query[row], 0], forms[query[row], 1], at
         changed = 1 if form >= CHANGED else 0
-        header = values[1][values[0][row]] if changed else 0
+        header, span = values[1][values[0][row]] if changed else 0, (values[0][row] + changed, np.int64(values[0][row + 1]))
         if row and not whole:
             out[at] = _COMMA
             at += 1
@@ -390,15 +386,15 @@ def put_solutions(kind, out, at, row, ends_at, page):
         elif kind == HEADS:
             at = _put(out, at, _ID)
         if changed:
-            at = _begin_change(out, at, ids, row, text, header, values[1][values[0][row] + 1])
+            at = _begin_change(out, at, ids, row, text, header, values[1][span[0]])
         elif kind != OBJECTS:
             at = _put_times(out, at, ids, row)
         if kind == HEADS:
             at = _put(out, at, _END_OF_HEAD)
         elif kind == OBJECTS or form - CHANGED * changed == BINDINGS:
-            at = _put_binding(out, _put(out, at, _BINDING) if whole else _put(out, at, _OPEN), values, row, changed, text, fragments, first + 1)
+            at = _put_binding(out, _put(out, at, _BINDING) if whole else _put(out, at, _OPEN), values, span, text, fragments, first + 1)
         elif form - CHANGED * changed == TRIPLES:
-            at = _put_triples(out, _put(out, at, _TRIPLES), values, row, changed, text)
+            at = _put_triples(out, _put(out, at, _TRIPLES), values, span, text)
         else:
             at = _put_verdict(out, _put(out, at, _VERDICT), values, row, text)
         if changed:

@@ -175,10 +175,10 @@ def _tail_solutions(client: Client, arguments: Namespace) -> Iterator[str]:
         after = last[-1]["seq" if revised else "id"] if last else None
     read = change_of if revised else solution_of
     for document in last if arguments.last else ():
-        yield json.dumps(document, ensure_ascii=False) if arguments.json else _describe(read(document))
+        yield json.dumps(document, ensure_ascii=False) if arguments.json else _describe_word(read(document))
     with client.follow(arguments.name, after=after) as feed:
         for word in feed.changes() if revised else feed:
-            yield json.dumps(_list_members(word), ensure_ascii=False) if arguments.json else _describe(word)
+            yield json.dumps(_list_members(word), ensure_ascii=False) if arguments.json else _describe_word(word)
 
 
 def _list_members(word: Solution | Change) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _list_members(word: Solution | Change) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _describe(word: Solution | Change) -> str:
+def _describe_word(word: Solution | Change) -> str:
     if isinstance(word, Solution):
         return _describe_solution(word)
     signed = [("+", each) for each in word.added] + [("-", each) for each in word.withdrawn]
