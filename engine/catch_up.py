@@ -29,7 +29,7 @@ from engine.network.placed_query import Planned
 from engine.partitioning import ONE, PartitionShare, Sets
 from engine.physical_plan.join_trees import Shape
 from engine.planner.builder.join_order import Rates
-from engine.runtime.event_queue import Waiting
+from engine.runtime.event_queue import Choice, Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.partition_filter import Feed
 from engine.runtime.query_registry import Registry
@@ -261,8 +261,10 @@ def join(engine: EngineState, side: EngineState, own: set[int]) -> None:
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
 
 
-def copied(side: EngineState, member: ScheduledNetwork, queries: Sequence[Planned]) -> ScheduledNetwork:
-    """Return a network with copies of some queries of another one, as they stand."""
+def copied(
+    side: EngineState, member: ScheduledNetwork, queries: Sequence[Planned], needs: Choice | None = None
+) -> ScheduledNetwork:  # fmt: skip
+    """Return a network with copies of some queries of another one, as they stand. Of what waits, it has what `needs` chooses by its ends."""
     meta, arrays = snapshot_network(member.network, queries)
     network = Network(
         side.terms, known=member.network.planning.known, owns=side.make_owner_test(member.part), without=member.network.planning.without
@@ -274,7 +276,7 @@ def copied(side: EngineState, member: ScheduledNetwork, queries: Sequence[Planne
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
     network.planning.known = member.network.planning.known
     network.background.coming, network.background.begun = member.network.background.coming, member.network.background.begun
-    return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.table), member.part, member.revised, member.silent)
+    return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.choose(needs)), member.part, member.revised, member.silent)
 
 
 def _read_in(engine: EngineState) -> set[str]:

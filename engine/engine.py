@@ -30,6 +30,7 @@ from engine.messages import (
     Facts,
     Fail,
     Finish,
+    Micros,
     Outcome,
     Pause,
     Promote,
@@ -134,20 +135,26 @@ class Engine(EngineState):
             )
             latest = find_latest_end(arrived)
         if self.revision.is_upset_by(entry):
-            self.revision.interrupt()
+            self.revision.upset(new[entry.stream, None].end)
             layout = self.layout
         ahead, feeds = self.revision.translate([entry], {entry.offset: latest}), dict(new)
-        advance_to(self.streams, entry.stream, entry.watermark, latest)
-        for listener in layout.by_stream.get(entry.stream, ()):
-            member = listener.member
-            time = find_time(listener.gate, layout.sources, self.streams, member.time)
-            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
+        self._pass_one(layout, entry, latest, new, found, changes)
         if self.revision.runs_ahead:
             self._caught += self.revision.follow_span(ahead, feeds, span_times({}, layout.order), changes)
         if self._weighs_after(entry):
             self._weigh(entry.offset, changes)
         self.position = entry.offset + 1
         return self._sum_up(found, changes)
+
+    def _pass_one(
+        self, layout: Layout, entry: Events, latest: Micros, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
+    ) -> None:
+        """Let the networks take in one entry, as `_pass` does for many."""
+        advance_to(self.streams, entry.stream, entry.watermark, latest)
+        for listener in layout.by_stream.get(entry.stream, ()):
+            member = listener.member
+            time = find_time(listener.gate, layout.sources, self.streams, member.time)
+            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
 
     def _weighs_after(self, entry: Entry) -> bool:
         return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs_collectors for member in self.members)
@@ -166,9 +173,9 @@ class Engine(EngineState):
                     self.revision.interrupt()
             elif isinstance(entry, Events) and (entry.retracts or self.revision.is_upset_by(entry)):
                 self._pass(span, arrived, found, changes)
-                self.revision.interrupt()
-                if entry.retracts:
-                    self._retract(block, entry, arrived)
+                taken = self._retract(block, entry, arrived) if entry.retracts else []
+                came = [part.end[part.since == entry.offset] for part in (arrived.get((entry.stream, None)),) if part is not None]
+                self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
                 span = [entry]
             else:
                 span.append(entry)
@@ -201,8 +208,8 @@ class Engine(EngineState):
         which = np.repeat([names.index(e.stream) for e in events], [e.rows for e in events])[arrived.row]
         return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
 
-    def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> None:
-        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction."""
+    def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> list[Micros]:
+        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction. Return their ends."""
         if not self.share.whole:
             raise OnePartitionOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
         begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
@@ -219,6 +226,7 @@ class Engine(EngineState):
             places = np.flatnonzero((part.since == entry.offset) & np.isin(part.end, [end for *_, end in keys]))
             gone = [k for k in places.tolist() if part.table.item(c.IN_ENTRY, k) < keys.get(tuple(part.table[KEY, k].tolist()), -1)]
             arrived[feed] = part.where(np.delete(np.arange(len(part)), gone)) if gone else part
+        return [end for *_, end in keys]
 
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
@@ -420,9 +428,12 @@ class Engine(EngineState):
     def read_span(
         self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], ends: Mapping[int, int]
     ) -> tuple[list[pa.RecordBatch], list[StateChange]]:
-        found, changes = list[pa.RecordBatch](), list[StateChange]()
+        found, changes, first = list[pa.RecordBatch](), list[StateChange](), entries[0] if entries else None
         self._ends = ends
-        self._pass(entries, arrived, found, changes)
+        if len(entries) == 1 and isinstance(first, Events) and self._layout is not None:
+            self._pass_one(self._layout, first, ends.get(first.offset, NO_TIME), dict(arrived), found, changes)
+        else:
+            self._pass(entries, arrived, found, changes)
         return found, changes
 
     def _pass(self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:

@@ -99,7 +99,7 @@ ARROWS = {
     "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
     "engine/replay.py": "engine/background engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
-    "engine/revision": "engine/catch_up.py engine/dictionary engine/messages.py engine/runtime",
+    "engine/revision": "engine/catch_up.py engine/dictionary engine/messages.py engine/network engine/planner engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
     "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
     "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/builder",

@@ -8,53 +8,63 @@ A change is a row of SOLUTIONS whose first value is its header:
 in. The column `end` holds the entry's offset, so the ids of changes follow the log. The column `start` is the solution's.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from engine.messages import INSTANT, SOLUTIONS, Micros
+from engine.messages import INSTANT, SOLUTIONS
 
 ADDED, WITHDRAWN = "+", "-"
 INSTANT_WIDTH = 20
+DIGEST = 16
+"""An id has so many bytes, and is written with twice as many hexadecimal digits."""
+STANDING = pa.schema([pa.field("id", pa.binary(DIGEST)), pa.field("start", pa.int64()), pa.field("end", pa.int64()), SOLUTIONS.field("values")])
+"""Each row is a solution of one query, with texts as they are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """Holds changes in columns, in order of their entries."""
+    """Holds changes in columns, in order of their entries: solutions (STANDING) that came, or else are withdrawn."""
 
-    entries: Sequence[int]
-    signs: Sequence[str]
-    ids: Sequence[str]
-    starts: Sequence[Micros]
-    ends: Sequence[Micros]
-    values: pa.ListArray
+    entries: NDArray[np.int64]
+    added: NDArray[np.bool_]
+    solutions: pa.RecordBatch
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.entries)
 
 
-def write_changes(name: str, registered: int, changes: Changes, settled: Mapping[int, tuple[Micros, Micros]]) -> pa.RecordBatch:
-    """Write changes as rows of SOLUTIONS. `settled` has the settled instant before each entry's last change, and after it."""
-    n = len(changes)
-    more = [entry == following for entry, following in pairwise(changes.entries)] + [False] * (n > 0)
-    marks = [f"{sign} {goes_on:d}" for sign, goes_on in zip(changes.signs, more, strict=True)]
-    instants = [settled[entry][not goes_on] for goes_on, entry in zip(more, changes.entries, strict=True)]
-    times = (pc.utf8_lpad(pa.array(each, pa.int64()).cast(pa.utf8()), INSTANT_WIDTH) for each in (instants, changes.ends))
-    headers = pc.binary_join_element_wise(pa.array(marks, pa.utf8()), *times, pa.array(changes.ids, pa.utf8()), " ")
-    entries = pa.array(changes.entries, pa.int64())
+def write_changes(name: str, registered: int, changes: Changes, settled: NDArray[np.int64]) -> pa.RecordBatch:
+    """Write changes as rows of SOLUTIONS. `settled` has the settled instant after each of them."""
+    n, (ids, starts, ends, values) = len(changes), changes.solutions.columns
+    more = np.concatenate([changes.entries[1:] == changes.entries[:-1], np.zeros(min(n, 1), np.bool_)])
+    instants, which = np.unique(settled, return_inverse=True)
+    marks = pa.array(
+        [f"{sign} {goes_on:d} {instant:{INSTANT_WIDTH}}" for instant in instants.tolist() for sign in (WITHDRAWN, ADDED) for goes_on in (0, 1)],
+        pa.utf8(),
+    )
+    begins = marks.take(pa.array(4 * which + 2 * changes.added + more))
+    headers = pc.binary_join_element_wise(begins, pc.utf8_lpad(ends.cast(pa.utf8()), INSTANT_WIDTH), _write_ids(ids), " ")
+    entries = pa.array(changes.entries)
     columns = [
         pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([name], pa.utf8())),
         pa.array(np.full(n, registered)),
         entries,
-        pa.array(changes.starts, pa.int64()).cast(INSTANT),
-        entries.cast(INSTANT),
-        _with_first(headers, changes.values),
+        starts.view(INSTANT),
+        entries.view(INSTANT),
+        _with_first(headers, values),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SOLUTIONS)
+
+
+def _write_ids(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:
+    """Write ids in hexadecimal digits."""
+    digits = bytes(ids.buffers()[1])[DIGEST * ids.offset : DIGEST * (ids.offset + len(ids))].hex().encode()
+    places = np.arange(0, len(digits) + 1, 2 * DIGEST, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(places), pa.py_buffer(digits))
 
 
 def _with_first(first: pa.StringArray, values: pa.ListArray) -> pa.ListArray:

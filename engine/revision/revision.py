@@ -6,11 +6,12 @@
 
 The engine ahead reads what comes in order. An entry that changes the past, or what is registered, ends it. Until the next `Revise`, what the settled
 networks find is kept. There a new engine ahead is made out of them, and the difference is told. So what is told depends on the log alone, and entries
-between share one run over the past.
+between share one run over the past. If the queries look back for a bounded time, the run reads only what lies so near to a change, or to the latest end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from numpy.typing import NDArray
 
 from engine.catch_up import EngineState, copied
 from engine.messages import Entry, Events, Finish, Micros, Register, StateChange, Tick, int64s
+from engine.network.placed_query import Planned
+from engine.planner.reach import Reach
 from engine.revision.change_rows import write_changes
+from engine.revision.changed_past import ChangedPast, Ints
 from engine.revision.standing_set import StandingSet
 from engine.runtime.dispatch import Listener
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
@@ -28,6 +32,7 @@ from engine.runtime.watermarks import NO_TIME, Arrivals, NetworkTime, StreamTime
 from epsparql import algebra as a
 from epsparql import parse
 
+_NO_INSTANTS = np.empty(0, np.int64)
 Settled = Mapping[int, Micros | NDArray[np.int64]]
 """By registration of a revised query, the instant that its settled network has reached: after all entries of a span, or after each."""
 
@@ -43,6 +48,9 @@ class Revision:
         """These are the standing sets, by registration."""
         self._settling: dict[int, StandingSet] = {}  # what the settled networks found while no engine ran ahead
         self._since: dict[int, Micros] = {}  # the instants that they had reached before
+        self._stood: dict[int, Micros] = {}  # the instants that the engine ahead had reached, by query, if occurrences alone have ended it
+        self._changed: list[Ints] = []  # the ends of these occurrences
+        self._reaches: tuple[Reach, ...] | None = None  # of the queries that run ahead
 
     @property
     def runs_ahead(self) -> bool:
@@ -56,19 +64,31 @@ class Revision:
 
     def forget_query(self, registered: int) -> None:
         """Forget a query that was dropped, or has failed."""
+        self._reaches = None
         if self.standing.pop(registered, None) is not None and self._ahead is not None:
             self._ahead.drop_query(registered)
         self._settling.pop(registered, None)
 
     def is_upset_by(self, entry: Events) -> bool:
-        """Return whether an entry changes the past that the engine ahead has seen."""
-        return entry.revises and self._ahead is not None and entry.stream in self._ahead.layout.by_stream
+        """Return whether an entry changes the past that the engine ahead has seen, or would have."""
+        return entry.revises and (bool(self._stood) if self._ahead is None else entry.stream in self._ahead.layout.by_stream)
 
     def interrupt(self) -> None:
-        """Run ahead no more until the next entry `Revise`. Call this between spans."""
-        self._ahead = None
+        """Run ahead no more until the next entry `Revise`, which then reads all that waits. Call this between spans."""
+        self._ahead, self._reaches = None, None
+        self._stood, self._changed = {}, []
         if self.standing:
             self._note_settling()
+
+    def upset(self, ends: Ints) -> None:
+        """Run ahead no more until the next entry `Revise`, because occurrences with these ends came late or went. Call this between spans."""
+        if self._ahead is not None:
+            members = self._ahead.members
+            self._stood = {registered: each.time for each in members for registered in each.network.planned if registered in self.standing}
+            self._ahead, self._changed = None, []
+            self._note_settling()
+        if self._stood:
+            self._changed.append(np.unique(ends[ends < max(self._stood.values())]))
 
     def _note_settling(self) -> None:
         for member in self._settled_members():
@@ -115,10 +135,9 @@ class Revision:
         for registered, own in _by_query(found):
             known, times = self.standing.get(registered), settled[registered]
             if known is not None:
-                instants = times.tolist() if isinstance(times, np.ndarray) else [times] * len(read)
-                name, first = self._engine.registered[registered].name, read[0].offset
-                yield write_changes(name, registered, known.add(own), dict(enumerate(zip(instants, instants, strict=True), first)))
-                known.forget_settled(instants[-1])
+                after_each, came = np.broadcast_to(times, len(read)), known.add(own)
+                yield write_changes(self._engine.registered[registered].name, registered, came, after_each[came.entries - read[0].offset])
+                known.forget_settled(int(after_each[-1]))
 
     def _note_failures(self, ended: Iterable[StateChange], changes: list[StateChange]) -> None:
         """Fail the revised queries that failed ahead, and those that rest on a rule which did."""
@@ -142,15 +161,33 @@ class Revision:
         """Run ahead anew, if the past has changed, and yield the changes of the sets that stand."""
         if self._ahead is not None:
             return
-        for registered, own in _by_query(self._run_ahead(entry, changes)):
+        past = self._find_changed_past()
+        for registered, own in _by_query(self._run_ahead(entry, past, changes)):
             if registered in self._settling:
                 self._settling[registered].add(own)
         for member in self._settled_members():
             for registered in [each for each in member.network.planned if each in self.standing]:
-                came = self.standing[registered].replace(self._settling[registered], self._since[registered], entry)
+                came = self.standing[registered].replace(
+                    self._settling[registered], partial(past.touches, registered), self._since[registered], entry
+                )
                 if came:
-                    yield write_changes(self._engine.registered[registered].name, registered, came, {entry: (self._since[registered], member.time)})
-        self._settling, self._since = {}, {}
+                    settled = np.full(len(came), self._since[registered])
+                    settled[-1] = member.time
+                    yield write_changes(self._engine.registered[registered].name, registered, came, settled)
+        self._settling, self._since, self._stood, self._changed = {}, {}, {}, []
+
+    def _find_changed_past(self) -> ChangedPast:
+        """Return what has changed since an engine ran ahead. All has, if a query stands before its first instant, which what came may have moved."""
+        members = self._settled_members()
+        if not self._stood or any(member.network.slots.find_unopened() for member in members):
+            return ChangedPast(_NO_INSTANTS, {}, None)
+        if self._reaches is None:
+            self._reaches = tuple(
+                self._engine.find_reaches([self._engine.registered[each.registered] for _, own in self._list_ahead() for each in own])
+            )
+        bounds = [reach.micros for reach in self._reaches]
+        reach = None if None in bounds else max(bound for bound in bounds if bound is not None)
+        return ChangedPast(np.unique(np.concatenate([_NO_INSTANTS, *self._changed])), self._stood, reach)
 
     @property
     def engines(self) -> tuple[EngineState, ...]:
@@ -159,35 +196,48 @@ class Revision:
     # ------------------------------------------------------------ snapshots
     def snapshot(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Return the part of the state that is fit for JSON, and add the standing sets to `arrays`."""
-        arrays |= {f"standing.{registered}": found.to_bytes() for registered, found in self.standing.items()}
-        arrays |= {f"settling.{registered}": found.to_bytes() for registered, found in self._settling.items()}
+        arrays |= {f"standing_set.{registered}": found.to_bytes() for registered, found in self.standing.items()}
+        arrays |= {f"settling_set.{registered}": found.to_bytes() for registered, found in self._settling.items()}
         since = [(registered, self._since[registered]) for registered in self._settling]
-        return {"standing": list(self.standing), "ahead": self._ahead is not None, "since": since}
+        changed = np.concatenate([_NO_INSTANTS, *self._changed]).tolist()
+        return {
+            "standing": list(self.standing),
+            "ahead": self._ahead is not None,
+            "since": since,
+            "stood": list(self._stood.items()),
+            "changed": changed,
+        }
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `snapshot` gave, once the engine has its networks. What the engine ahead finds again stands already."""
-        self.standing = {registered: StandingSet.from_bytes(arrays[f"standing.{registered}"]) for registered in meta["standing"]}
+        self.standing = {registered: StandingSet.from_bytes(arrays[f"standing_set.{registered}"]) for registered in meta["standing"]}
         if meta["ahead"]:
-            self._run_ahead(self._engine.position, [])
+            self._run_ahead(self._engine.position, self._find_changed_past(), [])
         else:
-            self._since = dict(meta["since"])
-            self._settling = {registered: StandingSet.from_bytes(arrays[f"settling.{registered}"]) for registered in self._since}
+            self._since, self._stood, self._changed = dict(meta["since"]), dict(meta["stood"]), [np.array(meta["changed"], np.int64)]
+            self._settling = {registered: StandingSet.from_bytes(arrays[f"settling_set.{registered}"]) for registered in self._since}
             self._note_settling()
 
-    def _run_ahead(self, entry: int, changes: list[StateChange]) -> Sequence[pa.RecordBatch]:
-        """Make the engine ahead out of the settled networks, and return what it finds in all that waits."""
+    def _list_ahead(self) -> list[tuple[ScheduledNetwork, list[Planned]]]:
+        """Return what an engine ahead has copies of: the revised queries, and the rules on which they rest, each with its network."""
+        engine = self._engine
+        rests_on = find_reached({name for member in self._settled_members() for name in member.network.reads}, engine.rules)
+        found = [
+            (member, [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]) for member in engine.members
+        ]
+        return [(member, wanted) for member, wanted in found if wanted]
+
+    def _run_ahead(self, entry: int, past: ChangedPast, changes: list[StateChange]) -> Sequence[pa.RecordBatch]:
+        """Make the engine ahead out of the settled networks, and return what it finds in what waits, as far as a change of the past needs that."""
         engine, ahead = self._engine, self._engine.beside()
         ahead.known, ahead.fallen, ahead.heeds = engine.known, dict(engine.fallen), lambda _: False
         ahead.streams = {name: replace(stream, watermark=stream.reached) for name, stream in engine.streams.items()}
-        read = {name for member in engine.members if member.revised for name in member.network.reads}
-        rests_on = find_reached(read, engine.rules)
-        for member in engine.members:
-            wanted = [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]
-            if wanted:
-                ahead.registered |= {each.registered: engine.registered[each.registered] for each in wanted}
-                side = copied(ahead, member, wanted)
-                side.revised, side.silent = False, not member.revised
-                ahead.members.append(side)
+        for member, wanted in self._list_ahead():
+            ahead.registered |= {each.registered: engine.registered[each.registered] for each in wanted}
+            readers = list(member.network.planned) if member.revised else list(self.standing)
+            side = copied(ahead, member, wanted, partial(past.needs, readers))
+            side.revised, side.silent = False, not member.revised
+            ahead.members.append(side)
         self._ahead = ahead
         for member in self._settled_members():
             member.silent = True
@@ -205,8 +255,8 @@ class Revision:
 def _by_query(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the solutions of each query."""
     for part in found:
-        numbers = int64s(part.column("registered")) if part.num_rows else np.empty(0, np.int64)
-        for registered in np.unique(numbers).tolist():
+        numbers = int64s(part.column("registered")) if part.num_rows else _NO_INSTANTS
+        for registered in sorted(set(numbers.tolist())):
             yield registered, part if bool((numbers == registered).all()) else part.filter(pa.array(numbers == registered))
 
 

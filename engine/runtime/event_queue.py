@@ -1,6 +1,6 @@
 """This module keeps the occurrences of a network's streams that have arrived and wait for their time."""
 
-from collections.abc import Collection, Set
+from collections.abc import Callable, Collection, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,8 @@ from engine.kernel.state import layout as c
 from engine.runtime.event_heap import add, due, give
 
 Ints = NDArray[np.int64]
+Choice = Callable[[Ints], NDArray[np.bool_]]
+"""Chooses occurrences or solutions by their ends."""
 _FEW = 1 << 6
 _RETRACTED = -1
 """An occurrence that was taken back has this kind until its turn comes, and then it goes."""
@@ -97,7 +99,11 @@ class Waiting:
     @property
     def table(self) -> Ints:
         """Return a copy of all occurrences, in order."""
-        rows = self._rows[: self._n]
+        return self.choose(None)
+
+    def choose(self, needs: Choice | None) -> Ints:
+        """Return a copy of the occurrences that are chosen by their ends, or of all, in order."""
+        rows = self._rows[: self._n] if needs is None else self._rows[: self._n][needs(self.end)]
         if self._retracted:
             rows = rows[rows[:, c.IN_KIND] != _RETRACTED]
         return np.ascontiguousarray(rows[np.lexsort((rows[:, _NUMBER], rows[:, c.IN_END]))].T)

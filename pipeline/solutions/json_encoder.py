@@ -10,11 +10,9 @@ from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline.formats.native import json_writer as native
-from pipeline.solutions.change_lines import write_changes
 from pipeline.solutions.event_lines import write_event
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.solution_ids import solution_id
@@ -52,8 +50,6 @@ class Lines:
 
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form], envelope: Envelope = Envelope.LINE) -> Lines:
     """Write each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
-    if len(forms) == 1 and isinstance(form := next(iter(forms.values())), Changes):
-        return _write_changes(solutions, form, envelope)
     named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
     if named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
         return _written(envelope, _parts(solutions, forms))
@@ -67,34 +63,6 @@ def _write_row(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[st
     return (
         _enveloped(_identify(row), write_event(row, listed=named[query]), envelope) if query in named else _written(envelope, _parts(row, forms)).text
     )
-
-
-def _write_changes(changes: pa.RecordBatch, form: Changes, envelope: Envelope) -> Lines:
-    """Write the changes of one query's solutions."""
-
-    def write_solutions(solutions: pa.RecordBatch) -> pa.BinaryArray:
-        lines = _written(Envelope.LINE, _parts(solutions, dict.fromkeys(solutions.column("query").dictionary.to_pylist(), form.of)))
-        offsets = np.concatenate([[0], lines.ends]).astype(np.int32)
-        return pa.Array.from_buffers(pa.binary(), len(lines.ends), [None, pa.py_buffer(offsets), pa.py_buffer(lines.text)])
-
-    if not changes.num_rows:
-        return Lines(b"", np.empty(0, np.int64))
-    seqs, texts = write_changes(changes, write_solutions)
-    match envelope:
-        case Envelope.LINE:
-            lines = pc.binary_join_element_wise(texts, b"\n", b"")
-        case Envelope.MESSAGE:
-            lines = pc.binary_join_element_wise(b'{"change":', texts, b"}\n", b"")
-        case Envelope.FRAME:
-            messages = pc.binary_join_element_wise(b'{"change":', texts, b"}", b"")
-            lines = pa.array([encode_text_frame(message) for message in messages.to_pylist()], pa.binary())
-        case Envelope.EVENT:
-            lines = pc.binary_join_element_wise(b"id: ", seqs, b"\ndata: ", texts, b"\n\n", b"")
-        case _:
-            assert_never(envelope)
-    _, offsets, data = lines.buffers()
-    ends = np.frombuffer(offsets, np.int32)[1 : len(lines) + 1].astype(np.int64)
-    return Lines(data.to_pybytes()[: ends[-1]], ends)
 
 
 def _identify(row: pa.RecordBatch) -> str:
@@ -186,8 +154,9 @@ def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) ->
     table = np.zeros((len(queries), 3), np.int64)
     for k, query in enumerate(queries):
         form, first = forms.get(query, Verdict()), len(texts)
-        texts.append(f'{{"query":{_quoted(query)},"id":"'.encode())
-        match form:
+        changed = native.CHANGED if isinstance(form, Changes) else 0
+        texts.append(f'{{"query":{_quoted(query)},"{"seq" if changed else "id"}":"'.encode())
+        match form.of if isinstance(form, Changes) else form:
             case Bindings(variables):
                 texts += [f"{_quoted(name)}:".encode() for name in variables]
                 kind = native.BINDINGS
@@ -195,11 +164,9 @@ def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) ->
                 kind = native.TRIPLES
             case Verdict():
                 kind = native.VERDICT
-            case Changes():
-                raise AssertionError("the changes of one query are written by themselves")
-            case _:
-                assert_never(form)
-        table[k] = kind, first, len(texts)
+            case other:
+                assert_never(other)
+        table[k] = kind + changed, first, len(texts)
     places = np.cumsum([0, *map(len, texts)])
     return (_of_buffer(pa.py_buffer(b"".join(texts)), np.uint8), _fixed(places)), _fixed(table)
 

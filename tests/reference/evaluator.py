@@ -33,12 +33,13 @@ def solutions(
     streams: Mapping[str, Sequence[Occurrence]],
     background: Iterable[Triple | Fact] = (),
     settings: Mapping[str, Settings] | None = None,
+    reached: Mapping[str, Micros] | None = None,
 ) -> dict[str, Rows]:
-    """All solutions of each query over the finished streams."""
+    """All solutions of each query over the finished streams; `reached` has the time of streams whose latest occurrences were taken back."""
     facts = closed(fact if isinstance(fact, Fact) else Fact(fact) for fact in background)
     inputs: Streams = {name: entailed(stream, facts) for name, stream in streams.items()}
     prepared = {name: replace(query, pattern=marked(query.pattern)) for name, query in queries.items()}
-    horizons = {name: _horizon(query, queries, inputs) for name, query in queries.items()}
+    horizons = {name: _horizon(query, queries, inputs, reached or {}) for name, query in queries.items()}
     chosen = settings or {}
     rules = Rules(prepared, inputs, facts, horizons, chosen)
     everything = rules.run()
@@ -85,10 +86,11 @@ def _reached(query: Query, queries: Mapping[str, Query]) -> frozenset[str]:
         reached |= further
 
 
-def _horizon(query: Query, queries: Mapping[str, Query], streams: Streams) -> Micros:
+def _horizon(query: Query, queries: Mapping[str, Query], streams: Streams, reached: Mapping[str, Micros]) -> Micros:
     """The last instant of the input streams that a query reaches: where their watermarks stood when they ended."""
-    ends = [occurrence.end for name in _reached(query, queries) for occurrence in streams.get(name, frozenset())]
-    return max(ends, default=EMPTY_STREAM)
+    read = _reached(query, queries)
+    ends = [occurrence.end for name in read for occurrence in streams.get(name, frozenset())]
+    return max([*ends, *(reached[name] for name in read & reached.keys())], default=EMPTY_STREAM)
 
 
 __all__ = [

@@ -4,12 +4,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.messages import END_OF_TIME
+from engine.revision.change_rows import INSTANT_WIDTH
+from engine.runtime.watermarks import NO_TIME
 from pipeline.formats.native.swar import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
 from pipeline.formats.native.terms import BACKSLASH, LESS, NEWLINE, QUOTE, UNDERSCORE, term_end
 from pipeline.formats.native.timestamps import put_instant
 
-BINDINGS, TRIPLES, VERDICT = range(3)
-"""Forms: what a solution's values are (pipeline/solutions/result_kinds.py, `Form`)."""
+BINDINGS, TRIPLES, VERDICT, CHANGED = range(4)
+"""Forms: what a solution's values are (pipeline/solutions/result_kinds.py, `Form`). CHANGED is added to that of a revised query, whose first value is a
+change's header (engine/revision/change_rows.py).
+"""
 
 LINES, OBJECTS, HEADS, MESSAGES, FRAMES, EVENTS = range(6)
 """Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise; lines that are messages to subscribers; each such
@@ -29,8 +34,14 @@ _START, _END, _BINDING, _TRIPLES, _VERDICT = (_bytes(t) for t in ('","start":"',
 _TRUE_TERM, _TRUE, _FALSE = _bytes('"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'), _bytes("true"), _bytes("false")
 _HEX = _bytes("0123456789abcdef")
 _ID, _OPEN, _END_OF_HEAD = (_bytes(t) for t in ('{"id":"', "{", '"}'))
-_SOLUTION, _EVENT_ID, _EVENT_DATA = (_bytes(text) for text in ('{"solution":', "id: ", "\ndata: "))
-_CLOSE, _COMMA, _U, _LARGE_U, _DASH = (np.uint8(ord(c)) for c in "},uU-")
+_SOLUTION, _CHANGE, _EVENT_ID, _EVENT_DATA = (_bytes(text) for text in ('{"solution":', '{"change":', "id: ", "\ndata: "))
+_ADDED, _WITHDRAWN = _bytes('","added":[{"id":"'), _bytes('","added":[],"withdrawn":[{"id":"')
+_AFTER_ADDED, _AFTER_WITHDRAWN, _MORE = (_bytes(text) for text in ('],"withdrawn":[],"settled":', '],"settled":', ',"more":true'))
+_NULL, _FINISHED = _bytes("null"), _bytes('"finished"')
+_MORE_AT, _SETTLED_AT = 2, 4  # where these begin in a header, each after a blank
+_END_AT = _SETTLED_AT + INSTANT_WIDTH + 1
+_ID_AT = _END_AT + INSTANT_WIDTH + 1
+_CLOSE, _COMMA, _U, _LARGE_U, _DASH, _BLANK, _PLUS, _ONE = (np.uint8(ord(c)) for c in "},uU- +1")
 _TEXT_FRAME, _HEADER = 0x81, 4
 _TEXT_ROOM, _ROW_ROOM = 128, 256
 _NAMED = np.zeros(32, np.uint8)
@@ -179,32 +190,32 @@ def _is_null(nulls, first, k):
 
 
 @native.jit
-def _put_binding(out, at, values, row, text, fragments, names):
-    """Write an object of the values by variable and return the place after it. `names` (first of the query's, in `fragments`) are `"v":`."""
-    lists, offsets, nulls, first = values
+def _put_binding(out, at, values, span, text, fragments, names):
+    """Write an object of the values of a span by variable and return the place after it. `names` (first of the query's, in `fragments`) are `"v":`."""
+    _, offsets, nulls, first = values
     texts, places = fragments
     bound = False
-    for k in range(lists[row], lists[row + 1]):
+    for k in range(span[0], span[1]):
         if _is_null(nulls, first, k):
             continue
         if bound:
             out[at] = _COMMA
             at += 1
-        name = names + k - lists[row]
+        name = names + k - span[0]
         at = copied(out, at, texts, places[name], places[name + 1] - places[name])
-        begin, end = offsets[k], offsets[k + 1]
-        triple = text[begin] == LESS and text[begin + 1] == LESS
-        at = _put_triple_term(out, at, text, begin) if triple else _put_plain_term(out, at, text, begin, end)
+        i, end = offsets[k], offsets[k + 1]
+        triple = text[i] == LESS and text[i + 1] == LESS
+        at = _put_triple_term(out, at, text, i) if triple else _put_plain_term(out, at, text, i, end)
         bound = True
     out[at] = _CLOSE
     return at + 1
 
 
 @native.jit
-def _put_triples(out, at, values, row, text):
-    lists, offsets, nulls, first = values
+def _put_triples(out, at, values, span, text):
+    _, offsets, nulls, first = values
     written = False
-    for k in range(lists[row], lists[row + 1]):
+    for k in range(span[0], span[1]):
         if _is_null(nulls, first, k):
             continue
         if written:
@@ -240,6 +251,49 @@ def _put_times(out, at, ids, row):
     return put_instant(out, _put(out, at, _END), end[row])
 
 
+# ---------------------------------------------------------------- changes
+@native.jit
+def _instant_at(text, i):
+    """Return the instant that a header has from `i` on, behind blanks."""
+    value, negative = np.int64(0), False
+    for k in range(i, i + INSTANT_WIDTH):
+        if text[k] == _DASH:
+            negative = True
+        elif text[k] != _BLANK:
+            value = 10 * value + np.int64(text[k]) - 48
+    return -value if negative else value
+
+
+@native.jit
+def _begin_change(out, at, ids, row, text, header, end):
+    """Write `<seq>","added":[{"id":"…","start":"…","end":"…` by a header, which ends at `end`, and return the place after it."""
+    at = _put_id(out, at, ids, row)
+    at = _put(out, at, _ADDED) if text[header] == _PLUS else _put(out, at, _WITHDRAWN)
+    at = copied(out, at, text, header + _ID_AT, end - header - _ID_AT)
+    at = put_instant(out, _put(out, at, _START), ids[0][row])
+    return put_instant(out, _put(out, at, _END), _instant_at(text, header + _END_AT))
+
+
+@native.jit
+def _end_change(out, at, text, header):
+    """Write what comes after a change's solution, but for the last brace, and return the place after it.
+
+    `settled` is null before there is such an instant, and "finished" once nothing can change any more.
+    """
+    at = _put(out, at, _AFTER_ADDED) if text[header] == _PLUS else _put(out, at, _AFTER_WITHDRAWN)
+    settled = _instant_at(text, header + _SETTLED_AT)
+    if settled == NO_TIME:
+        at = _put(out, at, _NULL)
+    elif settled >= END_OF_TIME:
+        at = _put(out, at, _FINISHED)
+    else:
+        out[at] = QUOTE
+        at = put_instant(out, at + 1, settled)
+        out[at] = QUOTE
+        at += 1
+    return _put(out, at, _MORE) if text[header + _MORE_AT] == _ONE else at
+
+
 @native.inlined
 def _room(values, row, fragments, query, forms):
     """Return the bytes that a solution takes at most: a character becomes six at most, and the punctuation of a triple term ten times as much."""
@@ -251,13 +305,14 @@ def _room(values, row, fragments, query, forms):
 
 # ---------------------------------------------------------------- messages to subscribers
 @native.jit
-def _put_opening(out, at, kind, ids, row):
-    """Write what stands before a solution's object, and return the place after it."""
+def _put_opening(out, at, kind, changed, ids, row):
+    """Write what stands before the object of a solution or change, and return the place after it."""
     if kind == EVENTS:
         return _put(out, _put_id(out, _put(out, at, _EVENT_ID), ids, row), _EVENT_DATA)
-    if kind == FRAMES:
-        return _put(out, at + _HEADER, _SOLUTION)
-    return _put(out, at, _SOLUTION) if kind == MESSAGES else at
+    if kind != FRAMES and kind != MESSAGES:
+        return at
+    at += _HEADER if kind == FRAMES else 0
+    return _put(out, at, _CHANGE) if changed else _put(out, at, _SOLUTION)
 
 
 @native.jit
@@ -320,24 +375,31 @@ def put_solutions(kind, out, at, row, ends_at, page):
         if at + _room(values, row, fragments, query[row], forms) > len(out):
             break
         form, first, begin = forms[query[row], 0], forms[query[row], 1], at
+        changed = 1 if form >= CHANGED else 0
+        header, span = values[1][values[0][row]] if changed else 0, (values[0][row] + changed, np.int64(values[0][row + 1]))
         if row and not whole:
             out[at] = _COMMA
             at += 1
         if whole:
-            at = _put_opening(out, at, kind, ids, row)
+            at = _put_opening(out, at, kind, changed, ids, row)
             at = copied(out, at, fragments[0], fragments[1][first], fragments[1][first + 1] - fragments[1][first])
         elif kind == HEADS:
             at = _put(out, at, _ID)
-        if kind != OBJECTS:
+        if changed:
+            at = _begin_change(out, at, ids, row, text, header, values[1][span[0]])
+        elif kind != OBJECTS:
             at = _put_times(out, at, ids, row)
         if kind == HEADS:
             at = _put(out, at, _END_OF_HEAD)
-        elif kind == OBJECTS or form == BINDINGS:
-            at = _put_binding(out, _put(out, at, _BINDING) if whole else _put(out, at, _OPEN), values, row, text, fragments, first + 1)
-        elif form == TRIPLES:
-            at = _put_triples(out, _put(out, at, _TRIPLES), values, row, text)
+        elif kind == OBJECTS or form - CHANGED * changed == BINDINGS:
+            at = _put_binding(out, _put(out, at, _BINDING) if whole else _put(out, at, _OPEN), values, span, text, fragments, first + 1)
+        elif form - CHANGED * changed == TRIPLES:
+            at = _put_triples(out, _put(out, at, _TRIPLES), values, span, text)
         else:
             at = _put_verdict(out, _put(out, at, _VERDICT), values, row, text)
+        if changed:
+            out[at] = _CLOSE
+            at = _end_change(out, at + 1, text, header)
         if whole:
             out[at] = _CLOSE
             at = _put_ending(out, begin, at + 1, kind)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
-from epsparql.client import ApiError, Client, Solution, segment, solution_of
+from epsparql.client import ApiError, Change, Client, Solution, segment, solution_of
+from epsparql.connection.messages import change_of
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
 from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
@@ -70,7 +71,7 @@ def register_query(client: Client, arguments: Namespace) -> None:
         raise WrongInput(f"{path}: {explain_unreadable(error)}") from None
     name = arguments.name or path.stem
     options = {"replace": "promote" if arguments.promote else "true" if arguments.replace else "false"}
-    options |= {option: value for option, value in (("from", arguments.start), ("policy", arguments.policy)) if value}
+    options |= {option: value for option, value in (("from", arguments.start), ("policy", arguments.policy), ("emit", arguments.emit)) if value}
     kind = _PROGRAM if path.suffix == ".event" else _QUERY
     try:
         status, _, content = client.request("PUT", f"/queries/{segment(name)}?{urlencode(options)}", text, Content_Type=kind)
@@ -166,22 +167,33 @@ def _tail_events(client: Client, arguments: Namespace) -> Iterator[str]:
 
 def _tail_solutions(client: Client, arguments: Namespace) -> Iterator[str]:
     last: list[dict[str, Any]] = []
-    after = arguments.after
+    after, revised = arguments.after, client.query(arguments.name)["emit"] == "revised"
     if after is None:
         path = f"/queries/{segment(arguments.name)}/solutions?order=newest&limit={max(arguments.last, 1)}"
         lines = client.request("GET", path, Accept=NDJSON)[2].splitlines()
         last = [json.loads(line) for line in reversed(lines)]
-        after = last[-1]["id"] if last else None
+        after = last[-1]["seq" if revised else "id"] if last else None
+    read = change_of if revised else solution_of
     for document in last if arguments.last else ():
-        yield json.dumps(document, ensure_ascii=False) if arguments.json else _describe_solution(solution_of(document))
-    with client.follow(arguments.name, after=after) as solutions:
-        for solution in solutions:
-            yield _solution_json(solution) if arguments.json else _describe_solution(solution)
+        yield json.dumps(document, ensure_ascii=False) if arguments.json else _describe_word(read(document))
+    with client.follow(arguments.name, after=after) as feed:
+        for word in feed.changes() if revised else feed:
+            yield json.dumps(_list_members(word), ensure_ascii=False) if arguments.json else _describe_word(word)
 
 
-def _solution_json(solution: Solution) -> str:
-    members = {name: getattr(solution, name) for name in solution.__slots__}
-    return json.dumps({name: value for name, value in members.items() if value is not None}, ensure_ascii=False)
+def _list_members(word: Solution | Change) -> dict[str, Any]:
+    """Return the members that the server sent."""
+    members = {name: getattr(word, name) for name in word.__slots__}
+    if isinstance(word, Change):
+        return members | {name: [_list_members(each) for each in members[name]] for name in ("added", "withdrawn")}
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _describe_word(word: Solution | Change) -> str:
+    if isinstance(word, Solution):
+        return _describe_solution(word)
+    signed = [("+", each) for each in word.added] + [("-", each) for each in word.withdrawn]
+    return "\n".join(f"{sign} {_describe_solution(each)}" for sign, each in signed)
 
 
 def _describe_solution(solution: Solution) -> str:

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
-from server.cli.subcommands.definition import BROKEN, OK, POLICIES, USER_FAULT, Commands, add_command, fail
+from server.cli.subcommands.definition import BROKEN, EMITS, OK, POLICIES, USER_FAULT, Commands, add_command, fail
 
 _LAST, _MOST_LAST = 10, 1_000
 
@@ -66,6 +66,9 @@ def _add_register(commands: Commands) -> None:
         help="The query reads from now (the default), the beginning, or this offset of the log. With --promote, the default is where the query began.",
     )
     parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
+    parser.add_argument(
+        "--emit", choices=EMITS, help="The solutions are certain (the default), or revised: a changelog of those that stand as of the latest event."
+    )
 
 
 def _add_send(commands: Commands) -> None:

@@ -9,7 +9,8 @@ from typing import TextIO, TypeAlias
 OK, BROKEN, USER_FAULT = 0, 1, 2
 RED, GREEN, YELLOW = "31", "32", "33"
 """Colours, as terminals number them."""
-POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has them too, but loads pyarrow
+POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has these two too, but loads pyarrow
+EMITS = ("certain", "revised")
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 

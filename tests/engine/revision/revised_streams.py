@@ -41,5 +41,5 @@ class RevisedStreams:
 
     def standing(self, queries: Mapping[str, Query], name: str, before: Micros | None = None) -> Counter[Any]:
         """Return the solutions of a query that end before an instant; None for all that the streams give if they are finished."""
-        rows: Counter[Any] = Counter(solutions(queries, self.present)[name])
+        rows: Counter[Any] = Counter(solutions(queries, self.present, reached=self.latest)[name])
         return rows if before is None else Counter({row: count for row, count in rows.items() if row[1][1] < before})

@@ -1,12 +1,18 @@
 """Solutions as the compiled writers give them: byte for byte what `plain_json` gives one by one."""
 
+import json
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.frames import Frame, Opcode
 
+from engine.messages import END_OF_TIME
+from engine.runtime.watermarks import NO_TIME
 from epsparql.terms import XSD, BlankNode, Iri, Literal, TripleTerm
+from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions import formats, json_encoder
 from pipeline.solutions.formats import TRUE, Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.json_encoder import Envelope
@@ -80,6 +86,41 @@ def test_envelopes_hold_the_lines(page: tuple[list[StoredSolution], dict[str, Fo
     assert written[Envelope.FRAME].text == b"".join(Frame(Opcode.TEXT, text.encode()).serialize(mask=False, extensions=[]) for text in messages)
     assert written[Envelope.EVENT].text.decode() == "".join(f"id: {s.id}\ndata: {line}\n\n" for s, line in zip(solutions, lines, strict=True))
     assert all(each.ends.tolist() == sorted(each.ends.tolist()) and each.ends[-1:].tolist() in ([], [len(each.text)]) for each in written.values())
+
+
+@settings(max_examples=examples(100))
+@given(
+    pages(),
+    st.booleans(),
+    st.booleans(),
+    st.just(NO_TIME) | st.just(END_OF_TIME) | micros,
+    micros,
+    st.text("0123456789abcdef", min_size=32, max_size=32),
+)
+def test_changes_are_what_plain_code_writes(
+    page: tuple[list[StoredSolution], dict[str, Form]], added: bool, more: bool, settled: int, end: int, identifier: str
+) -> None:
+    solutions, given = page
+    solutions = [each for each in solutions if given[each.query] != Verdict()]
+    header = f"{'+' if added else '-'} {more:d} {settled:20} {end:20} {identifier}"
+    stored = plain_json.stored([replace(each, values=(header, *each.values)) for each in solutions])
+    forms: dict[str, Form] = {query: form if isinstance(form, Verdict | Changes) else Changes(form) for query, form in given.items()}
+    ends = {NO_TIME: None, END_OF_TIME: "finished"}
+    lines = []
+    for each in solutions:
+        line = json.loads(plain_json.json_line(replace(each, end=end), given[each.query]))
+        line["id"] = identifier
+        sets = {"added": [line] if added else [], "withdrawn": [] if added else [line]}
+        del line["query"]
+        instant = ends[settled] if settled in ends else iso(settled)
+        lines.append({"query": each.query, "seq": each.id, **sets, "settled": instant} | ({"more": True} if more else {}))
+    written = {envelope: formats.ndjson(stored, forms, envelope) for envelope in Envelope}
+    texts = written[Envelope.LINE].each()
+    assert [json.loads(text) for text in texts] == lines
+    assert written[Envelope.MESSAGE].each() == [f'{{"change":{text}}}' for text in texts]
+    frames = (Frame(Opcode.TEXT, f'{{"change":{text}}}'.encode()) for text in texts)
+    assert written[Envelope.FRAME].text == b"".join(frame.serialize(mask=False, extensions=[]) for frame in frames)
+    assert written[Envelope.EVENT].text.decode() == "".join(f"id: {each.id}\ndata: {text}\n\n" for each, text in zip(solutions, texts, strict=True))
 
 
 @pytest.mark.parametrize("size", [100, 60_000, 70_000])

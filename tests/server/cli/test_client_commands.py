@@ -95,6 +95,24 @@ def test_tail_goes_on_with_new_solutions(tmp_path: Path, stream: str, name: str,
     assert [each["end"] for each in found] == [moment(1), moment(3), moment(3)]
 
 
+def test_tail_tells_changes_of_a_revised_query(
+    tmp_path: Path, stream: str, name: str, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    client.create_stream(stream, revisable="PT1M")
+    assert main(["register", str(query_file(tmp_path, stream)), "--name", name, "--emit", "revised"]) == 0
+    assert client.query(name)["emit"] == "revised"
+    client.send(stream, f"{event(0)}\n{event(1)}")
+    until(lambda: client.query(name)["solutions"] == 1, "the first is found")
+    client.send(stream, json.dumps({**json.loads(event(0)), "retract": True}))
+    assert main(["tail", name, "--count", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()[-2:]
+    assert [line[:2] for line in lines] == ["+ ", "- "]
+    assert lines[0][2:] == lines[1][2:]
+    assert main(["tail", name, "--count", "2", "--json"]) == 0
+    changes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert changes[0]["added"] == changes[1]["withdrawn"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
