@@ -7,7 +7,7 @@ UNTIL's z after the last element (c), the deadline (b), the last instant (d) ─
 
 from engine.aggregation.native import native
 from engine.aggregation.native.borrowing import borrowed
-from engine.aggregation.native.hash_groups import absorb_solution, empty_group, find_group, make_group
+from engine.aggregation.native.hash_groups import TOGETHER, absorb_solution, empty_group, fetch_groups, find_group, make_group
 from engine.aggregation.native.layout import (
     DONE,
     FOUND,
@@ -59,6 +59,8 @@ def place_elements(t, runs, came):
     t, runs, came = borrowed(t), borrowed(runs), borrowed(came)
     links, moments, row, width = runs.links, came.moments, came.row, came.previous.shape[1]
     for i in range(len(moments)):
+        if i % TOGETHER == 0:
+            fetch_groups(t, links, came.keys, i)
         if moments[i, M_SIDE] != SOLUTION:
             continue
         g = find_group(t.groups, t.heads, came.keys, i)
