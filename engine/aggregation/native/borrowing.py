@@ -6,7 +6,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-LINE, LINES = 64, 3  # bytes of a line of the cache, and lines that are fetched of a row
+from engine.aggregation.native import native
+
+LINE = 8  # words of a line of the cache
 
 
 @intrinsic
@@ -28,22 +30,25 @@ def borrowed(typingctx, arrays):
 
 
 @intrinsic
-def prefetch_row(typingctx, array, row):
-    """Let the cache fetch a row of a table, or an element of a flat array, while the caller goes on.
-
-    A row may begin anywhere in a line of the cache; of rows longer than LINES lines, only these are fetched.
-    """
+def prefetch(typingctx, array, k):
+    """Let the cache fetch the k-th item of a contiguous array, which may be any, while the caller goes on."""
 
     def build(context, builder, sig, args):
-        view = make_array(sig.args[0])(context, builder, args[0])
-        pointer, number, word = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64)
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        reading, lasting, data = (ir.Constant(number, flag) for flag in (0, 3, 1))
         called = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        stride = builder.extract_value(view.strides, 0)
-        begin = builder.gep(builder.bitcast(view.data, pointer), [builder.mul(args[1], stride)])
-        for k in range(LINES if array.ndim > 1 else 1):
-            here = builder.gep(begin, [ir.Constant(word, LINE * k)])
-            builder.call(called, [here, *(ir.Constant(number, each) for each in (0, 3, 1))])
+        item = builder.gep(make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        builder.call(called, [builder.bitcast(item, pointer), reading, lasting, data])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), build
+
+
+@native.inlined
+def prefetch_row(table, row):
+    """Let the cache fetch a row of a table, wherever in a line of the cache it begins."""
+    width = table.shape[1]
+    for column in range(0, width, LINE):
+        prefetch(table, row * width + column)
+    prefetch(table, row * width + width - 1)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.aggregation.native import native
-from engine.aggregation.native.borrowing import prefetch_row
+from engine.aggregation.native.borrowing import prefetch, prefetch_row
 from engine.aggregation.native.layout import (
     CHAINED,
     CLASS,
@@ -46,7 +46,7 @@ from engine.aggregation.native.sums import add_value, free_limbs
 
 MIX = np.int64(-7046029254386353131)
 FAR = 1 << 62
-TOGETHER = 32  # moments whose groups are fetched at the same time
+TOGETHER = 32  # so many moments fetch their groups at the same time
 
 
 @native.inlined
@@ -76,7 +76,7 @@ def fetch_groups(t, beside, keys, first):
     """
     heads, groups, after = t.heads, t.groups, min(first + TOGETHER, len(keys))
     for i in range(first, after):
-        prefetch_row(heads, head_of(heads, keys, i))
+        prefetch(heads, head_of(heads, keys, i))
     for i in range(first, after):
         g = heads[head_of(heads, keys, i)]
         if g != NONE:
