@@ -3,6 +3,7 @@
 import numpy as np
 
 from engine.aggregation.native import native
+from engine.aggregation.native.borrowing import prefetch, prefetch_row
 from engine.aggregation.native.layout import (
     CHAINED,
     CLASS,
@@ -45,6 +46,7 @@ from engine.aggregation.native.sums import add_value, free_limbs
 
 MIX = np.int64(-7046029254386353131)
 FAR = 1 << 62
+TOGETHER = 32  # so many moments fetch their groups at the same time
 
 
 @native.inlined
@@ -64,6 +66,27 @@ def spread(groups, top, key_n, heads):
             head = head_of(heads, groups[:, KEY : KEY + key_n], g)
             groups[g, CHAINED] = heads[head]
             heads[head] = g
+
+
+@native.jit
+def fetch_groups(t, beside, keys, first):
+    """Let the cache fetch the groups of TOGETHER moments from `first` on, and their rows of the table `beside`.
+
+    Tables of many groups are in no cache. So the moments wait for memory at the same time, first for all heads and then for all rows.
+    """
+    heads, groups, after = t.heads, t.groups, min(first + TOGETHER, len(keys))
+    for i in range(first, after):
+        prefetch(heads, head_of(heads, keys, i))
+    for i in range(first, after):
+        g = heads[head_of(heads, keys, i)]
+        if g != NONE:
+            prefetch_row(groups, g)
+            prefetch_row(beside, g)
+    for i in range(first, after):
+        g = heads[head_of(heads, keys, i)]
+        if g != NONE and groups[g, CHAINED] != NONE and keys.shape[1] > 0 and groups[g, KEY] != keys[i, 0]:
+            prefetch_row(groups, groups[g, CHAINED])
+            prefetch_row(beside, groups[g, CHAINED])
 
 
 @native.jit

@@ -2,7 +2,16 @@
 
 from engine.aggregation.native import native
 from engine.aggregation.native.borrowing import borrowed
-from engine.aggregation.native.hash_groups import absorb_solution, enter_window, find_group, free_group, leave_window, make_group
+from engine.aggregation.native.hash_groups import (
+    TOGETHER,
+    absorb_solution,
+    enter_window,
+    fetch_groups,
+    find_group,
+    free_group,
+    leave_window,
+    make_group,
+)
 from engine.aggregation.native.layout import (
     A_TERM,
     AN_INTEGER,
@@ -109,6 +118,8 @@ def sweep_instant(t, came, gained, out, first, after):
     at[STAMPED] += 1
     n, woken = 0, NONE
     for i in range(first, after):
+        if i % TOGETHER == 0:
+            fetch_groups(t, groups, came.keys, i)
         if moments[i, M_SIDE] == SOLUTION:
             g = find_group(groups, t.heads, came.keys, i)
             if g == NONE:

@@ -6,10 +6,10 @@ Source: Arrow C data interface, struct ArrowArray.
 
 import numpy as np
 
-from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native import entry_point, jit
 from engine.dictionary.native.arrow_c_data import BUFFERS, CHILDREN, DICTIONARY, OFFSET, ROWS, at_word, bit, let_go
 from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.intern import intern_bytes
+from engine.dictionary.native.intern import intern_some
 from engine.dictionary.native.layout import NONE
 from engine.dictionary.native.memory import short_word
 
@@ -18,44 +18,42 @@ TERMS = 4
 START, END, LATE = 4, 5, 6
 # what `taken` gives, in rows of its table: the terms, from the first on; start and end; which row each was; and where it came from
 FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
-UNSEEN = -1  # a string that has no number yet
-
-
-@inlined
-def intern_string(terms, strings, k):
-    """Return the number of the k-th string of an array, or `-1 - bytes` for which there must be room."""
-    buffers = at_word(strings, BUFFERS)
-    place = at_word(buffers, 1) + 4 * (at_word(strings, OFFSET) + k)
-    begin, after = short_word(place), short_word(place + 4)
-    number = intern_bytes(terms, at_word(buffers, 2) + begin, after - begin)
-    return number if number >= 0 else begin - after - 1
+UNUSED = -1  # a string that no row has had yet, or no string
 
 
 @jit
 def take_column(terms, column, rows, target):
     """Fill `target` with the numbers of the terms in some rows of a column, NONE for null.
 
-    Return 0, or a number below 0 as `intern_string` does. Strings are interned at their first use, so a dictionary may have many that no row has. Of a
-    dictionary with more strings than rows are taken, no numbers are remembered.
+    Return 0, or `-1 - bytes` of a string for which there was no room. Strings are interned in the order of their first use, so a dictionary may have
+    many that no row has. Of a dictionary with more strings than rows are taken, a string is looked up at each use.
     """
     strings, first = at_word(column, DICTIONARY), at_word(column, OFFSET)
     valid, indices = at_word(at_word(column, BUFFERS), 0), at_word(at_word(column, BUFFERS), 1)
     n = at_word(strings, ROWS)
-    numbers = np.full(n if n <= len(rows) else 0, UNSEEN)
+    uses = np.full(n if n <= len(rows) else 0, UNUSED)  # by string: which of those in use it is
+    which, used = np.empty(len(rows), np.int64), 0
     for i in range(len(rows)):
         k = first + rows[i]
         if valid != 0 and bit(valid, k) == 0:
-            target[i] = NONE
+            target[i] = UNUSED
             continue
         index = short_word(indices + 4 * k)
-        number = numbers[index] if len(numbers) else UNSEEN
-        if number == UNSEEN:
-            number = intern_string(terms, strings, index)
-            if number < 0:
-                return number
-            if len(numbers):
-                numbers[index] = number
-        target[i] = number
+        use = uses[index] if len(uses) else UNUSED
+        if use == UNUSED:
+            use, which[used] = used, index
+            used += 1
+            if len(uses):
+                uses[index] = use
+        target[i] = use
+    buffers, numbers = at_word(strings, BUFFERS), np.empty(used, np.int64)
+    offsets = at_word(buffers, 1) + 4 * at_word(strings, OFFSET)
+    done = intern_some(terms, offsets, at_word(buffers, 2), which[:used], numbers)
+    if done < used:
+        place = offsets + 4 * which[done]
+        return short_word(place) - short_word(place + 4) - 1
+    for i in range(len(rows)):
+        target[i] = NONE if target[i] == UNUSED else numbers[target[i]]
     return 0
 
 

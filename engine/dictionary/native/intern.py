@@ -7,10 +7,11 @@ import numpy as np
 
 from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.layout import BYTES, FREE, HARD, HASH, LENGTH, LIVE, NEXT, NONE, SEED, START, USED, VALUED
-from engine.dictionary.native.memory import address_of, byte, copy, product, same, short_word, word
+from engine.dictionary.native.layout import BYTES, CELL_WIDTH, FREE, HARD, HASH, LENGTH, LIVE, NEXT, NONE, SEED, START, USED, VALUED
+from engine.dictionary.native.memory import address_of, byte, copy, prefetch, product, same, short_word, word
 from engine.dictionary.native.numeric_literals import approximate
 
+TOGETHER = 32  # strings that are looked up at the same time
 FIRST_FACTOR, LAST_FACTOR = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)  # of wyhash
 
 
@@ -110,14 +111,13 @@ def note_value(at, values, hard, number, source, n):
 
 
 @jit
-def intern_bytes(terms, source, n):
-    """Return the number of the n bytes at an address, or -1 if they are new and there is no room for them.
+def intern_hashed(terms, hash_, source, n):
+    """Return the number of the n bytes at an address with this hash, or -1 if they are new and there is no room for them.
 
     No bytes are no term: the number is NONE.
     """
     if n == 0:
         return NONE
-    hash_ = hash_bytes(source, n, terms.at[SEED])
     number = find_term(terms, hash_, source, n)
     if number != NONE:
         return number
@@ -126,26 +126,51 @@ def intern_bytes(terms, source, n):
     return add_term(terms, hash_, source, n)
 
 
+@jit
+def intern_some(terms, offsets, data, which, numbers):
+    """Number some of an Arrow array's strings, and return how many have numbers; if not all, room is wanting.
+
+    The strings are given by the addresses of their offsets and bytes, and `which` has their places. A table of many terms is in no cache. So some
+    strings are looked up together, head by head, then cell by cell, then text by text: they wait for memory at the same time.
+    """
+    hashes, heads, cells, text = np.empty(TOGETHER, np.int64), terms.heads, terms.cells, address_of(terms.text)
+    for first in range(0, len(which), TOGETHER):
+        n = min(TOGETHER, len(which) - first)
+        for k in range(n):
+            place = offsets + 4 * which[first + k]
+            hashes[k] = hash_bytes(data + short_word(place), short_word(place + 4) - short_word(place), terms.at[SEED])
+            prefetch(address_of(heads) + 8 * (hashes[k] & (len(heads) - 1)))
+        for k in range(n):
+            numbers[first + k] = heads[hashes[k] & (len(heads) - 1)]
+            prefetch(address_of(cells) + 8 * CELL_WIDTH * numbers[first + k])
+        for k in range(n):
+            number = numbers[first + k]
+            numbers[first + k] = number if cells[number, HASH] == hashes[k] else cells[number, NEXT]
+            prefetch(address_of(cells) + 8 * CELL_WIDTH * numbers[first + k])
+        for k in range(n):
+            number = numbers[first + k]
+            prefetch(text + cells[number, START])
+            prefetch(text + cells[number, START] + cells[number, LENGTH])
+        for k in range(n):
+            place = offsets + 4 * which[first + k]
+            number = intern_hashed(terms, hashes[k], data + short_word(place), short_word(place + 4) - short_word(place))
+            if number < 0:
+                return first + k
+            numbers[first + k] = number
+    return len(which)
+
+
 @entry_point
 def intern_one(terms, written):
     """Return the number of a text given as bytes; -1 without room."""
-    return intern_bytes(arrays_at(terms), address_of(written), len(written))
+    table = arrays_at(terms)
+    return intern_hashed(table, hash_bytes(address_of(written), len(written), table.at[SEED]), address_of(written), len(written))
 
 
 @entry_point
 def intern_strings(terms, offsets, data, first, numbers):
-    """Number an Arrow array's strings from the one at `first` on, and return how many have numbers; if not all, room is wanting.
-
-    The strings are given by the addresses of their offsets and bytes.
-    """
-    table = arrays_at(terms)
-    for k in range(first, len(numbers)):
-        begin = short_word(offsets + 4 * k)
-        number = intern_bytes(table, data + begin, short_word(offsets + 4 * k + 4) - begin)
-        if number < 0:
-            return k
-        numbers[k] = number
-    return len(numbers)
+    """Number an Arrow array's strings from the one at `first` on, as `intern_some` does, and return how many have numbers."""
+    return first + intern_some(arrays_at(terms), offsets, data, np.arange(first, len(numbers)), numbers[first:])
 
 
 @entry_point

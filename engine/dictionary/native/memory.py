@@ -83,6 +83,21 @@ def address_of(typingctx, array):
 
 
 @intrinsic
+def prefetch(typingctx, address):
+    """Let the cache fetch what stands at an address, which may be any, while the caller goes on."""
+
+    def build(context, builder, sig, args):
+        pointer, number = _BYTE.as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        reading, lasting, data = (ir.Constant(number, k) for k in (0, 3, 1))
+        called = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        builder.call(called, [builder.inttoptr(args[0], pointer), reading, lasting, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
+
+
+@intrinsic
 def copy(typingctx, target, source, n):
     """Copy n bytes that do not overlap."""
 

@@ -6,8 +6,8 @@ UNTIL's z after the last element (c), the deadline (b), the last instant (d) ─
 """
 
 from engine.aggregation.native import native
-from engine.aggregation.native.borrowing import borrowed
-from engine.aggregation.native.hash_groups import absorb_solution, empty_group, find_group, make_group
+from engine.aggregation.native.borrowing import borrowed, prefetch_row
+from engine.aggregation.native.hash_groups import TOGETHER, absorb_solution, empty_group, fetch_groups, find_group, make_group
 from engine.aggregation.native.layout import (
     DONE,
     FOUND,
@@ -59,6 +59,8 @@ def place_elements(t, runs, came):
     t, runs, came = borrowed(t), borrowed(runs), borrowed(came)
     links, moments, row, width = runs.links, came.moments, came.row, came.previous.shape[1]
     for i in range(len(moments)):
+        if i % TOGETHER == 0:
+            fetch_groups(t, links, came.keys, i)
         if moments[i, M_SIDE] != SOLUTION:
             continue
         g = find_group(t.groups, t.heads, came.keys, i)
@@ -98,6 +100,8 @@ def sweep_runs(t, runs, came, gained, out):
         if came.begun[FIRST_MOMENT] == NONE and not begin_instant(t, runs, came, out, now):
             return ROOM
         while at[MOMENT] < len(moments) and moments[at[MOMENT], M_NOW] == now:
+            if at[MOMENT] % TOGETHER == 0:
+                fetch_runs(t, runs, came, at[MOMENT])
             if moments[at[MOMENT], M_SIDE] == SOLUTION and not take_element(t, runs, came, gained, out, at[MOMENT]):
                 return UNDECIDED
             at[MOMENT] += 1
@@ -105,6 +109,14 @@ def sweep_runs(t, runs, came, gained, out):
     if not expire_runs(t, runs, key_n, out, runs.clock[LIMIT]):
         return ROOM
     return DONE
+
+
+@native.inlined
+def fetch_runs(t, runs, came, first):
+    """Let the cache fetch the groups and links of TOGETHER moments from `first` on, since those of a whole feed do not stay in it."""
+    for i in range(first, min(first + TOGETHER, len(came.group))):
+        prefetch_row(t.groups, came.group[i])
+        prefetch_row(runs.links, came.group[i])
 
 
 @native.inlined
