@@ -123,7 +123,7 @@ def occurrences(events: list[Event]) -> list[Occurrence]:
     return found
 
 
-@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs(), events=streams())
 def test_programs_and_their_translations(program: str, events: list[Event]) -> None:
     try:
