@@ -8,13 +8,14 @@ anew when another one changes. Its `__init__.py` says
     native = Native.of(Path(__file__).parent)
 
 and its functions are decorated with `@native.entry_point`, `@native.jit` and `@native.inlined`. They may call compiled functions of their
-own package alone: the key would not see a change of another's. Functions are compiled when they are first called, so what
+own package alone, since the key would not see a change of another's, and those of others by address (`callback`). Functions are compiled when they are first called, so what
 `epsparql warm` runs (engine/warmup.py for the engine's packages) calls each entry point.
 """
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -61,11 +62,22 @@ class Native:
 
     def jit(self, function: Function, *, inline: bool = False, releases: bool = False) -> Function:
         """Compile `function` on first call; `inline` into its callers, `releases` the GIL while it runs."""
+        with self._caching():
+            return cast(Function, numba.njit(cache=True, forceinline=inline, nogil=releases)(function))
+
+    def callback(self, function: Function, signature: object) -> Any:
+        """Compile a function at once that compiled code of other packages calls by its `address`; it lives as long as what is returned."""
+        with self._caching():
+            return numba.cfunc(signature, cache=True)(function)
+
+    @contextmanager
+    def _caching(self) -> Iterator[None]:
+        """Let what is decorated meanwhile be kept in this package's directory."""
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
         # Both are read while decorating; they are restored, because the settings are the whole process's.
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
         try:
-            return cast(Function, numba.njit(cache=True, forceinline=inline, nogil=releases)(function))
+            yield
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
 

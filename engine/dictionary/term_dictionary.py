@@ -135,6 +135,11 @@ class TermTable:
         """Return how many bytes the table occupies."""
         return sum(a.nbytes for a in (self._cells, self._heads, self._text, self._kinds, self._values))
 
+    @property
+    def address(self) -> int:
+        """Return where compiled functions find the table; it stays there."""
+        return self._address
+
     # ------------------------------------------------------------ terms in
     def intern(self, text: str) -> int:
         """Return the number of a term given as canonical N-Triples text."""

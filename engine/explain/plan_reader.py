@@ -19,6 +19,7 @@ from engine.pattern_scope import list_conjuncts, nodes_of
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
+from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
 from epsparql import algebra as a
 
@@ -190,7 +191,8 @@ class Reader:
         named = f"as {self.names[row.column]}" if row.kind == c.EXISTS and row.column else ""
         condition = ""
         if row.kind == c.EXTEND:
-            condition = f"of {self.names[row.column]}{self._bound_to(row.ask)} by the host"
+            place = "in the kernel" if make_recipe(self.fragment.inquiries[row.ask], "") else "by the host"
+            condition = f"of {self.names[row.column]}{self._bound_to(row.ask)} {place}"
         elif row.condition >= 0:
             condition = f"if {' && '.join(self.outliner.texts.write_expression(each) for each in self._conditions(row.condition))}"
         policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row.kind, "")

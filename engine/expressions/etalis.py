@@ -103,7 +103,7 @@ def _instant_parts(micros: int) -> list[int]:
     return [*civil_from_days(days), rest // HOUR, rest % HOUR // MINUTE, rest % MINUTE // SECOND, rest % SECOND]
 
 
-KEY = f"<{FUNCTION}key>"
+KEY, CANONICAL = f"<{FUNCTION}key>", f"<{FUNCTION}number>"
 _BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
     **{NAMED.get(name, name): (_computed(operation), n, n) for (name, n), operation in OPERATIONS.items() if name not in ("+", "-", "*", "/")},
     "number": (canonical_number, 1, 1),

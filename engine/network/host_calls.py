@@ -331,7 +331,8 @@ class KernelHost:
         """Answer the kernel's open questions and hand the parked work back."""
         arrays = self.arrays
         at, questions = arrays.net.at, arrays.net.questions
-        for q in range(int(at[c.ANSWERED]), int(at[c.ASKED])):
+        first = int(at[c.ANSWERED])
+        for q in (first + np.flatnonzero(questions[first : at[c.ASKED], c.ASK_ANSWER] == c.OPEN_QUESTION)).tolist():
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
             inquiry, name = self.slots.inquiries[who]
             given = answer_question(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, name, int(at[c.NOW]))

@@ -20,6 +20,7 @@ from engine.kernel.state.arrays import WORDS, Net, new_net, with_room
 from engine.kernel.state.goal_store import clear_stores, spread_goals, spread_timeless_goals
 from engine.kernel.state.seen_solutions import spread_seen
 from engine.physical_plan.plan import TABLES
+from engine.physical_plan.recipes import Recipes
 
 Ints = NDArray[np.int64]
 assert (c.TERM_LENGTH, c.TERM_WIDTH) == (LENGTH, CELL_WIDTH), "the kernel reads what the term table writes"
@@ -53,6 +54,8 @@ class KernelArrays:
         for k, array in enumerate(self.net):
             self.show_array(k, array)
         self.used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}  # rows in use, by name of the table
+        self.recipes = Recipes(terms.address)
+        self.net.answers[:] = self.recipes.call
         self.asks_kinds = False  # whether it matters which kind of term an occurrence's object is
         self.began: int | None = None  # the instant from which on occurrences have been counted
         self.net.at[c.TRUE_TERM], self.net.at[c.FALSE_TERM] = terms.intern(str(TRUE)), terms.intern(str(FALSE))

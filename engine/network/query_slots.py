@@ -203,6 +203,7 @@ class QuerySlots:
         arrays.net.queries[number] = is_open, planned.source.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
 
     def add_inquiries(self, planned: Planned) -> None:
+        self.arrays.recipes.put(planned.at.ask, planned.inquiries, planned.source.name)
         self.inquiries |= {planned.at.ask + k: (inquiry, planned.source.name) for k, inquiry in enumerate(planned.inquiries)}
 
     def enter_query(self, planned: Planned) -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from engine.kernel import entry_point, inlined, jit
-from engine.kernel.state.handle import as_net
+from engine.kernel.state.handle import answer_compiled, as_net
 from engine.kernel.state.hash_table import SALT, enter_item, head_of, mix_hash, spread_items
 from engine.kernel.state.layout import (
     ADD,
@@ -201,7 +201,7 @@ def apply_binary(op, a, slack_a, b, slack_b):
 
 @jit
 def find_question(net, who, row):
-    """Return the number of the question `who` about `row`; a new question is put on the host's list."""
+    """Return the number of the question `who` about `row`; a new one that compiled code does not answer is put on the host's list."""
     first, n = net.asks[who].slot, net.asks[who].slots
     hash_ = who * SALT
     for k in range(n):
@@ -217,7 +217,17 @@ def find_question(net, who, row):
         questions[q, ASK_ARG + k] = net.rows[row, net.slots[first + k]]
     enter_item(net.question_heads, questions, q, q)
     net.at.asked = q + 1
+    answer_here(net, q, who)
     return q
+
+
+@jit
+def answer_here(net, q, who):
+    """Let compiled code answer a question, if it can. Those before the first open one need not be looked at again."""
+    if net.answers[0] != 0:
+        net.questions[q].answer = answer_compiled(net.answers[0], net.answers[1], who, net.questions[q])
+        if net.questions[q].answer != OPEN_QUESTION and net.at.answered == q:
+            net.at.answered = q + 1
 
 
 @inlined

@@ -66,10 +66,11 @@ class Net(NamedTuple):
     nests: Ints  # levels of EXISTS in EXISTS
     scratch: Floats  # the filters' stack: (value, slack)
     shown: Ints  # row columns that a rule's triples show
+    answers: Ints  # the address of a compiled function that answers questions, 0 for none, and that of its context
 
 
 FLOATS = frozenset({"consts", "numbers", "scratch"})
-FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads"})
+FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads", "answers"})
 VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
 """Tables whose width is not the same in all networks."""
 WORDS = 3
@@ -143,6 +144,7 @@ def new_net(width: int) -> Net:
         nests=np.zeros((c.NEST_LEVELS, c.NEST_WIDTH), np.int64),
         scratch=np.zeros((64, 2), np.float64),
         shown=np.zeros(c.VAR + width, np.int64),
+        answers=np.zeros(2, np.int64),
     )
 
 

@@ -21,7 +21,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from engine.jit import config
 from engine.kernel.state.arrays import FLAT, FLOATS, VARYING, WORDS, Net, new_net
-from engine.kernel.state.layout import LEAST_WIDTH, RECORDS
+from engine.kernel.state.layout import ASK_ARG, LEAST_WIDTH, RECORDS
 
 _WORD = ir.IntType(64)
 
@@ -223,3 +223,15 @@ def table_at(typingctx, address, height, width):
         return array._getvalue()
 
     return kind(types.int64, types.int64, types.int64), build
+
+
+@intrinsic
+def answer_compiled(typingctx, function, context, who, question):
+    """Call the function at an address with a context, the question's number and the address of its arguments, which stand in its record."""
+
+    def build(context, builder, sig, args):
+        callee = builder.inttoptr(args[0], ir.FunctionType(_WORD, [_WORD] * 3).as_pointer())
+        arguments = builder.gep(args[3], [ir.Constant(_WORD, ASK_ARG)], inbounds=True)
+        return builder.call(callee, [args[1], args[2], builder.ptrtoint(arguments, _WORD)])
+
+    return types.int64(types.int64, types.int64, types.int64, question), build

@@ -193,6 +193,11 @@ def test_who_decides_a_filter() -> None:
     assert {each.by for step in found for each in step.filters if "REGEX" in each.condition} == {"host"}
 
 
+@pytest.mark.parametrize(("expression", "place"), [("?y + 1", "in the kernel"), ("ABS(?y)", "by the host")])
+def test_where_a_bind_is_evaluated(expression: str, place: str) -> None:
+    assert f"BIND of ?z as {expression} {place}" in render_text(explained(f"SELECT * {{ ?x :a ?y BIND({expression} AS ?z) }}"))
+
+
 def test_windows_go_down_to_what_is_kept() -> None:
     outer, inner = [
         step for step in explained("SELECT * { { ?x :a ?y } SEQ { ?x :b ?z } SEQ { ?x :c ?w } WITHIN 10 }").plan if step.operator == "SEQ"

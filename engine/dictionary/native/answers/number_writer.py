@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.aggregation.native import native
+from engine.dictionary.native import entry_point, inlined, jit
 from epsparql.terms import XSD
 
 LONGEST = 160
@@ -17,7 +17,7 @@ END_LENGTHS = np.array([len(end) for end in _TYPES])
 QUOTE, MINUS, PLUS, POINT, EXPONENT, ZERO, NINE = (ord(character) for character in '"-+.E09')
 
 
-@native.inlined
+@inlined
 def finish(data, at, kind):
     """Write the closing quote and the type, and return the place behind."""
     for k in range(END_LENGTHS[kind]):
@@ -25,7 +25,7 @@ def finish(data, at, kind):
     return at + END_LENGTHS[kind]
 
 
-@native.inlined
+@inlined
 def begin(data, at, negative):
     data[at] = QUOTE
     if negative:
@@ -34,7 +34,7 @@ def begin(data, at, negative):
     return at + 1
 
 
-@native.jit
+@jit
 def digits_of(value, digits):
     """Write the decimal digits of a positive value (none of 0) to the front of `digits`, and return how many."""
     n, rest = 0, value
@@ -47,7 +47,7 @@ def digits_of(value, digits):
     return n
 
 
-@native.entry_point
+@entry_point
 def write_integers(values, data, offsets):
     """Write texts of xsd:integer."""
     at, digits = 0, np.empty(64, np.int64)
@@ -62,7 +62,7 @@ def write_integers(values, data, offsets):
         offsets[i + 1] = at
 
 
-@native.entry_point
+@entry_point
 def write_quotients(values, divisors, scale, most, data, offsets):
     """Write texts of xsd:decimal: value / divisor / 10**scale to `most` significant digits, half to even."""
     at, digits = 0, np.empty(64, np.int64)
@@ -73,7 +73,7 @@ def write_quotients(values, divisors, scale, most, data, offsets):
         offsets[i + 1] = at
 
 
-@native.jit
+@jit
 def quotient(value, divisor, most, digits):
     """Find the significant digits of value / divisor, and return how many, and before which of them the point stands."""
     n = digits_of(value // divisor, digits)
@@ -90,7 +90,7 @@ def quotient(value, divisor, most, digits):
     return n, point
 
 
-@native.jit
+@jit
 def rounded_up(digits, n, point):
     """Add one in the last place, and return how many digits there are and where the point stands."""
     k = n - 1
@@ -103,7 +103,7 @@ def rounded_up(digits, n, point):
     return k + 1, point
 
 
-@native.jit
+@jit
 def write_digits(data, at, digits, n, point):
     """Write a decimal with at least one digit on both sides of its point, and return the place behind."""
     while n > 0 and digits[n - 1] == 0:
@@ -122,7 +122,7 @@ def write_digits(data, at, digits, n, point):
     return at
 
 
-@native.entry_point
+@entry_point
 def write_doubles(source, source_offsets, data, offsets):
     """Write texts of xsd:double, from the shortest forms (such as -12.5, 1e-07, inf) that stand in `source`."""
     at, digits = 0, np.empty(64, np.int64)
@@ -139,7 +139,7 @@ def write_doubles(source, source_offsets, data, offsets):
         offsets[i + 1] = at
 
 
-@native.jit
+@jit
 def write_special(data, at, letter):
     """Write NaN, or INF."""
     infinite = letter == ord("i")
@@ -149,7 +149,7 @@ def write_special(data, at, letter):
     return at + 3
 
 
-@native.jit
+@jit
 def write_double(source, first, after, data, at, digits):
     """Write mantissa and exponent: 1.5E0."""
     n, point, k, seen = 0, 0, first, False
@@ -175,7 +175,7 @@ def write_double(source, first, after, data, at, digits):
     return write_exponent(data, at + 1, point - 1)
 
 
-@native.jit
+@jit
 def exponent(source, first, after):
     negative, value = source[first] == MINUS, 0
     for k in range(first + (source[first] == MINUS or source[first] == PLUS), after):
@@ -183,7 +183,7 @@ def exponent(source, first, after):
     return -value if negative else value
 
 
-@native.jit
+@jit
 def write_exponent(data, at, value):
     if value < 0:
         data[at] = MINUS

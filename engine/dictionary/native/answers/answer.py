@@ -1,0 +1,131 @@
+"""The kernel calls this module by address for each new question; what it leaves open is asked of the host (docs/decisions/0099-compiled-answers.md)."""
+
+from functools import cache
+
+from numba import types
+
+from engine.dictionary.native import _native, inlined, jit
+from engine.dictionary.native.answers.arithmetic import calculate
+from engine.dictionary.native.answers.instants import write_instant
+from engine.dictionary.native.answers.layout import (
+    ARITHMETIC,
+    CONTEXT_WIDTH,
+    DIGITS,
+    HEAD,
+    HEAD_N,
+    INSTANT,
+    NO_ANSWER,
+    NONE,
+    PAIR_AT,
+    PART_ARGUMENT,
+    PART_LENGTH,
+    PART_TEXT,
+    PART_WIDTH,
+    PARTS,
+    PREFIX,
+    PREFIX_N,
+    RECIPES,
+    SEPARATOR,
+    STRICT,
+    TAIL,
+    TAIL_N,
+    TERMS,
+    TEXT,
+    TEXT_ROOM,
+    TIMED_AT,
+    WHICH,
+    WORDS,
+    WORDS_ROOM,
+)
+from engine.dictionary.native.answers.number_writer import MINUS, ZERO, digits_of
+from engine.dictionary.native.answers.sha256 import BLOCK, LENGTH_BYTES, SCHEDULE, digest
+from engine.dictionary.native.handle import arrays_at
+from engine.dictionary.native.intern import intern_bytes
+from engine.dictionary.native.layout import LENGTH, START
+from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, uint64s_at
+
+_LONGEST_RECIPE = 1 << 20
+_MOST_BYTES = TEXT_ROOM - BLOCK - LENGTH_BYTES - 64
+"""The parts of a digest have at most so many bytes, besides two instants."""
+
+
+@jit
+def answer_at(context, who, arguments):
+    """Return the number of the term that answers question `who` about the arguments at an address, or NO_ANSWER."""
+    cells = int64s_at(context, CONTEXT_WIDTH)
+    at = cells[RECIPES] + 8 * who
+    recipe_at = int64s_at(at, 1)[0]
+    if recipe_at == 0:
+        return NO_ANSWER
+    terms, recipe = arrays_at(cells[TERMS]), int64s_at(recipe_at, _LONGEST_RECIPE)
+    given, text = int64s_at(arguments, _LONGEST_RECIPE), bytes_at(cells[TEXT], TEXT_ROOM)
+    if recipe[0] == ARITHMETIC:
+        n = calculate(terms, recipe, given, int64s_at(cells[WORDS], WORDS_ROOM), text)
+    elif recipe[0] == INSTANT:
+        pair = recipe[PAIR_AT]
+        n = write_instant(text, given[pair + recipe[WHICH]]) if given[pair] <= given[pair + 1] else 0
+    else:
+        n = name_digest(terms, recipe, given, cells, text)
+    return intern_bytes(terms, cells[TEXT], n) if n > 0 else NO_ANSWER
+
+
+@jit
+def name_digest(terms, recipe, arguments, cells, text):
+    """Write the name that is a digest of the recipe's parts, and return its length; 0 where the host has to say it."""
+    n, timed = append(text, 0, recipe[PREFIX], recipe[PREFIX_N]), recipe[TIMED_AT]
+    if timed != NONE:
+        if arguments[timed] > arguments[timed + 1]:  # timeless
+            return 0
+        numerals = int64s_at(cells[WORDS], WORDS_ROOM)
+        for k in range(2):
+            text[n] = recipe[SEPARATOR]
+            n = write_whole(text, n + 1, arguments[timed + k], numerals)
+    for k in range(recipe[PARTS]):
+        part = PARTS + 1 + PART_WIDTH * k
+        argument, at, length = recipe[part + PART_ARGUMENT], recipe[part + PART_TEXT], recipe[part + PART_LENGTH]
+        if argument != NONE:
+            term = arguments[argument]
+            at, length = address_of(terms.text) + terms.cells[term, START], terms.cells[term, LENGTH]
+        if n + length >= _MOST_BYTES or (length == 0 and recipe[STRICT] != 0):
+            return 0
+        if n > 0:
+            text[n] = recipe[SEPARATOR]
+            n += 1
+        n = append(text, n, at, length)
+    digest(cells[TEXT], n, uint64s_at(cells[WORDS], WORDS_ROOM))
+    state = int64s_at(cells[WORDS] + 8 * SCHEDULE, BLOCK // 8)
+    n = append(text, 0, recipe[HEAD], recipe[HEAD_N])
+    for k in range(recipe[DIGITS]):
+        digit = state[k >> 3] >> 28 - 4 * (k & 7) & 15
+        text[n + k] = ZERO + digit if digit < 10 else ord("a") - 10 + digit
+    return append(text, n + recipe[DIGITS], recipe[TAIL], recipe[TAIL_N])
+
+
+@inlined
+def append(text, n, source, length):
+    copy(address_of(text) + n, source, length)
+    return n + length
+
+
+@jit
+def write_whole(text, n, value, numerals):
+    """Write a whole number, and return the place behind."""
+    if value < 0:
+        text[n] = MINUS
+        n += 1
+    count = digits_of(abs(value), numerals)
+    for k in range(count):
+        text[n + k] = ZERO + numerals[k]
+    if count == 0:
+        text[n], count = ZERO, 1
+    return n + count
+
+
+def _answer(context, who, arguments):
+    return answer_at(context, who, arguments)
+
+
+@cache
+def answerer():
+    """Return the compiled function, for the kernel to call by its `address`."""
+    return _native.callback(_answer, types.int64(types.int64, types.int64, types.int64))

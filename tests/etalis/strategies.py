@@ -1,0 +1,49 @@
+"""Random patterns of programs, and random streams of events with whole numbers."""
+
+from hypothesis import strategies as st
+
+from tests.etalis.naive import Event
+
+NAMES, OPERATORS = "abc", ("seq", "seq", "and", "par", "equals", "meets", "during", "starts", "finishes")
+VARIABLES = ("X", "Y")
+
+
+def atoms(names: tuple[str, ...]) -> st.SearchStrategy[str]:
+    argument = st.sampled_from((*VARIABLES, "_", "1"))
+    return st.builds(lambda name, x: f"{name}({x})", st.sampled_from(names), argument)
+
+
+def patterns(names: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """Patterns in which X is bound everywhere."""
+    plain = st.sampled_from([f"{name}(X)" for name in names])
+
+    def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        return st.one_of(
+            st.builds(lambda x, op, y: f"({x} {op} {y})", inner, st.sampled_from(OPERATORS), inner | atoms(names)),
+            st.builds(lambda x, y: f"({x} or {y})", inner, inner),
+            st.builds(lambda x, y, z: f"(({x} seq {y}) cnot {z})", inner, inner, atoms(names)),
+            st.builds(lambda x, z: f"({x} fnot {z})", inner, atoms(names)),
+            st.builds(lambda x, n: f"({x}).{n}", inner, st.integers(0, 4)),
+            st.builds(lambda x, y: f"({x} seq {y} star_times)", inner, atoms(names)),
+            st.builds(lambda x: f"({x} ntimes 2)", inner),
+            st.builds(lambda x, op, n: f"({x} where (X {op} {n}))", inner, st.sampled_from(("<", "=<", "=:=", "=\\=")), st.integers(0, 3)),
+            st.builds(lambda x, n: f"({x} where (\\+ (X < {n} ; X =:= 0)))", inner, st.integers(0, 3)),
+        )
+
+    return st.recursive(plain, larger, max_leaves=4)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Event]:
+    one = st.builds(
+        lambda name, x, start, length: (name, (x,), start, start + length),
+        st.sampled_from(NAMES),
+        st.integers(0, 2),
+        st.integers(0, 7),
+        st.sampled_from((0, 0, 1, 3)),
+    )
+    return draw(st.lists(one, min_size=1, max_size=7))
+
+
+def written(events: list[Event]) -> str:
+    return " ".join(f"event({name}({', '.join(map(str, args))}), [{start}, {end}])." for name, args, start, end in events)
