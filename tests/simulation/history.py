@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from pipeline.log.segments import FrameReader, segment_path, segments
+from pipeline.replication.replicator import PATIENCE_S
 from tests.simulation.disk import Disk
-from tests.simulation.scheduler import Scheduler
+from tests.simulation.scheduler import Scheduler, Task
 from tests.simulation.world import CLIENTS, Broken, SimulatedServer, World, simulated
 
 _FAULTS = 6
@@ -57,6 +58,8 @@ class _Chaos:
     def __init__(self, world: World) -> None:
         self._world, self._scheduler, self._random = world, world.scheduler, world.scheduler.random
         self._old_log: Path | None = None
+        self._lasting: list[Task] = []
+        """These end harm that lasts for a while."""
 
     def run(self, only: Sequence[str]) -> None:
         kinds: list[Callable[[Disk, SimulatedServer], None]] = [
@@ -80,6 +83,7 @@ class _Chaos:
             kind = self._random.choice(kinds)
             self._scheduler.note(kind.__name__)
             kind(server.disk, server)
+        self._scheduler.wait(lambda: all(task.done for task in self._lasting))
         self._heal()
 
     # ------------------------------------------------------------ harm
@@ -160,19 +164,22 @@ class _Chaos:
 
     def _freeze(self, _disk: Disk, server: SimulatedServer) -> None:
         server.process.frozen = True
-        self._scheduler.start("thaw", self._world.outside, lambda: self._thaw(server, self._random.random() * 60))
+        self._lasting.append(self._scheduler.start("thaw", self._world.outside, lambda: self._thaw(server, self._random.random() * 60)))
 
     def _thaw(self, server: SimulatedServer, after_s: float) -> None:
         self._scheduler.sleep(after_s)
         server.process.frozen = False
 
     def _cut_off(self, _disk: Disk, server: SimulatedServer) -> None:
-        self._world.bucket.cut_off.add(server.process)
-        self._scheduler.start("mend", self._world.outside, lambda: self._join(server, self._random.random() * 60))
+        """Cut a server off the store, half the time for longer than a writer waits for it."""
+        self._world.bucket.cut_off.append(server.process)
+        after_s = self._random.random() * 2 * PATIENCE_S
+        self._lasting.append(self._scheduler.start("mend", self._world.outside, lambda: self._join(server, after_s)))
 
     def _join(self, server: SimulatedServer, after_s: float) -> None:
         self._scheduler.sleep(after_s)
-        self._world.bucket.cut_off.discard(server.process)
+        if server.process in self._world.bucket.cut_off:
+            self._world.bucket.cut_off.remove(server.process)
 
     def _drop_calls(self, _disk: Disk, _server: SimulatedServer) -> None:
         self._world.bucket.drops, self._world.bucket.slow_s = self._random.random() * 0.3, self._random.random()

@@ -49,6 +49,13 @@ def _untold_recovery() -> Iterator[None]:
 
 
 @contextmanager
+def _second_sync() -> Iterator[None]:
+    """Go on with the bytes whose sync failed, and have another sync say that they are on the disk."""
+    with mock.patch.object(FrameWriter, "_rewrite", _do_nothing), mock.patch.object(FrameWriter, "cut_back", _do_nothing):
+        yield
+
+
+@contextmanager
 def _no_look_at_the_chain() -> Iterator[None]:
     with mock.patch.object(segments, "check_chain", _do_nothing), mock.patch.object(FrameWriter, "_check_succession", _do_nothing):
         yield
