@@ -88,9 +88,13 @@ class Disk:
                 path.unlink(missing_ok=True)
             else:
                 path.write_bytes(kept)
+        self.take_as_it_is()
+        scheduler.note(f"{self.root.name} lost its power")
+
+    def take_as_it_is(self) -> None:
+        """Take what is read now for what is on the disk."""
         self.renames.clear()
         self.files = {path: _File(path.read_bytes()) for path in self.root.rglob("*") if path.is_file()}
-        scheduler.note(f"{self.root.name} lost its power")
 
     def is_durable(self, path: Path, size: int) -> bool:
         """Return whether the first bytes of a file are on the disk as they are read."""

@@ -155,7 +155,7 @@ class World:
                     server.ended = True
                     return
                 head = _head_record(data)
-                if head != told and not any([self._tell(server.log, solutions, name) for name in _QUERIES]):
+                if head != told and not sum(self._tell(server.log, solutions, name) for name in _QUERIES):
                     told = head
                 self.scheduler.sleep(self.scheduler.random.random() * 0.5)
 
