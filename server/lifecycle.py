@@ -43,9 +43,9 @@ class Lifecycle:
         self._compiles = settings.runner == "inprocess"
 
     @property
-    def taken_over(self) -> bool:
-        """Return whether another server has taken over this server's store."""
-        return self.keeper is not None and self.keeper.taken
+    def store_lost(self) -> str:
+        """Return why another server may have taken over this server's store; empty if none has."""
+        return "" if self.keeper is None else self.keeper.lost
 
     def describe_state(self) -> str:
         if self.stopping.is_set():

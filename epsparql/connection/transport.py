@@ -6,9 +6,10 @@ The clients are the same code over this transport or over async_transport.py, wh
 import json
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -25,6 +26,10 @@ SUBPROTOCOL = Subprotocol("epsparql.v1+json")
 BATCHES = Subprotocol("epsparql.v1+ndjson")
 """With this subprotocol, which servers before 0.2 do not know, a frame holds many messages to a subscriber."""
 _UNAVAILABLE = 503
+_LOOK_S = 1.0
+"""A request that waits looks so often whether another of several servers serves by now."""
+_PING_S = 4.0
+"""With several servers, a WebSocket's server has so much time to answer, and is asked so often."""
 RESUMABLE = frozenset({1001, 1006, 1012, 1013, 4008})
 """After these close codes a connection is worth another try."""
 
@@ -116,6 +121,37 @@ class Transport:
                 return self._send_once(method, path, body, headers)
         return self._send_once(method, path, body, headers)
 
+    @contextmanager
+    def _watched(self, connection: HTTPConnection) -> Iterator[None]:
+        """End a connection from which no answer comes as soon as another server serves: that of the connection is paused, or has lost its store."""
+        others = [url for url in self._urls if url != self.url]
+        if not others:
+            yield
+            return
+        over, guard = threading.Event(), threading.Lock()
+
+        def watch() -> None:
+            while not over.wait(_LOOK_S):
+                if any(self._is_serving(url) for url in others):
+                    with guard:
+                        if not over.is_set() and connection.sock is not None:
+                            connection.sock.shutdown(socket.SHUT_RDWR)
+                    return
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            with guard:
+                over.set()
+
+    def _is_serving(self, url: str) -> bool:
+        try:
+            Transport(url, None, _LOOK_S, self._trust).request("GET", "/readyz", None, {})
+        except (OSError, ApiError):
+            return False
+        return True
+
     def _send_once(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
         connection = (
             HTTPSConnection(self._address.netloc, timeout=self._timeout_s, context=self._tls())
@@ -123,9 +159,10 @@ class Transport:
             else HTTPConnection(self._address.netloc, timeout=self._timeout_s)
         )
         try:
-            connection.request(method, self._address.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
-            kept = connection.sock
-            answer = OpenAnswer(connection, connection.getresponse(), kept)
+            with self._watched(connection):
+                connection.request(method, self._address.path + path, body.encode() if isinstance(body, str) else body, self._headers | dict(headers))
+                kept = connection.sock
+                answer = OpenAnswer(connection, connection.getresponse(), kept)
         except BaseException as error:
             connection.close()
             if isinstance(error, OSError | HTTPException):
@@ -158,6 +195,8 @@ class Transport:
 
     def socket_options(self) -> dict[str, Any]:
         common: dict[str, Any] = {"max_size": None, "compression": None, "open_timeout": 10, "proxy": None}
+        if len(self._urls) > 1:
+            common |= {"open_timeout": _PING_S, "ping_interval": _PING_S, "ping_timeout": _PING_S}
         if self._address.scheme == "https":
             common["ssl"] = self._tls()
         return common | {"subprotocols": [BATCHES, SUBPROTOCOL], "additional_headers": self._headers}

@@ -7,15 +7,14 @@ costs a change of servers, and no event. No clocks are compared: whoever stands 
 import logging
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import StoreFailed
+from pipeline.errors import StoreFailed, StoreTaken
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import Manifest, ManifestChain
-from pipeline.replication.replicator import read_note
+from pipeline.replication.replicator import Replicator, read_note
 
 LEASE = "lease/holder"
 RENEWALS, LOOKS = 4, 8
@@ -31,10 +30,10 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class LeaseHolder:
-    """Renews the lease of a server until it is stopped, or has lost the store."""
+    """Renews the lease of a server until it is stopped, or has lost the store. One that was late looks first whether another server has come."""
 
-    def __init__(self, store: ObjectStore, start: str, term_s: float, is_lost: Callable[[], bool]) -> None:
-        self._store, self._start, self._pause_s, self._is_lost = store, start, term_s / RENEWALS, is_lost
+    def __init__(self, store: ObjectStore, keeper: Replicator, term_s: float) -> None:
+        self._store, self._keeper, self._term_s = store, keeper, term_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
@@ -45,13 +44,19 @@ class LeaseHolder:
 
     def _run(self) -> None:
         renewals = 0
-        while not self._is_lost():
+        while not self._keeper.taken:
             try:
-                self._store.put(LEASE, msgspec.json.encode(_Lease(self._start, renewals)))
+                if self._keeper.lost:
+                    self._keeper.look_for_later()
+                began = time.monotonic()
+                self._store.put(LEASE, msgspec.json.encode(_Lease(self._keeper.start_name, renewals)))
+                self._keeper.lease_until = began + self._term_s
+            except StoreTaken:
+                return
             except (OSError, StoreFailed) as fault:
                 _log.warning("the lease of the store could not be renewed: %s", fault)
             renewals += 1
-            if self._stopping.wait(self._pause_s):
+            if self._stopping.wait(self._term_s / RENEWALS):
                 return
 
 

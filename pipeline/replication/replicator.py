@@ -6,6 +6,7 @@ which follow from it or change seldom, go there a second later, or when somebody
 """
 
 import logging
+import math
 import shutil
 import threading
 import time
@@ -94,6 +95,8 @@ class Replicator:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._failure = self._taken_by = ""
+        self.lease_until = math.inf
+        """By the monotonic clock, others that stand by may take the store from this time on, as far as this server knows."""
         self._lock = DirectoryLock(data_dir / _LOCK)
         try:
             self._open()
@@ -116,6 +119,12 @@ class Replicator:
         return self._taken_by != ""
 
     @property
+    def lost(self) -> str:
+        """Return why this server may no longer be the one that writes to the store; empty as long as it surely is."""
+        late = time.monotonic() > self.lease_until
+        return self._taken_by or ("the lease of the store could not be renewed in time: another server may have taken its place" if late else "")
+
+    @property
     def solutions_until(self) -> int:
         """Return the position from which on solutions may not be in the store yet."""
         return self.solutions.bound[0]
@@ -129,6 +138,14 @@ class Replicator:
 
     def start(self) -> None:
         self._thread.start()
+
+    def look_for_later(self) -> None:
+        """See that no later server has come. Raises: StoreTaken, StoreFailed."""
+        try:
+            self._chain.check_newest()
+        except StoreTaken as fault:
+            self._lost(fault)
+            raise
 
     def write_log(self, segment: int, size: int) -> None:
         """Bring the log to the store up to there; a later server's fence refuses it.

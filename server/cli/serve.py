@@ -218,7 +218,7 @@ def _kept(settings: Settings) -> Iterator[Replicator | None]:
         return
     with _telling_store(settings):
         keeper = Replicator(settings.data, connect_store(store), away=settings.away, stands_by=settings.takeover_s is not None)
-        lease = settings.takeover_s and LeaseHolder(connect_store(store), keeper.start_name, settings.takeover_s, lambda: keeper.taken)
+        lease = settings.takeover_s and LeaseHolder(connect_store(store), keeper, settings.takeover_s)
     keeper.start()
     try:
         yield keeper

@@ -44,12 +44,8 @@ async def readyz(request: Request) -> Ready:
     damage = service.log.damage or lifecycle.scrubber.damage
     if damage:
         raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", damage))
-    if not lifecycle.runner.ready or lifecycle.stopping.is_set() or lifecycle.taken_over:
-        why = (
-            lifecycle.keeper.failure
-            if lifecycle.keeper is not None and lifecycle.taken_over
-            else f"the {kind} runner is {lifecycle.describe_state()}"
-        )
+    if not lifecycle.runner.ready or lifecycle.stopping.is_set() or lifecycle.store_lost:
+        why = lifecycle.store_lost or f"the {kind} runner is {lifecycle.describe_state()}"
         raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", why, headers={"Retry-After": "1"}))
     head, position = service.log.head(), service.solutions.position
     most = service.settings.max_waiting

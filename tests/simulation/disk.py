@@ -88,9 +88,13 @@ class Disk:
                 path.unlink(missing_ok=True)
             else:
                 path.write_bytes(kept)
+        self.take_as_it_is()
+        scheduler.note(f"{self.root.name} lost its power")
+
+    def take_as_it_is(self) -> None:
+        """Take what is read now for what is on the disk."""
         self.renames.clear()
         self.files = {path: _File(path.read_bytes()) for path in self.root.rglob("*") if path.is_file()}
-        scheduler.note(f"{self.root.name} lost its power")
 
     def is_durable(self, path: Path, size: int) -> bool:
         """Return whether the first bytes of a file are on the disk as they are read."""
@@ -131,8 +135,8 @@ class Disks:
         return call
 
     def _find_disk(self, target: object) -> Disk | None:
-        path = Path(os.readlink(f"/proc/self/fd/{target}")) if isinstance(target, int) else Path(os.fspath(target))  # type: ignore[call-overload]
-        return next((disk for root, disk in self.disks.items() if path.is_relative_to(root)), None)
+        path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fspath(target)  # type: ignore[call-overload]
+        return next((disk for root, disk in self.disks.items() if path.startswith(f"{root}/")), None)
 
     def _path(self, disk: Disk, target: Any) -> Path:
         return (
@@ -200,7 +204,7 @@ class Disks:
             return
         file = self._file(disk, path)
         pending, file.pending = file.pending, []
-        if disk.faults.syncs:  # the system forgets what it could not write
+        if disk.faults.syncs and pending:  # the system calls clean what it could not write: the next sync says nothing of it
             disk.faults.syncs -= 1
             file.lacks = True
             self._scheduler.note(f"the sync of {path.name} fails")

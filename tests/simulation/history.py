@@ -2,20 +2,21 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from pipeline.log.segments import FrameReader, segment_path, segments
+from pipeline.replication.replicator import PATIENCE_S
 from tests.simulation.disk import Disk
-from tests.simulation.scheduler import Scheduler
+from tests.simulation.scheduler import Scheduler, Task
 from tests.simulation.world import CLIENTS, Broken, SimulatedServer, World, simulated
 
 _FAULTS = 6
 
 
-def run_history(seed: int, *, stored: bool = False, only: Sequence[str] = ()) -> list[str]:
-    """Run the history of a seed, and return its trace. `only` names the kinds of harm that are done, in place of all.
+def run_history(seed: int, *, stored: bool = False) -> list[str]:
+    """Run the history of a seed, and return its trace.
 
     Raises: Broken, and whatever else goes wrong, with the seed and the trace.
     """
@@ -24,7 +25,7 @@ def run_history(seed: int, *, stored: bool = False, only: Sequence[str] = ()) ->
         world = World(scheduler, Path(root), stored)
         try:
             with simulated(scheduler, world):
-                _begin(world, only)
+                _begin(world)
                 scheduler.run(world.is_settled)
         except BaseException as fault:
             fault.add_note(f"seed {seed}, stored {stored}\n" + "\n".join([*scheduler.trace[:60], "...", *scheduler.trace[-10:]]))
@@ -40,7 +41,7 @@ def run_history(seed: int, *, stored: bool = False, only: Sequence[str] = ()) ->
     return scheduler.trace
 
 
-def _begin(world: World, only: Sequence[str]) -> None:
+def _begin(world: World) -> None:
     world.boot(world.new_machine())
 
     def send() -> None:
@@ -48,7 +49,7 @@ def _begin(world: World, only: Sequence[str]) -> None:
             world.scheduler.start(f"client{client}", world.outside, lambda client=client: world.send_events(client))  # type: ignore[misc]
 
     world.scheduler.start("setup", world.outside, lambda: world.register(send))
-    world.scheduler.start("chaos", world.outside, lambda: _Chaos(world).run(only))
+    world.scheduler.start("chaos", world.outside, _Chaos(world).run)
 
 
 class _Chaos:
@@ -57,8 +58,10 @@ class _Chaos:
     def __init__(self, world: World) -> None:
         self._world, self._scheduler, self._random = world, world.scheduler, world.scheduler.random
         self._old_log: Path | None = None
+        self._lasting: list[Task] = []
+        """These end harm that lasts for a while."""
 
-    def run(self, only: Sequence[str]) -> None:
+    def run(self) -> None:
         kinds: list[Callable[[Disk, SimulatedServer], None]] = [
             self._kill,
             self._kill,
@@ -73,13 +76,13 @@ class _Chaos:
             kinds += [self._lose_segment, self._set_back]
         else:
             kinds += [self._freeze, self._cut_off, self._drop_calls, self._take_over, self._take_over]
-        kinds = [kind for kind in kinds if not only or kind.__name__.strip("_") in only]
         for _ in range(self._random.randrange(1, _FAULTS + 1)):
             self._scheduler.sleep(self._random.expovariate(0.3))
             server = self._world.servers[-1]
             kind = self._random.choice(kinds)
             self._scheduler.note(kind.__name__)
             kind(server.disk, server)
+        self._scheduler.wait(lambda: all(task.done for task in self._lasting))
         self._heal()
 
     # ------------------------------------------------------------ harm
@@ -146,6 +149,7 @@ class _Chaos:
         self._end(server)
         shutil.rmtree(data)
         kept.rename(data)
+        disk.take_as_it_is()
 
     def _fail_syncs(self, disk: Disk, _server: SimulatedServer) -> None:
         disk.faults.syncs = self._random.randrange(1, 4)
@@ -160,19 +164,22 @@ class _Chaos:
 
     def _freeze(self, _disk: Disk, server: SimulatedServer) -> None:
         server.process.frozen = True
-        self._scheduler.start("thaw", self._world.outside, lambda: self._thaw(server, self._random.random() * 60))
+        self._lasting.append(self._scheduler.start("thaw", self._world.outside, lambda: self._thaw(server, self._random.random() * 60)))
 
     def _thaw(self, server: SimulatedServer, after_s: float) -> None:
         self._scheduler.sleep(after_s)
         server.process.frozen = False
 
     def _cut_off(self, _disk: Disk, server: SimulatedServer) -> None:
-        self._world.bucket.cut_off.add(server.process)
-        self._scheduler.start("mend", self._world.outside, lambda: self._join(server, self._random.random() * 60))
+        """Cut a server off the store, half the time for longer than a writer waits for it."""
+        self._world.bucket.cut_off.append(server.process)
+        after_s = self._random.random() * 2 * PATIENCE_S
+        self._lasting.append(self._scheduler.start("mend", self._world.outside, lambda: self._join(server, after_s)))
 
     def _join(self, server: SimulatedServer, after_s: float) -> None:
         self._scheduler.sleep(after_s)
-        self._world.bucket.cut_off.discard(server.process)
+        if server.process in self._world.bucket.cut_off:
+            self._world.bucket.cut_off.remove(server.process)
 
     def _drop_calls(self, _disk: Disk, _server: SimulatedServer) -> None:
         self._world.bucket.drops, self._world.bucket.slow_s = self._random.random() * 0.3, self._random.random()

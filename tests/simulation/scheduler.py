@@ -1,15 +1,16 @@
 """Runs tasks one at a time in an order that a seed decides, under a clock of its own.
 
-Each task is a thread, of which just one runs at any time: it hands over where it waits, and where it touches a disk or a store. So a history is a
+Each task is a greenlet, and they share one thread: a task hands over where it waits, and where it touches a disk or a store. So a history is a
 function of its seed, and a failing one is repeated exactly.
 """
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any
+
+from greenlet import getcurrent, greenlet
 
 _MOST_STEPS = 50_000
 """A history with more steps than this does not end."""
@@ -32,19 +33,17 @@ class Process:
 
 
 class Task:
-    """Holds a thread that runs when the scheduler lets it."""
+    """Holds work that goes on when the scheduler lets it."""
 
     def __init__(self, name: str, process: Process, work: Callable[[], None]) -> None:
         self.name, self.process = name, process
         self.done = False
         self.failure: BaseException | None = None
-        self.turn = threading.Semaphore(0)
         self.met: Callable[[], bool] = lambda: True
         self.deadline_s: float | None = None
-        self.thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self.greenlet = greenlet(partial(self._run, work))
 
     def _run(self, work: Callable[[], None]) -> None:
-        self.turn.acquire()
         try:
             if self.process.alive:
                 work()
@@ -53,20 +52,14 @@ class Task:
         except BaseException as failure:  # noqa: BLE001 - the scheduler raises it
             self.failure = failure
         self.done = True
-        current().back.release()
 
 
-_current = threading.local()
 _running: list["Scheduler"] = []
 
 
-def current() -> "Scheduler":
-    return _running[-1]
-
-
 def is_simulated() -> bool:
-    """Return whether the calling thread is a task of the simulation that runs."""
-    return bool(_running) and _running[-1].task is not None and threading.current_thread() is _running[-1].task.thread
+    """Return whether a task of the simulation that runs makes the call."""
+    return bool(_running) and _running[-1].task is not None and getcurrent() is _running[-1].task.greenlet
 
 
 class Scheduler:
@@ -76,13 +69,11 @@ class Scheduler:
         self.random, self.now_s = Random(seed), 0.0
         self.tasks: list[Task] = []
         self.task: Task | None = None
-        self.back = threading.Semaphore(0)
         self.trace: list[str] = []
 
     def start(self, name: str, process: Process, work: Callable[[], None]) -> Task:
         task = Task(name, process, work)
         self.tasks.append(task)
-        task.thread.start()
         return task
 
     def note(self, text: str) -> None:
@@ -98,8 +89,7 @@ class Scheduler:
         if not task.process.alive:
             raise TaskKilled
         task.met, task.deadline_s = met, None if within_s is None else self.now_s + max(within_s, 0.0)
-        self.back.release()
-        task.turn.acquire()
+        self._main.switch()
         if not task.process.alive:
             raise TaskKilled
         return met()
@@ -115,6 +105,7 @@ class Scheduler:
     def run(self, over: Callable[[], bool]) -> None:
         """Run tasks until it is over. Raises: Deadlock; what a task raises."""
         _running.append(self)
+        self._main = getcurrent()
         try:
             for _ in range(_MOST_STEPS):
                 if over():
@@ -145,14 +136,14 @@ class Scheduler:
 
     def _resume(self, task: Task) -> None:
         self.task = task
-        task.turn.release()
-        self.back.acquire()
+        task.greenlet.parent = self._main
+        task.greenlet.switch()
         self.task = None
         if task.failure is not None:
             raise task.failure
 
     def _end(self) -> None:
-        """End the threads of what is left."""
+        """End what is left."""
         for task in self.tasks:
             task.process.alive = False
         for task in self.tasks:

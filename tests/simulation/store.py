@@ -14,7 +14,7 @@ class SharedBucket:
     objects: dict[str, bytes] = field(default_factory=dict)
     slow_s: float = 0.05
     drops: float = 0.0
-    cut_off: set[Process] = field(default_factory=set)
+    cut_off: list[Process] = field(default_factory=list)
 
 
 class StoreClient:

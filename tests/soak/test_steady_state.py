@@ -121,7 +121,7 @@ def measure_latency(client: Client, number: int) -> float:
         subscription.open()
         began = time.perf_counter()
         client.send(f"{EX}latency", f'{{"s":"<{EX}s>","p":"<{EX}at>","o":"\\"{number}\\"","at":"{moment(number)}"}}')
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + COMPILING_S  # a slow machine may still evaluate a thousand registrations
         while not isinstance(subscription.next(1.0), Solution):
             assert time.monotonic() < deadline
         return 1000 * (time.perf_counter() - began)

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,13 @@ import pytest
 from epsparql.client import Client
 from pipeline.log.segments import oldest
 from pipeline.object_store.backends import DirectoryStore, ObjectStore, open_store
+from pipeline.replication.lease import LEASE, LeaseHolder
 from pipeline.replication.manifest import Manifest, ManifestChain
 from pipeline.replication.replicator import Replicator
 from server.child_server import Child
 from tests.pipeline.log.test_retention import emitted, fill
 from tests.pipeline.solutions.exports import feed, logged
-from tests.server.conftest import event, serving
+from tests.server.conftest import event, serving, until
 from tests.server.operations.test_export import USER, serve
 from tests.server.routes.test_streams import assert_problem
 from tests.soak import is_full
@@ -133,6 +135,26 @@ def test_a_webhook_that_the_store_does_not_take(tmp_path: Path, monkeypatch: pyt
         place.refuses = False
         Client(url).drop("q")
         assert not place.hooks()
+    keeper.stop()
+
+
+def test_a_server_whose_lease_has_lapsed_is_not_ready_until_it_has_looked_for_a_later_one(tmp_path: Path) -> None:
+    place = Flaky(tmp_path / "store", locked=False)
+    keeper = Replicator(tmp_path / "data", place)
+    with serving(tmp_path / "data", keeper=keeper) as url, httpx.Client(base_url=url, timeout=60) as http:
+        keeper.lease_until = time.monotonic()
+        assert "could not be renewed" in str(assert_problem(http.get("/readyz"), 503, "not-ready")["detail"])
+        holder = LeaseHolder(place, keeper, 60.0)
+        until(lambda: http.get("/readyz").status_code == 200, "the lease is renewed")
+        holder.stop()
+        renewed = place.read(LEASE)
+        later = Replicator(tmp_path / "later", place)
+        keeper.lease_until = time.monotonic()
+        LeaseHolder(place, keeper, 60.0).stop()
+        assert keeper.taken
+        assert place.read(LEASE) == renewed
+        assert "another server has begun" in str(assert_problem(http.get("/readyz"), 503, "not-ready")["detail"])
+        later.stop()
     keeper.stop()
 
 
