@@ -10,6 +10,9 @@ anew when another one changes. Its `__init__.py` says
 and its functions are decorated with `@native.entry_point`, `@native.jit` and `@native.inlined`. They may call compiled functions of their
 own package alone: the key would not see a change of another's. Functions are compiled when they are first called, so what
 `epsparql warm` runs (engine/warmup.py for the engine's packages) calls each entry point.
+
+Only entry points become machine code, each with all that it calls, and only they are cached. The other functions are kept as LLVM's intermediate
+code while the process compiles. numba would optimize each of them, and again in each function above it, and give each two wrappers for Python.
 """
 
 import hashlib
@@ -22,6 +25,8 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config as config_module
 from numba.core.caching import UserProvidedCacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 config: Any = config_module  # its settings are made when it is loaded
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -48,6 +53,37 @@ class ContentLocator(UserProvidedCacheLocator):
         return ""
 
 
+class Fragment(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """Keeps the code of a function that only compiled code calls, until it becomes machine code as a part of an entry point."""
+
+    def _optimize_final_module(self) -> None:
+        """Do nothing: entry points are optimized with all that they call."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return no address: Python cannot call the function."""
+        return 0
+
+    @property
+    def codegen(self) -> "Fragment":
+        """Return the object that numba gives the function's environment to."""
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Do nothing: the environment stands in machine code."""
+
+
+class FragmentCompiler(Compiler):  # type: ignore[misc]  # as above
+    """Compiles a function to a Fragment."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, Fragment(target.codegen(), "fragment"), *rest)
+
+
 @dataclass(frozen=True, slots=True)
 class Native:
     """Compiles the functions of one package and keeps them in its `directory`."""
@@ -59,20 +95,21 @@ class Native:
         """Return the compiler of a package, whose files stand in a folder and below; or of one file."""
         return cls(str(cache_directory(package)))
 
-    def jit(self, function: Function, *, inline: bool = False, releases: bool = False) -> Function:
-        """Compile `function` on first call; `inline` into its callers, `releases` the GIL while it runs."""
-        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
-        # Both are read while decorating; they are restored, because the settings are the whole process's.
-        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
-        try:
-            return cast(Function, numba.njit(cache=True, forceinline=inline, nogil=releases)(function))
-        finally:
-            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
+    def jit(self, function: Function, *, inline: bool = False) -> Function:
+        """Compile `function` as a part of the entry points that call it; `inline` into its callers."""
+        compile_part = numba.njit(forceinline=inline, pipeline_class=FragmentCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        return cast(Function, compile_part(function))
 
     def inlined(self, function: Function) -> Function:
         """Compile a small function on the hot path into its callers: calls cost it more than it does."""
         return self.jit(function, inline=True)
 
     def entry_point(self, function: Function) -> Function:
-        """Compile a function that Python calls."""
-        return self.jit(function, releases=True)
+        """Compile a function that Python calls, when it is first called. It releases the GIL while it runs."""
+        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+        # Both are read while decorating; they are restored, because the settings are the whole process's.
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
+        try:
+            return cast(Function, numba.njit(cache=True, nogil=True)(function))
+        finally:
+            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
