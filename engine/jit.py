@@ -29,6 +29,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 config: Any = config_module  # its settings are made when it is loaded
+njit: Any = numba.njit  # its types lack some of its options
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -53,7 +54,7 @@ class ContentLocator(UserProvidedCacheLocator):
         return ""
 
 
-class Fragment(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+class Fragment(JITCodeLibrary):
     """Keeps the code of a function that only compiled code calls, until it becomes machine code as a part of an entry point."""
 
     def _optimize_final_module(self) -> None:
@@ -77,7 +78,7 @@ class Fragment(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """Do nothing: the environment stands in machine code."""
 
 
-class FragmentCompiler(Compiler):  # type: ignore[misc]  # as above
+class FragmentCompiler(Compiler):
     """Compiles a function to a Fragment."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
@@ -97,8 +98,8 @@ class Native:
 
     def jit(self, function: Function, *, inline: bool = False) -> Function:
         """Compile `function` as a part of the entry points that call it; `inline` into its callers."""
-        compile_part = numba.njit(forceinline=inline, pipeline_class=FragmentCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-        return cast(Function, compile_part(function))
+        decorate = njit(forceinline=inline, pipeline_class=FragmentCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        return cast(Function, decorate(function))
 
     def inlined(self, function: Function) -> Function:
         """Compile a small function on the hot path into its callers: calls cost it more than it does."""
@@ -110,6 +111,6 @@ class Native:
         # Both are read while decorating; they are restored, because the settings are the whole process's.
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
         try:
-            return cast(Function, numba.njit(cache=True, nogil=True)(function))
+            return cast(Function, njit(cache=True, nogil=True)(function))
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before

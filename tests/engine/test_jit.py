@@ -35,7 +35,12 @@ def _call(folder: Path, cache: Path, program: str, more: str = "", **settings: s
     package = folder / "adders"
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text(ADDER.format(more=more))
-    environment = {**os.environ, **settings, "EPSPARQL_CACHE": str(cache), "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])])}
+    environment = {
+        **os.environ,
+        **settings,
+        "EPSPARQL_CACHE": str(cache),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])]),
+    }
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True, text=True).stdout
 
 

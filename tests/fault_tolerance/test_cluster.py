@@ -80,6 +80,7 @@ def cluster(directory: Path, workers: int) -> Iterator[tuple[str, list["subproce
         yield url, found
 
 
+@pytest.mark.soak  # a worker with an engine dies in the next test, too
 def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None:
     """Two partitions on three workers. The first half is undisturbed, then a worker dies while the second one comes in, and its task goes to the third.
 

@@ -3,6 +3,7 @@
 import random
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +25,8 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WIDE = st.one_of(FINITE, st.sampled_from([5e-324, -5e-324, 2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308, 1e16, 1.0, 2.0**-53]))
 SMALL = st.integers(-(1 << 62), (1 << 62) - 1)
 
-# Python calls them here alone.
-add_double, add_integer, rounded = (
-    native.entry_point(part.py_func)  # type: ignore[attr-defined]  # numba has no types
-    for part in (exact_double_sum.add_double, exact_double_sum.add_integer, exact_double_sum.rounded)
-)
+sums: Any = exact_double_sum  # numba's functions, of which Python calls these here alone
+add_double, add_integer, rounded = (native.entry_point(part.py_func) for part in (sums.add_double, sums.add_integer, sums.rounded))
 
 
 def integer(value: int) -> Literal:
