@@ -54,7 +54,7 @@ class ContentLocator(UserProvidedCacheLocator):
         return ""
 
 
-class Fragment(JITCodeLibrary):
+class InnerCode(JITCodeLibrary):
     """Keeps the code of a function that only compiled code calls, until it becomes machine code as a part of an entry point."""
 
     def _optimize_final_module(self) -> None:
@@ -70,7 +70,7 @@ class Fragment(JITCodeLibrary):
         return 0
 
     @property
-    def codegen(self) -> "Fragment":
+    def codegen(self) -> "InnerCode":
         """Return the object that numba gives the function's environment to."""
         return self
 
@@ -78,11 +78,11 @@ class Fragment(JITCodeLibrary):
         """Do nothing: the environment stands in machine code."""
 
 
-class FragmentCompiler(Compiler):
-    """Compiles a function to a Fragment."""
+class InnerCompiler(Compiler):
+    """Compiles a function to InnerCode."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typing, target, Fragment(target.codegen(), "fragment"), *rest)
+        super().__init__(typing, target, InnerCode(target.codegen(), "inner"), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Native:
 
     def jit(self, function: Function, *, inline: bool = False) -> Function:
         """Compile `function` as a part of the entry points that call it; `inline` into its callers."""
-        decorate = njit(forceinline=inline, pipeline_class=FragmentCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        decorate = njit(forceinline=inline, pipeline_class=InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
         return cast(Function, decorate(function))
 
     def inlined(self, function: Function) -> Function:
