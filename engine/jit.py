@@ -8,8 +8,11 @@ anew when another one changes. Its `__init__.py` says
     native = Native.of(Path(__file__).parent)
 
 and its functions are decorated with `@native.entry_point`, `@native.jit` and `@native.inlined`. They may call compiled functions of their
-own package alone, since the key would not see a change of another's, and those of others by address (`callback`). Functions are compiled when they are first called, so what
-`epsparql warm` runs (engine/warmup.py for the engine's packages) calls each entry point.
+own package alone, since the key would not see a change of another's, and those of others by address (`callback`). Functions are compiled when
+they are first called, so what `epsparql warm` runs (engine/warmup.py for the engine's packages) calls each entry point.
+
+Only entry points become machine code, each with all that it calls, and only they are cached. The other functions are kept as LLVM's intermediate
+code while the process compiles. numba would optimize each of them, and again in each function above it, and give each two wrappers for Python.
 """
 
 import hashlib
@@ -23,8 +26,11 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config as config_module
 from numba.core.caching import UserProvidedCacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 config: Any = config_module  # its settings are made when it is loaded
+njit: Any = numba.njit  # its types lack some of its options
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -49,6 +55,37 @@ class ContentLocator(UserProvidedCacheLocator):
         return ""
 
 
+class InnerCode(JITCodeLibrary):
+    """Keeps the code of a function that only compiled code calls, until it becomes machine code as a part of an entry point."""
+
+    def _optimize_final_module(self) -> None:
+        """Do nothing: entry points are optimized with all that they call."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return no address: Python cannot call the function."""
+        return 0
+
+    @property
+    def codegen(self) -> "InnerCode":
+        """Return the object that numba gives the function's environment to."""
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Do nothing: the environment stands in machine code."""
+
+
+class InnerCompiler(Compiler):
+    """Compiles a function to InnerCode."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, InnerCode(target.codegen(), "inner"), *rest)
+
+
 @dataclass(frozen=True, slots=True)
 class Native:
     """Compiles the functions of one package and keeps them in its `directory`."""
@@ -60,10 +97,10 @@ class Native:
         """Return the compiler of a package, whose files stand in a folder and below; or of one file."""
         return cls(str(cache_directory(package)))
 
-    def jit(self, function: Function, *, inline: bool = False, releases: bool = False) -> Function:
-        """Compile `function` on first call; `inline` into its callers, `releases` the GIL while it runs."""
-        with self._caching():
-            return cast(Function, numba.njit(cache=True, forceinline=inline, nogil=releases)(function))
+    def jit(self, function: Function, *, inline: bool = False) -> Function:
+        """Compile `function` as a part of the entry points that call it; `inline` into its callers."""
+        decorate = njit(forceinline=inline, pipeline_class=InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        return cast(Function, decorate(function))
 
     def callback(self, function: Function, signature: object) -> Any:
         """Compile a function at once that compiled code of other packages calls by its `address`; it lives as long as what is returned."""
@@ -86,5 +123,6 @@ class Native:
         return self.jit(function, inline=True)
 
     def entry_point(self, function: Function) -> Function:
-        """Compile a function that Python calls."""
-        return self.jit(function, releases=True)
+        """Compile a function that Python calls, when it is first called. It releases the GIL while it runs."""
+        with self._caching():
+            return cast(Function, njit(cache=True, nogil=True)(function))

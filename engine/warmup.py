@@ -1,80 +1,17 @@
 """This module compiles the engine before it is needed.
 
-This takes about two minutes of processor time, once per machine, most of it for the kernel. Two processes share it. Later it takes a second or two to
-load.
+This takes about one and a half minutes of processor time, once per machine. Later it takes a second or two to load.
 """
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
 import pyarrow as pa
-from numba import types
 
-from engine.compiling import telling_of_functions
 from engine.engine import Engine
-from engine.kernel.operators.join import arrive_join
-from engine.kernel.operators.negation import arrive_negative, arrive_without, decide, emit_looked_up
-from engine.kernel.operators.output import write_solution
-from engine.kernel.operators.policies import arrive_policy
-from engine.kernel.scheduler import advance_feed, arrive_elsewhere, go_on, run
-from engine.kernel.state.handle import net_type
 from engine.messages import OCCURRENCES, Block, Events, Register
 from engine.partitioning import PartitionShare
 
 _QUERY = 'SELECT * WHERE { { ?s <p> ?v } SEQ { ?s <q> ?w } FILTER(?v < ?w && getDURATION() < "PT1H"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
 _GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) AS ?w) WHERE { ?s <p> ?v } GROUP BY ?s"
 _RUNS = "SELECT ?s (COUNT(?v) AS ?n) WHERE { ?s <p> ?v } GROUP BY ?s WINDOW [SESSION 'PT1S'^^<http://www.w3.org/2001/XMLSchema#duration> CLOSED]"
-
-
-HERE: tuple[Any, ...] = (arrive_policy,)
-BESIDE: tuple[Any, ...] = (
-    arrive_join,
-    decide,
-    emit_looked_up,
-    go_on,
-    arrive_negative,
-    write_solution,
-    advance_feed,
-    arrive_without,
-    arrive_elsewhere,
-)
-"""These are the parts of the kernel that take longest to compile, in their order. `arrive_elsewhere` calls one that is compiled HERE meanwhile."""
-
-
-@contextmanager
-def compiling_beside(*, shown: bool = False) -> Iterator[None]:
-    """Compile half of the kernel in a process of its own, and part of it here before the block runs; wait for that process after the block.
-
-    Do nothing where the kernel is compiled, or there is one core. What fails in that process is compiled when it is called. It says on standard error
-    how far it is if that is to be `shown`.
-    """
-    if is_kernel_compiled() or (os.cpu_count() or 1) == 1:
-        yield
-        return
-    with subprocess.Popen([sys.executable, "-m", "engine.warmup"], stderr=None if shown else subprocess.DEVNULL) as beside:
-        try:
-            compile_parts(HERE)
-            yield
-        except BaseException:
-            beside.kill()
-            raise
-
-
-def is_kernel_compiled() -> bool:
-    """Return whether the cache has the whole kernel, which is compiled last."""
-    compiled: Any = run  # numba's dispatcher, which has no types
-    return any(Path(compiled.stats.cache_path).glob(f"scheduler.{compiled.py_func.__name__}-*.nbi"))
-
-
-def compile_parts(parts: Iterable[Any]) -> None:
-    """Compile functions of the kernel that take a network and whole numbers."""
-    for part in parts:
-        part.compile((net_type, *[types.int64] * (part.py_func.__code__.co_argcount - 1)))
 
 
 def compile_engine() -> None:
@@ -101,8 +38,3 @@ def compile_engine() -> None:
     terms.text_array(terms.in_order(numbers) % 2)  # with 0, which has no text
     terms.statements(numbers[:3].reshape(1, 1, 3))
     terms.places_in_order(numbers[:2].reshape(1, 2), 0, 1, numbers[:1], numbers[:1].reshape(1, 1))
-
-
-if __name__ == "__main__":
-    with telling_of_functions():
-        compile_parts(BESIDE)

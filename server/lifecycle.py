@@ -3,11 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 
 from engine.messages import Micros
-from engine.warmup import compile_engine, compiling_beside
+from engine.warmup import compile_engine
 from pipeline.errors import PipelineError
 from pipeline.log import LogWriter
 from pipeline.parquet_export import Exporter
@@ -62,8 +61,7 @@ class Lifecycle:
         Compiling comes first, once per machine; meanwhile the server answers, and is not ready.
         """
         try:
-            with compiling_beside() if self._compiles else nullcontext():
-                compile_formats()
+            compile_formats()
             if self._compiles:
                 compile_engine()
             self.preparing = False

@@ -106,7 +106,7 @@ ARROWS = {
     "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/builder",
     "engine/triples": "engine/expressions engine/kernel/state",
     "engine/validation": "engine/background engine/background/static_rules engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/triples",
-    "engine/warmup.py": "engine/compiling.py engine/engine.py engine/kernel engine/kernel/operators engine/kernel/state engine/messages.py engine/partitioning",
+    "engine/warmup.py": "engine/engine.py engine/messages.py engine/partitioning",
     "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py",
     "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",

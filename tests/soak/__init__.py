@@ -25,8 +25,8 @@ def is_full() -> bool:
 
 
 def examples(full: int) -> int:
-    """Return how many examples Hypothesis tries of a property: a fifth of the `full` number, but in `make soak`."""
-    return full if is_full() else max(full // 5, 5)
+    """Return how many examples Hypothesis tries of a property: a tenth of the `full` number, but in `make soak`."""
+    return full if is_full() else max(full // 10, 5)
 
 
 def is_short() -> bool:

@@ -3,14 +3,15 @@
 import random
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from engine.aggregation.native import exact_double_sum, native
 from engine.aggregation.native import layout as g
-from engine.aggregation.native.exact_double_sum import add_double, add_integer, rounded
 from engine.aggregation.native.numeric_columns import plain_of, ranks
 from engine.aggregation.native.results import results
 from engine.dictionary.sort_keys import sort_key
@@ -23,6 +24,9 @@ from epsparql.terms import XSD, Literal
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WIDE = st.one_of(FINITE, st.sampled_from([5e-324, -5e-324, 2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308, 1e16, 1.0, 2.0**-53]))
 SMALL = st.integers(-(1 << 62), (1 << 62) - 1)
+
+sums: Any = exact_double_sum  # numba's functions, of which Python calls these here alone
+add_double, add_integer, rounded = (native.entry_point(part.py_func) for part in (sums.add_double, sums.add_integer, sums.rounded))
 
 
 def integer(value: int) -> Literal:

@@ -15,13 +15,11 @@ print("pandas" in sys.modules)
 
 _WARMING = """
 from engine.jit import Native
-found, made = [], Native.jit
-def recorded(self, function, *, inline=False, releases=False):
-    compiled = made(self, function, inline=inline, releases=releases)
-    if releases:
-        found.append(compiled)
-    return compiled
-Native.jit = recorded
+found, made = [], Native.entry_point
+def recorded(self, function):
+    found.append(made(self, function))
+    return found[-1]
+Native.entry_point = recorded
 from engine import warmup as engine
 from pipeline import warmup as pipeline
 engine.compile_engine()
