@@ -9,14 +9,22 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from numba import types
+from numba import typeof, types
 
+from engine.aggregation.native.runs.sweep import judge_elements, place_elements, sweep_runs
+from engine.aggregation.native.runs.tables import ElementColumns, RunTables
+from engine.aggregation.native.sweep import sweep
+from engine.aggregation.native.tables import MomentColumns, Tables
 from engine.compiling import telling_of_functions
+from engine.dictionary.native.arrow_import import taken
+from engine.dictionary.native.arrow_writer import emit
+from engine.dictionary.native.ntriples_writer import settle
 from engine.engine import Engine
+from engine.jit import has_code
 from engine.kernel.operators.join import arrive_join
 from engine.kernel.operators.negation import arrive_negative, arrive_without, decide, emit_looked_up
 from engine.kernel.operators.output import write_solution
@@ -31,24 +39,38 @@ _GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) 
 _RUNS = "SELECT ?s (COUNT(?v) AS ?n) WHERE { ?s <p> ?v } GROUP BY ?s WINDOW [SESSION 'PT1S'^^<http://www.w3.org/2001/XMLSchema#duration> CLOSED]"
 
 
-HERE: tuple[Any, ...] = (arrive_policy,)
-BESIDE: tuple[Any, ...] = (
-    arrive_join,
-    decide,
-    emit_looked_up,
-    go_on,
-    arrive_negative,
-    write_solution,
-    advance_feed,
-    arrive_without,
-    arrive_elsewhere,
+def _kernel(*functions: Any) -> tuple[tuple[Any, tuple[Any, ...]], ...]:
+    """Return functions of the kernel with the types of their arguments, which are a network and whole numbers."""
+    return tuple((each, (net_type, *[types.int64] * (each.py_func.__code__.co_argcount - 1))) for each in functions)
+
+
+def _types(*examples: Any) -> tuple[Any, ...]:
+    return tuple(map(typeof, examples))
+
+
+_LINE, _ROWS, _NUMBERS = np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0))
+_GROUP_TABLES, _RUN_TABLES = Tables(_LINE, _ROWS, _ROWS, _LINE, _ROWS, _ROWS), RunTables(_LINE, _ROWS, _LINE)
+_ELEMENTS = ElementColumns(_ROWS, _ROWS, _ROWS, _ROWS, _ROWS, _LINE, _LINE, _ROWS, _NUMBERS, _LINE, np.zeros(0), _NUMBERS, _LINE)
+
+HERE = (
+    *_kernel(arrive_policy),
+    (sweep, _types(_GROUP_TABLES, MomentColumns(_ROWS, _ROWS, _ROWS), _LINE, _ROWS)),
+    (judge_elements, _types(_GROUP_TABLES, _ELEMENTS)),
+    (place_elements, _types(_GROUP_TABLES, _RUN_TABLES, _ELEMENTS)),
+    (sweep_runs, _types(_GROUP_TABLES, _RUN_TABLES, _ELEMENTS, _LINE, _ROWS)),
 )
-"""These are the parts of the kernel that take longest to compile, in their order. `arrive_elsewhere` calls one that is compiled HERE meanwhile."""
+BESIDE = (
+    *_kernel(arrive_join, decide, emit_looked_up, go_on, arrive_negative, write_solution, advance_feed, arrive_without, arrive_elsewhere),
+    (taken, _types(0, 0, 0, 0, _ROWS)),
+    (emit, _types(0, _ROWS, 0, True, 0)),
+    (settle, _types(_ROWS, _LINE, np.zeros(0, np.uint8), np.zeros((0, 0, 0), np.int64), _LINE)),
+)
+"""These are the functions that take longest to compile, with the types of their arguments. `arrive_elsewhere` calls one that is compiled HERE meanwhile."""
 
 
 @contextmanager
 def compiling_beside(*, shown: bool = False) -> Iterator[None]:
-    """Compile half of the kernel in a process of its own, and part of it here before the block runs; wait for that process after the block.
+    """Compile half of the engine in a process of its own, and part of it here before the block runs; wait for that process after the block.
 
     Do nothing where the kernel is compiled, or there is one core. What fails in that process is compiled when it is called. It says on standard error
     how far it is if that is to be `shown`.
@@ -66,15 +88,14 @@ def compiling_beside(*, shown: bool = False) -> Iterator[None]:
 
 
 def is_kernel_compiled() -> bool:
-    """Return whether the cache has the whole kernel, which is compiled last."""
-    compiled: Any = run  # numba's dispatcher, which has no types
-    return any(Path(compiled.stats.cache_path).glob(f"scheduler.{compiled.py_func.__name__}-*.nbi"))
+    """Return whether there is code of the whole kernel, which is compiled last."""
+    return has_code(run)
 
 
-def compile_parts(parts: Iterable[Any]) -> None:
-    """Compile functions of the kernel that take a network and whole numbers."""
-    for part in parts:
-        part.compile((net_type, *[types.int64] * (part.py_func.__code__.co_argcount - 1)))
+def compile_parts(parts: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
+    """Compile functions for arguments of these types."""
+    for function, arguments in parts:
+        function.compile(arguments)
 
 
 def compile_engine() -> None:
