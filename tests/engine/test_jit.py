@@ -37,6 +37,8 @@ stored = has_code(total)
 row = np.arange(1000) / 7
 print(total(row, 1.1).hex(), row[-1].hex(), int(stored), sum(total.stats.cache_hits.values()))
 """
+NOT_WRITABLE = "/proc/epsparql"
+"""Nobody can make this directory, not even root."""
 HOST = {name for name, there in llvmlite.binding.get_host_cpu_features().items() if there}
 portable = pytest.mark.skipif(not {name[1:] for name in BASELINE[1].split(",")} <= HOST, reason=f"this processor is no {BASELINE[0]}")
 
@@ -96,7 +98,7 @@ def test_shipped_code_is_loaded_and_gives_what_fresh_code_gives(shipped: Path, f
     user.ship(shipped)
     before = sorted(user.engine.rglob("*.nb?"))
     assert before
-    assert user.call() == [*first[1][:2], "1", "1"]
+    assert user.call(EPSPARQL_CACHE=NOT_WRITABLE) == [*first[1][:2], "1", "1"]
     assert sorted(tmp_path.rglob("*.nb?")) == before
 
 
@@ -104,7 +106,7 @@ def test_shipped_code_is_loaded_and_gives_what_fresh_code_gives(shipped: Path, f
 def test_a_processor_that_lacks_features_of_the_baseline_compiles(shipped: Path, first: tuple[Machine, list[str]], tmp_path: Path) -> None:
     user = Machine(tmp_path / "user")
     user.ship(shipped)
-    assert user.call(NUMBA_ENABLE_AVX="0") == [*first[1][:2], "0", "0"]
+    assert user.call(NUMBA_ENABLE_AVX="0", EPSPARQL_CACHE=NOT_WRITABLE) == [*first[1][:2], "0", "0"]
 
 
 @portable
