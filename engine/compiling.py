@@ -1,13 +1,17 @@
-"""Tells the user that code is being compiled, for which the first command on a machine needs minutes, and readies numba for several threads."""
+"""Tells the user that code is being compiled, for which the first command on a machine needs minutes; ships what was compiled; readies numba for threads."""
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from numba.core import event
 from numba.core.registry import cpu_target
+
+from engine.jit import BASELINE, ENTRY_POINTS
 
 _FUNCTIONS = 10  # a few that a warm-up did not meet take a second, and are not worth a word
 
@@ -57,6 +61,19 @@ def telling_of_functions() -> AbstractContextManager[object]:
 def telling_of_compiling(tell: Callable[[], object]) -> AbstractContextManager[object]:
     """Call `tell` at most once, as soon as this process has compiled more than a few functions meanwhile."""
     return event.install_listener("numba:compile", _Counter(tell))
+
+
+def ship_code() -> None:
+    """Copy the code of all entry points to `engine.jit.SHIPPED`. This process has to compile for `BASELINE`, and to have compiled or loaded them."""
+    for function in ENTRY_POINTS:
+        (own, processor), (shipped, _) = function._cache.places(cpu_target.target_context)
+        assert processor[1:] == BASELINE
+        names = {key: name for key, name in own._load_index().items() if key[1] == processor}
+        if names:
+            Path(shipped._cache_path).mkdir(parents=True, exist_ok=True)
+            shipped._save_index(names)
+            for name in names.values():
+                shutil.copy(own._data_path(name), shipped._cache_path)
 
 
 def load_type_tables() -> None:

@@ -13,31 +13,50 @@ they are first called, so what `epsparql warm` runs (engine/warmup.py for the en
 
 Only entry points become machine code, each with all that it calls, and only they are cached. The other functions are kept as LLVM's intermediate
 code while the process compiles. numba would optimize each of them, and again in each function above it, and give each two wrappers for Python.
+
+A wheel has code for BASELINE in the folder SHIPPED, with the same keys. It is loaded where the user's cache has none for this processor. Another
+version of Python, numba or LLVM, another platform, or a processor that lacks a feature of BASELINE finds nothing there, and compiles.
 """
 
 import hashlib
 import os
+import platform
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite
 import numba
 from numba.core import config as config_module
-from numba.core.caching import UserProvidedCacheLocator
+from numba.core.caching import FunctionCache, IndexDataCacheFile, UserProvidedCacheLocator
+from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
+from numba.core.sigutils import normalize_signature
 
 config: Any = config_module  # its settings are made when it is loaded
 njit: Any = numba.njit  # its types lack some of its options
 Function = TypeVar("Function", bound=Callable[..., object])
+ENTRY_POINTS: list[Any] = []
+"""The functions that Python calls, of the modules that are loaded. Their code has all that they call in it, so they are all that is shipped."""
+SHIPPED = Path(__file__).parent / "compiled"
+BASELINE = {
+    "aarch64": ("generic", "+fp-armv8,+neon"),
+    "x86_64": (
+        "x86-64-v3",
+        "+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3,+xsave",
+    ),
+}.get(platform.machine(), ("generic", ""))
+"""The processor that shipped code is for, by its name and features as LLVM spells them. x86-64-v3 is Intel's since 2013 (Haswell) and AMD's since 2015."""
 
 
 def cache_directory(package: Path) -> Path:
     """Return where a package's machine code is kept: below EPSPARQL_CACHE, else XDG_CACHE_HOME, else ~/.cache."""
     base = os.environ.get("EPSPARQL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "epsparql"
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
     for file in sorted({*(package.rglob("*.py") if package.is_dir() else [package]), Path(__file__)}):
         digest.update(file.read_bytes())
     return Path(base) / f"{package.parent.name}-{package.stem}-{digest.hexdigest()[:16]}{'-checked' if config.BOUNDSCHECK else ''}"
@@ -46,13 +65,48 @@ def cache_directory(package: Path) -> Path:
 class ContentLocator(UserProvidedCacheLocator):
     """Tells numba where the machine code of one file stands: below the package's directory, whatever the path of the file."""
 
-    def get_cache_path(self) -> str:
-        """Return the folder of the file's machine code."""
-        return str(Path(config.CACHE_DIR) / Path(self._py_file).parent.name)
+    def __init__(self, function: Any, file: str) -> None:
+        super().__init__(function, file)
+        self._cache_path = str(Path(config.CACHE_DIR) / Path(file).parent.name)  # the setting is another one when code is saved
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> "ContentLocator":
+        """Return the locator of a function. Its directory need not be there, nor be writable: shipped code is used all the same."""
+        return cls(py_func, py_file)
 
     def get_source_stamp(self) -> str:
         """Return nothing that could differ: the name of the directory already holds the hash of all files."""
         return ""
+
+
+class ContentCache(FunctionCache):
+    """Loads a function's code from the user's cache, else from SHIPPED; saves what was compiled in the user's cache, if that can be written."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        signature, _, hashes = self._index_key(sig, target_context.codegen())
+        for file, processor in self.places(target_context):
+            found = file.load((signature, processor, hashes))
+            if found is not None:
+                return self._impl.rebuild(target_context, found)
+        return None
+
+    def places(self, target: Any) -> Iterator[tuple[IndexDataCacheFile, tuple[str, ...]]]:
+        """Yield the files that may have code for this processor, and under which processor's key."""
+        own = triple, _, features = target.codegen().magic_tuple()
+        yield self._cache_file, own
+        if {*BASELINE[1].split(",")} <= {*features.split(",")}:
+            shipped = SHIPPED.joinpath(*Path(self.cache_path).parts[-2:])
+            yield IndexDataCacheFile(str(shipped), self._impl.filename_base, ""), (triple, *BASELINE)
+
+
+def has_code(function: Any) -> bool:
+    """Return whether there is code of a function of a `Native` for this processor, so that it is loaded rather than compiled."""
+    places = function._cache.places(cpu_target.target_context)
+    return any(key[1] == processor for file, processor in places for key in file._load_index())
 
 
 class InnerCode(JITCodeLibrary):
@@ -102,27 +156,28 @@ class Native:
         decorate = njit(forceinline=inline, pipeline_class=InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
         return cast(Function, decorate(function))
 
-    def callback(self, function: Function, signature: object) -> Any:
-        """Compile a function at once that compiled code of other packages calls by its `address`; it lives as long as what is returned."""
-        with self._caching():
-            return numba.cfunc(signature, cache=True)(function)
-
-    @contextmanager
-    def _caching(self) -> Iterator[None]:
-        """Let what is decorated meanwhile be kept in this package's directory."""
-        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
-        # Both are read while decorating; they are restored, because the settings are the whole process's.
-        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
-        try:
-            yield
-        finally:
-            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
-
     def inlined(self, function: Function) -> Function:
         """Compile a small function on the hot path into its callers: calls cost it more than it does."""
         return self.jit(function, inline=True)
 
     def entry_point(self, function: Function) -> Function:
         """Compile a function that Python calls, when it is first called. It releases the GIL while it runs."""
-        with self._caching():
-            return cast(Function, njit(cache=True, nogil=True)(function))
+        return cast(Function, self._kept(njit(nogil=True)(function), function))
+
+    def callback(self, function: Function, signature: Any) -> Any:
+        """Compile a function at once that compiled code of other packages calls by its `address`; it lives as long as what is returned."""
+        compiled = self._kept(CFunc(function, normalize_signature(signature), {}, {}), function)
+        compiled.compile()
+        return compiled
+
+    def _kept(self, compiled: Any, function: Any) -> Any:
+        """Let the code of an entry point be kept in this package's directory."""
+        before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+        # Both are read by the cache when it is made; they are restored, because the settings are the whole process's.
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = self.directory, f"{__name__}.{ContentLocator.__name__}"
+        try:
+            compiled._cache = ContentCache(function)
+        finally:
+            config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
+        ENTRY_POINTS.append(compiled)
+        return compiled

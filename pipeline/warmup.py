@@ -1,12 +1,22 @@
 """This module compiles what reads bodies, deals their rows to partitions and writes solutions before it is needed.
 
 That takes some twenty seconds, once per machine; later it takes a fraction of one to load.
+
+    python -m pipeline.warmup [portable]
+
+compiles the engine too. `portable` compiles for `engine.jit.BASELINE` instead of this processor, and puts the code into the package, as a wheel has it.
 """
+
+import os
+import sys
 
 import numpy as np
 import pyarrow as pa
 
+from engine.compiling import ship_code, telling_of_functions
+from engine.jit import BASELINE, config
 from engine.messages import INSTANT
+from engine.warmup import compile_engine
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.fast_path import events_batch, odd_terms, quads_batch, used_terms
 from pipeline.log.encoding.sliced_rows import encode_slices
@@ -31,3 +41,21 @@ def compile_formats() -> None:
     ndjson(page, {"q": Bindings(("s",))})
     bindings(page, ("s",))
     heads(page)
+
+
+def compile_all() -> None:
+    """Compile or load all compiled code, and say on standard error which functions took long to compile."""
+    with telling_of_functions():
+        compile_formats()
+        compile_engine()
+
+
+if __name__ == "__main__":
+    name, features = BASELINE
+    portable = sys.argv[1:] == ["portable"]
+    if portable and name != config.CPU_NAME:  # numba reads its settings when it is loaded
+        command = [sys.executable, "-m", "pipeline.warmup", "portable"]
+        os.execve(sys.executable, command, os.environ | {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features})
+    compile_all()
+    if portable:
+        ship_code()

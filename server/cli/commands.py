@@ -540,16 +540,14 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.compiling import telling_of_functions
-    from engine.warmup import compile_engine
+    from engine.warmup import is_kernel_compiled
     from pipeline.errors import JavaMissing, SparkFailed
-    from pipeline.warmup import compile_formats
+    from pipeline.warmup import compile_all
 
     began = time.monotonic()
-    print("compiling the kernel (one to two minutes, once per machine)", file=sys.stderr, flush=True)
-    with telling_of_functions():
-        compile_formats()
-        compile_engine()
+    if not is_kernel_compiled():
+        print("compiling the kernel (one to two minutes, once per machine)", file=sys.stderr, flush=True)
+    compile_all()
     print(
         f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",
         file=sys.stderr,

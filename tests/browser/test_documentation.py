@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Page, TimeoutError
 
 from server.cli.documentation.site import build_site
 from tests.browser.conftest import DEADLINE_MS
@@ -28,6 +29,21 @@ QUESTIONS = {
     "average over the last hour": "questions/#compute-an-average-over-the-last-hour",
 }
 """Questions of newcomers, chosen before the search was tuned, and the place of an answer that must be among the first three hits."""
+ELSEWHERE = {
+    "late events are dropped": "questions/#accept-events-that-arrive-late",  # apache/flink#6104
+    "detect the absence of an event": "questions/#get-an-alert-when-a-sensor-stops-sending",  # siddhi-io/siddhi#405
+    "update a running query": "questions/#change-a-query-that-runs",  # confluentinc/ksql#3219
+    "state grows until out of memory": "questions/#limit-the-memory-of-a-query",  # apache/flink#21955
+    "join a stream with static background knowledge": "questions/#join-a-stream-with-reference-data",  # a paper that compares C-SPARQL and Esper
+    "use a column as the timestamp": "questions/#use-a-column-of-csv-as-the-timestamp",  # ksqlDB, "How to use a custom timestamp column"
+    "no output because the watermark does not advance": "questions/#find-out-why-a-query-finds-nothing",  # apache/flink#6076
+    "exactly once, duplicates after a restart": "questions/#receive-each-solution-once",  # quixio/quix-streams#139
+    "session window with an inactivity gap": "questions/#group-events-by-session",  # Kafka Streams
+    "restore a backup on another server": "questions/#move-a-server-or-restore-a-backup",  # influxdata/influxdb#20749
+    "basic authentication with roles": "questions/#give-a-colleague-access-to-read-only",  # confluentinc/ksql#6192
+    "stream the results of a query to a browser": "questions/#show-results-in-a-browser",  # w3c/sparql-query#323
+}
+"""What users of other engines asked in public, with the place where they did. Of these twelve, the search answered one before it was tuned for them."""
 HITS = """
     () => {
         const links = (root) => [...root.querySelectorAll("*")].flatMap((each) => (each.shadowRoot ? [...each.shadowRoot.querySelectorAll("a"), ...links(each.shadowRoot)] : []));
@@ -64,7 +80,8 @@ def find_hits(page: Page, question: str) -> list[str]:
     page.keyboard.press("Delete")
     page.wait_for_function(f"() => ({HITS})().length === 0", timeout=DEADLINE_MS)
     page.keyboard.insert_text(question)
-    page.wait_for_function(f"() => ({HITS})().length > 0", timeout=DEADLINE_MS)
+    with suppress(TimeoutError):  # there may be none
+        page.wait_for_function(f"() => ({HITS})().length > 0", timeout=DEADLINE_MS)
     found: list[str] = page.evaluate(HITS)
     return found
 
@@ -72,7 +89,7 @@ def find_hits(page: Page, question: str) -> list[str]:
 def test_newcomers_questions_are_answered_by_the_first_three_hits(opened: Page, site: str) -> None:
     opened.get_by_role("button", name="Search").first.click()
     missed = {}
-    for question, answer in QUESTIONS.items():
+    for question, answer in (QUESTIONS | ELSEWHERE).items():
         first = [re.sub(r"\?[^#]*", "", hit).removeprefix(site) for hit in find_hits(opened, question)[:3]]
         print(f"{question}\n  " + "\n  ".join(first))
         if answer not in first:

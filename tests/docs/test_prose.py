@@ -34,6 +34,7 @@ ALLOWED = {
     "ARCHITECTURE.md": {"goal", "goals"},  # the map of the code speaks the engine's own words
     "glossary.md": {"goal", "ontology"},  # it explains the engine's word, and names two ontologies of the W3C
     "paper-experiments.md": {"knowledge"},  # the title of a paper
+    "questions.md": {"knowledge"},  # what those who come from C-SPARQL look for
     "operations.md": {"bucket"},  # what S3 has
     "configuration.md": {"bucket"},
     "serve --help": {"bucket"},

@@ -5,14 +5,17 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_MADE = shutil.ignore_patterns("__pycache__", "*.egg-info")
+COMPILING_S = 3_600
+"""Compiling takes minutes, and other tests compute at the same time."""
+_MADE = shutil.ignore_patterns("__pycache__", "*.egg-info", "compiled")
 
 
-def build_wheel(directory: Path) -> Path:
-    """Build the wheel from a copy of the sources, since a build leaves files beside them."""
+def build_wheel(directory: Path, compiled_on: Iterable[str] = ()) -> Path:
+    """Build the wheel from a copy of the sources, since a build leaves files beside them; with code compiled on some Pythons, as `make wheel` does."""
     source = directory / "source"
     source.mkdir(parents=True)
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]["find"]["include"]
@@ -21,6 +24,10 @@ def build_wheel(directory: Path) -> Path:
             shutil.copytree(ROOT / part, source / part, ignore=_MADE)
         else:
             shutil.copy(ROOT / part, source / part)
+    for number, python in enumerate(compiled_on):
+        commands = make_environment(directory / f"python-{number}", python, "-r", str(ROOT / "pyproject.toml"), "--extra", "engine")
+        done = call([commands / "python", "-m", "pipeline.warmup", "portable"], source, COMPILING_S, EPSPARQL_CACHE=str(directory / "cache"))
+        assert done.returncode == 0, done.stderr
     call_uv("build", "--quiet", "--wheel", "--out-dir", str(directory / "dist"), str(source))
     (wheel,) = (directory / "dist").glob("*.whl")
     return wheel
