@@ -160,11 +160,16 @@ def intern_some(terms, offsets, data, which, numbers):
     return len(which)
 
 
+@jit
+def intern_bytes(terms, source, n):
+    """Return the number of the n bytes at an address, as `intern_hashed` does."""
+    return intern_hashed(terms, hash_bytes(source, n, terms.at[SEED]), source, n)
+
+
 @entry_point
 def intern_one(terms, written):
     """Return the number of a text given as bytes; -1 without room."""
-    table = arrays_at(terms)
-    return intern_hashed(table, hash_bytes(address_of(written), len(written), table.at[SEED]), address_of(written), len(written))
+    return intern_bytes(arrays_at(terms), address_of(written), len(written))
 
 
 @entry_point
