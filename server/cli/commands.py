@@ -156,7 +156,7 @@ def _warn(message: object) -> None:
 
 
 def _tell_compiling() -> None:
-    _warn("compiling the code, which takes two to three minutes, once per machine")
+    _warn("compiling the code, which takes about two minutes, once per machine")
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -546,7 +546,7 @@ def _warm(_arguments: argparse.Namespace) -> int:
 
     began = time.monotonic()
     if not is_kernel_compiled():
-        print("compiling the kernel (one to two minutes, once per machine)", file=sys.stderr, flush=True)
+        print("compiling the kernel (about two minutes, once per machine)", file=sys.stderr, flush=True)
     compile_all()
     print(
         f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",

@@ -179,7 +179,7 @@ def _serve_now(settings: Settings) -> int:
 
 
 def _tell_compiling() -> None:
-    _log.info("the code is being compiled, which takes two to three minutes, once per machine; solutions come after that")
+    _log.info("the code is being compiled, which takes about two minutes, once per machine; solutions come after that")
 
 
 def gate_of(settings: Settings) -> Gate:
