@@ -145,7 +145,7 @@ class World:
         """Give subscribers what is new, while the server runs."""
         assert server.log is not None
         assert server.runner is not None
-        data, told = server.disk.root / "data", b""
+        data, told, log = server.disk.root / "data", b"", server.log
         with closing(SolutionReader(data)) as solutions:
             while not server.ended:
                 if server.runner.state.startswith("failed"):
@@ -155,7 +155,7 @@ class World:
                     server.ended = True
                     return
                 head = _head_record(data)
-                if head != told and not sum(self._tell(server.log, solutions, name) for name in _QUERIES):
+                if head != told and not sum(self._tell(log, solutions, name) for name in _QUERIES):
                     told = head
                 self.scheduler.sleep(self.scheduler.random.random() * 0.5)
 
