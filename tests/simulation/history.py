@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from pipeline.errors import Corrupt
 from pipeline.log.segments import FrameReader, segment_path, segments
 from pipeline.replication.replicator import PATIENCE_S
 from tests.simulation.disk import Disk
@@ -127,7 +128,8 @@ class _Chaos:
         data = disk.root / "data"
         old, self._old_log = self._old_log, self._world.root / f"log{len(self._world.servers)}"
         shutil.copytree(data / "log", self._old_log, dirs_exist_ok=True)
-        if old is not None and _head(old) < _head(data / "solutions"):
+        before, after = None if old is None else _head(old), _head(data / "solutions")
+        if old is not None and before is not None and after is not None and before < after:
 
             def replace() -> None:
                 shutil.rmtree(data / "log")
@@ -210,6 +212,10 @@ class _Chaos:
         world.calm = True
 
 
-def _head(directory: Path) -> int:
-    with closing(FrameReader(directory)) as reader:
-        return reader.head().position
+def _head(directory: Path) -> int | None:
+    """Return the position of a log; None where a loss of power has torn its head, which the next writer mends."""
+    try:
+        with closing(FrameReader(directory)) as reader:
+            return reader.head().position
+    except Corrupt:
+        return None
