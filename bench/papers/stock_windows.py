@@ -21,7 +21,7 @@ FIGURES = {
         "events/s",
         "Query (5) as printed and (6) with its misprints mended; windows of 1, 3, 10 and 30 s.",
         "A rule was added that starts a point at each price. Query (6) has no upper bound, and got one, 1 s longer than the window. "
-        "The number of prices in a window is not printed: here it is 2, 4, 12 and 34, and 10 in a window of 8.5 s.",
+        "The number of prices in a window is not printed. Here it is 2, 4, 12 and 34, and 10 in a window of 8.5 s.",
         axis="4000 to 10000 events/s",
     ),
     "003-1b": Figure(
