@@ -12,6 +12,7 @@ from threading import Lock
 import msgspec
 import numpy as np
 
+from pipeline.errors import Corrupt
 from pipeline.log.segments import SegmentFile, segment_path, segments, sound
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import Extent
@@ -124,9 +125,12 @@ class LogReplica:
         return extent.begin + (count if same.all() else int(same.argmin()))
 
     def _read_segment(self, segment: int, begin: int, end: int) -> bytes:
-        with segment_path(self._directory, segment).open("rb") as file:
+        """Return bytes of a segment. Raises: Corrupt where a loss of power has cut it, which the next writer mends."""
+        path = segment_path(self._directory, segment)
+        with path.open("rb") as file:
             data = os.pread(file.fileno(), end - begin, begin)
-        assert len(data) == end - begin, (segment, begin, end, len(data))
+        if len(data) < end - begin:
+            raise Corrupt(path, begin + len(data), f"the file ends here, and not at byte {end}")
         return data
 
 

@@ -26,6 +26,11 @@ def test_every_history_keeps_what_was_promised(stored: bool) -> None:
         run_history(seed, stored=stored)
 
 
+def test_the_store_gets_solutions_again_after_a_loss_of_power_has_cut_them() -> None:
+    """A history in which a round met the solutions before their writer had mended them, and the thread of the copies ended in silence."""
+    run_history(1471, stored=True)
+
+
 def test_a_history_is_a_function_of_its_seed() -> None:
     assert run_history(7, stored=True) == run_history(7, stored=True) != run_history(8, stored=True)
 
