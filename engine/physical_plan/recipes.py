@@ -4,7 +4,7 @@ A question without a recipe, and an answer that compiled code leaves open, are t
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,8 +124,8 @@ def _add_constant(term: Term, steps: list[Step]) -> bool:
     number = parse_number(term)
     if number is None or number.kind > NumericType.DECIMAL or isinstance(number.value, float):
         return False
-    numerator, scale = Decimal(number.value), 0
-    while numerator != int(numerator) and scale <= MOST_SCALE:
+    numerator, scale = Fraction(number.value), 0
+    while numerator.denominator != 1 and scale <= MOST_SCALE:
         numerator, scale = numerator * 10, scale + 1
     if scale > MOST_SCALE or abs(numerator) > MOST:
         return False

@@ -73,6 +73,9 @@ class AnsweredTwice:
 @given(expression=_EXPRESSIONS, terms=st.tuples(_TERMS, _TERMS, _TERMS))
 @example(a.Arithmetic(a.Operator.DIVIDE, a.Var(V[0]), a.Var(V[1])), (Literal("1", XSD + "integer"), Literal("3", XSD + "integer"), None))
 @example(a.Arithmetic(a.Operator.DIVIDE, a.Var(V[0]), a.Var(V[1])), (Literal("0", XSD + "integer"), Literal("-3.5", XSD + "decimal"), None))
+@example(
+    a.Arithmetic(a.Operator.ADD, a.Var(V[0]), a.Constant(Literal(f"1.{'0' * 30}1", XSD + "decimal"))), (Literal("1", XSD + "integer"), None, None)
+)  # more digits than a decimal context keeps
 def test_arithmetic_is_the_hosts_or_left_to_it(expression: a.Expression, terms: tuple[Term | None, ...]) -> None:
     asked = AnsweredTwice()
     compiled, host = asked.both(Inquiry(V, False, expression=expression), asked.numbers(terms))
