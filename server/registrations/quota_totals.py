@@ -30,5 +30,5 @@ class QuotaTotals:
             if standing is None or registered in self._stopped:
                 continue
             if reason := failed.get(registered) or excess(query.name, standing.usage, standing.quota):
-                self._stopped.add(registered)
                 self._log.append(lambda offset, k=registered, name=query.name, why=reason: Fail(offset, k, name, why))  # type: ignore[misc]
+                self._stopped.add(registered)
