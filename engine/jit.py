@@ -29,6 +29,7 @@ from typing import Any, TypeVar, cast
 
 import llvmlite
 import numba
+from llvmlite import ir
 from numba.core import config as config_module
 from numba.core.caching import FunctionCache, IndexDataCacheFile, UserProvidedCacheLocator
 from numba.core.ccallback import CFunc
@@ -107,6 +108,18 @@ def has_code(function: Any) -> bool:
     """Return whether there is code of a function of a `Native` for this processor, so that it is loaded rather than compiled."""
     places = function._cache.places(cpu_target.target_context)
     return any(key[1] == processor for file, processor in places for key in file._load_index())
+
+
+def build_prefetch(builder: Any, address: Any) -> None:
+    """Emit the instruction that lets the cache fetch what stands at an address, which may be any, while the program goes on.
+
+    This is for the intrinsics of the packages, whose keys see this file.
+    """
+    number = ir.IntType(32)
+    pointer = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+    reading, lasting, data = (ir.Constant(number, flag) for flag in (0, 3, 1))
+    builder.call(builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind), [builder.bitcast(address, pointer), reading, lasting, data])
 
 
 class InnerCode(JITCodeLibrary):

@@ -1,12 +1,12 @@
 """Arrays that compiled functions hand on are borrowed from the caller of the outermost one. Their rows can be fetched before they are needed."""
 
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from engine.aggregation.native import native
+from engine.jit import build_prefetch
 
 LINE = 8  # words of a line of the cache
 
@@ -34,12 +34,7 @@ def prefetch(typingctx, array, k):
     """Let the cache fetch the k-th item of a contiguous array, which may be any, while the caller goes on."""
 
     def build(context, builder, sig, args):
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        reading, lasting, data = (ir.Constant(number, flag) for flag in (0, 3, 1))
-        called = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        item = builder.gep(make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
-        builder.call(called, [builder.bitcast(item, pointer), reading, lasting, data])
+        build_prefetch(builder, builder.gep(make_array(sig.args[0])(context, builder, args[0]).data, [args[1]]))
         return context.get_dummy_value()
 
     return types.void(array, types.int64), build

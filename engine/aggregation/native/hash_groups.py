@@ -70,7 +70,7 @@ def spread(groups, top, key_n, heads):
 
 @native.jit
 def fetch_groups(t, beside, keys, first):
-    """Let the cache fetch the groups of TOGETHER moments from `first` on, and their rows of the table `beside`.
+    """Let the cache fetch the groups of TOGETHER moments from `first` on, and their rows of the table `beside`, or None.
 
     Tables of many groups are in no cache. So the moments wait for memory at the same time, first for all heads and then for all rows.
     """
@@ -81,12 +81,14 @@ def fetch_groups(t, beside, keys, first):
         g = heads[head_of(heads, keys, i)]
         if g != NONE:
             prefetch_row(groups, g)
-            prefetch_row(beside, g)
+            if beside is not None:
+                prefetch_row(beside, g)
     for i in range(first, after):
         g = heads[head_of(heads, keys, i)]
         if g != NONE and groups[g, CHAINED] != NONE and keys.shape[1] > 0 and groups[g, KEY] != keys[i, 0]:
             prefetch_row(groups, groups[g, CHAINED])
-            prefetch_row(beside, groups[g, CHAINED])
+            if beside is not None:
+                prefetch_row(beside, groups[g, CHAINED])
 
 
 @native.jit

@@ -119,7 +119,7 @@ def sweep_instant(t, came, gained, out, first, after):
     n, woken = 0, NONE
     for i in range(first, after):
         if i % TOGETHER == 0:
-            fetch_groups(t, groups, came.keys, i)
+            fetch_groups(t, None, came.keys, i)
         if moments[i, M_SIDE] == SOLUTION:
             g = find_group(groups, t.heads, came.keys, i)
             if g == NONE:

@@ -11,6 +11,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from engine.dictionary.native import inlined
 from engine.dictionary.native.layout import CELL_WIDTH
+from engine.jit import build_prefetch
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 
@@ -88,11 +89,7 @@ def prefetch(typingctx, address):
     """Let the cache fetch what stands at an address, which may be any, while the caller goes on."""
 
     def build(context, builder, sig, args):
-        pointer, number = _BYTE.as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        reading, lasting, data = (ir.Constant(number, k) for k in (0, 3, 1))
-        called = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        builder.call(called, [builder.inttoptr(args[0], pointer), reading, lasting, data])
+        build_prefetch(builder, builder.inttoptr(args[0], _BYTE.as_pointer()))
         return context.get_dummy_value()
 
     return types.void(types.int64), build
