@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.messages import END_OF_TIME
-from engine.revision.change_rows import INSTANT_WIDTH
+from engine.revision import change_rows
 from engine.runtime.watermarks import NO_TIME
 from pipeline.formats.native.swar import borrowed, copied, first_of, marks, marks_of_controls, native, put_word, starts, word_at
 from pipeline.formats.native.terms import BACKSLASH, LESS, NEWLINE, QUOTE, UNDERSCORE, term_end
 from pipeline.formats.native.timestamps import put_instant
 
+INSTANT_WIDTH = 20
+assert INSTANT_WIDTH == change_rows.INSTANT_WIDTH, "the key of the compiled code sees this file alone, so a change has to be made here, too"
 BINDINGS, TRIPLES, VERDICT, CHANGED = range(4)
 """Forms: what a solution's values are (pipeline/solutions/result_kinds.py, `Form`). CHANGED is added to that of a revised query, whose first value is a
 change's header (engine/revision/change_rows.py).
