@@ -2,7 +2,11 @@
 
 from hypothesis import strategies as st
 
+from epsparql.etalis.streams import read_stream
+from epsparql.ntriples import parse_term
+from epsparql.terms import Iri, Literal
 from tests.etalis.naive import Event
+from verification.definitions.model import Occurrence
 
 NAMES, OPERATORS = "abc", ("seq", "seq", "and", "par", "equals", "meets", "during", "starts", "finishes")
 VARIABLES = ("X", "Y")
@@ -47,3 +51,16 @@ def streams(draw: st.DrawFn) -> list[Event]:
 
 def written(events: list[Event]) -> str:
     return " ".join(f"event({name}({', '.join(map(str, args))}), [{start}, {end}])." for name, args, start, end in events)
+
+
+def occurrences(events: list[Event]) -> list[Occurrence]:
+    """The triples in which events come on a stream."""
+    found = []
+    for event in read_stream(written(events)):
+        for triple in event.triples():
+            s, p, o = map(parse_term, triple)
+            assert isinstance(s, Iri)
+            assert isinstance(p, Iri)
+            assert isinstance(o, Iri | Literal)
+            found.append(Occurrence((s, p, o), event.start, event.end))
+    return found

@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from engine.engine import Engine
 from engine.messages import Events, Finish, Register
 from epsparql.etalis.parser.vocabulary import name_of
-from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
-from epsparql.ntriples import parse_term
-from epsparql.terms import Iri, Literal
 from pipeline.replay.input_files import SourceFault
 from tests.etalis.naive import Event, run_naively
 from tests.etalis.programs import run_program
-from tests.etalis.strategies import patterns, streams, written
+from tests.etalis.strategies import occurrences, patterns, streams, written
 from tests.soak import examples
 from tests.support.run_both import block
 from verification.definitions.model import Occurrence
@@ -65,18 +62,13 @@ def emitted(program: str, events: list[Event], cut: int | None) -> list[tuple[st
     text, policy = query_text(program)
     engine, found = Engine(), list[tuple[str, ...]]()
     by_end: dict[int, list[Occurrence]] = {}
-    for event in read_stream(written(events)):
-        for triple in event.triples():
-            s, p, o = map(parse_term, triple)
-            assert isinstance(s, Iri)
-            assert isinstance(p, Iri)
-            assert isinstance(o, Iri | Literal)
-            by_end.setdefault(event.end, []).append(Occurrence((s, p, o), event.start, event.end))
+    for occurrence in occurrences(events):
+        by_end.setdefault(occurrence.end, []).append(occurrence)
     log = [(Register(0, "p", text, policy), ())]
     log += [(Events(0, "default", len(part), end), tuple(part)) for end, part in sorted(by_end.items())]  # type: ignore[misc]
     log += [(Finish(0, "default"), ())]  # type: ignore[list-item]
-    for offset, (entry, occurrences) in enumerate(log):
-        outcome = engine.feed(block([(replace(entry, offset=offset), occurrences)]))
+    for offset, (entry, part) in enumerate(log):
+        outcome = engine.feed(block([(replace(entry, offset=offset), part)]))
         assert outcome.changes == ()
         found += [(name_of(str(row["values"][0])), str(row["values"]), str(row["start"]), str(row["end"])) for row in outcome.solutions.to_pylist()]
         if offset == cut:

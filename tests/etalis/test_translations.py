@@ -10,16 +10,12 @@ from hypothesis import strategies as st
 import epsparql
 from epsparql.etalis.parser.program import EventRule, read_program
 from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables
-from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
-from epsparql.ntriples import parse_term
-from epsparql.terms import Iri, Literal
 from tests.etalis.naive import Event
-from tests.etalis.strategies import patterns, streams, written
+from tests.etalis.strategies import occurrences, patterns, streams
 from tests.soak import examples
 from tests.support.ntriples import parse_statement
 from tests.support.run_both import block, entries, in_order, run
-from verification.definitions.model import Occurrence
 
 _OPERATORS = {
     ":seq": "SEQ", ":and": "AND", ":par": "PAR", ":equals": "EQUALS", ":meets": "MEETS", ":during": "DURING", ":starts": "STARTS", ":finishes": "FINISHES",
@@ -109,18 +105,6 @@ def translated(program: str) -> dict[str, str]:
     rules = read_program(program).rules
     text = _Text(frozenset(rule.head.name for rule in rules))
     return {f"{rule.head.name}{k}": text.rule(rule) for k, rule in enumerate(rules)}
-
-
-def occurrences(events: list[Event]) -> list[Occurrence]:
-    found = []
-    for event in read_stream(written(events)):
-        for triple in event.triples():
-            s, p, o = map(parse_term, triple)
-            assert isinstance(s, Iri)
-            assert isinstance(p, Iri)
-            assert isinstance(o, Iri | Literal)
-            found.append(Occurrence((s, p, o), event.start, event.end))
-    return found
 
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
