@@ -9,6 +9,7 @@ import sys
 import warnings
 from contextlib import suppress
 from dataclasses import fields
+from errno import ENOSPC
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -22,7 +23,7 @@ from bench.server.fuzz import PATIENCE_S
 from engine.compiling import telling_of_compiling
 from pipeline.mapping.mapping import compile_mapping
 from server.cli.commands import main
-from server.cli.serve import serve
+from server.cli.serve import _opened, serve
 from server.cli.settings_doc import group_settings
 from server.cli.subcommands.definition import YELLOW, paint
 from server.routes.explain import PlanDocument
@@ -355,6 +356,15 @@ class TestServe:
         assert told.format(tmp_path) in run.stderr
         assert "Traceback" not in run.stderr
         assert "Errno" not in run.stderr
+
+
+def test_a_start_on_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_no_room(*_: object) -> int:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", find_no_room)
+    with pytest.raises(SettingsError, match=r"^--data \S+ cannot be used: No space left on device; make room there, or choose another$"):
+        _opened(Settings(data=tmp_path / "data"), None)
 
 
 def test_serve_s_help_is_grouped_and_gives_defaults(capsys: pytest.CaptureFixture[str]) -> None:
