@@ -25,7 +25,7 @@ from engine.kernel.state import layout as c
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.network.shares import Moment, SharedSubplan
-from engine.physical_plan.join_trees import Linear, Shape, kept_shape, shape_again
+from engine.physical_plan.join_trees import Linear, PlanShape, kept_shape, shape_again
 from engine.planner.builder.join_order import Rates
 from epsparql.terms import Term
 
@@ -109,7 +109,7 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
     return meta, arrays
 
 
-def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, Shape | None], None]) -> None:
+def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, PlanShape | None], None]) -> None:
     """Take over what `snapshot_network` gave into a new network. Raises SnapshotMismatch.
 
     `add` puts a query, by its registration, its rates and the shape of its chain, into the network.
@@ -252,7 +252,7 @@ def _restore_counts(network: Network, planned: Planned, counted: Sequence[Sequen
         network.net.stores[first : first + len(counted), COUNTS] = np.array(counted, np.int64)
 
 
-def _shape(query: Mapping[str, Any]) -> Shape | None:
+def _shape(query: Mapping[str, Any]) -> PlanShape | None:
     """Return the shape of a query's chain of SEQs; older versions have two shapes."""
     if "shape" not in query:
         return Linear.FROM_END if query["turned"] else Linear.WRITTEN

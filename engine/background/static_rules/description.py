@@ -1,6 +1,18 @@
 """A static rule is described by the rules of Datalog that it comes to."""
 
-from engine.background.static_rules.program import ERROR, VALUE, VIEW, WRITTEN, Argument, Atom, Condition, DatalogRule, Relation, RelationKey
+from engine.background.static_rules.program import (
+    ERROR,
+    VALUE,
+    VIEW,
+    WRITTEN,
+    Argument,
+    Atom,
+    Condition,
+    DatalogRule,
+    Fold,
+    Relation,
+    RelationKey,
+)
 from engine.background.static_rules.translate import Translation
 from engine.dictionary.term_dictionary import TermTable
 from epsparql import algebra as a
@@ -23,11 +35,18 @@ class _Writer:
         self._expressions = Expressions(TermWriter("", {}), {}, lambda _: "{ ... }")
 
     def rule(self, rule: DatalogRule) -> str:
+        if rule.fold is not None:
+            return self._fold(rule, rule.fold)
         names = {argument: str(variable) for condition in rule.conditions for variable, argument in condition.scope}
         parts = [self._atom(atom, names) for atom in rule.atoms]
         parts += [self._condition(condition, names) for condition in rule.conditions]
         parts += [f"not {self._atom(atom, names)}" for atom in rule.absent]
         return f"{self._atom(rule.head, names)} <- {', '.join(parts) or 'always'}"
+
+    def _fold(self, rule: DatalogRule, fold: Fold) -> str:
+        names = {argument: str(name) for name, argument in zip(fold.names, rule.source_atom.arguments, strict=False)}
+        names[rule.head.arguments[-1]] = str(fold.result)
+        return f"{self._atom(rule.head, names)} <- {fold.result} is {self._expressions.aggregate(fold.aggregate)} of all {self._atom(rule.source_atom, names)}"
 
     def _atom(self, atom: Atom, names: dict[Argument, str]) -> str:
         key = atom.relation.key

@@ -38,7 +38,7 @@ from engine.dictionary.native.answers.layout import (
     WORDS_ROOM,
 )
 from engine.dictionary.native.answers.number_writer import MINUS, ZERO, digits_of
-from engine.dictionary.native.answers.sha256 import BLOCK, LENGTH_BYTES, SCHEDULE, digest
+from engine.dictionary.native.answers.sha256 import BLOCK, LENGTH_BYTES, digest
 from engine.dictionary.native.handle import arrays_at
 from engine.dictionary.native.intern import intern_bytes
 from engine.dictionary.native.layout import LENGTH, START
@@ -93,7 +93,7 @@ def name_digest(terms, recipe, arguments, cells, text):
             n += 1
         n = append(text, n, at, length)
     digest(cells[TEXT], n, uint64s_at(cells[WORDS], WORDS_ROOM))
-    state = int64s_at(cells[WORDS] + 8 * SCHEDULE, BLOCK // 8)
+    state = int64s_at(cells[WORDS], BLOCK // 8)
     n = append(text, 0, recipe[HEAD], recipe[HEAD_N])
     for k in range(recipe[DIGITS]):
         digit = state[k >> 3] >> 28 - 4 * (k & 7) & 15
