@@ -15,7 +15,7 @@ from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
 from engine.physical_plan.common_subplans import Subplan, find_subplans
-from engine.physical_plan.join_trees import Segment, PlanShape
+from engine.physical_plan.join_trees import PlanShape, Segment
 from engine.physical_plan.plan import Fragment, Inquiry, Read, TableOffsets, end_of, scan_table
 from engine.physical_plan.plan_signature import sign_plan
 from engine.planner import NetworkNames, PlanOptions, plan_query

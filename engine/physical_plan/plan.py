@@ -12,7 +12,7 @@ from engine.alpha.free_rows import Ranges, with_rows
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
 from engine.pattern_scope import asks_identity, looks_at_time
-from engine.physical_plan.join_trees import Segment, PlanShape
+from engine.physical_plan.join_trees import PlanShape, Segment
 from epsparql.algebra import Expression
 from epsparql.terms import Variable
 

@@ -109,7 +109,9 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
     return meta, arrays
 
 
-def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, PlanShape | None], None]) -> None:
+def restore(
+    network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, PlanShape | None], None]
+) -> None:
     """Take over what `snapshot_network` gave into a new network. Raises SnapshotMismatch.
 
     `add` puts a query, by its registration, its rates and the shape of its chain, into the network.

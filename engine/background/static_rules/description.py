@@ -15,6 +15,7 @@ from engine.background.static_rules.program import (
 )
 from engine.background.static_rules.translate import Translation
 from engine.dictionary.term_dictionary import TermTable
+from engine.rewrite.rename_hidden import restore_name
 from epsparql import algebra as a
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter
@@ -44,9 +45,9 @@ class _Writer:
         return f"{self._atom(rule.head, names)} <- {', '.join(parts) or 'always'}"
 
     def _fold(self, rule: DatalogRule, fold: Fold) -> str:
-        names = {argument: str(name) for name, argument in zip(fold.names, rule.source_atom.arguments, strict=False)}
-        names[rule.head.arguments[-1]] = str(fold.result)
-        return f"{self._atom(rule.head, names)} <- {fold.result} is {self._expressions.aggregate(fold.aggregate)} of all {self._atom(rule.source_atom, names)}"
+        names = {argument: f"?{restore_name(name) or name.name}" for name, argument in zip(fold.names, rule.source_atom.arguments, strict=False)}
+        names[rule.head.arguments[-1]] = "?value"
+        return f"{self._atom(rule.head, names)} <- ?value is {self._expressions.aggregate(fold.aggregate)} of all {self._atom(rule.source_atom, names)}"
 
     def _atom(self, atom: Atom, names: dict[Argument, str]) -> str:
         key = atom.relation.key

@@ -54,10 +54,10 @@ def fold_groups(joins: Joins, rule: DatalogRule, groups: Ints | None) -> Ints:
     joins.count_rows(len(chosen))
     chosen = chosen[_order(joins, fold, [column[chosen] for column in columns], group[chosen])]
     group, columns = group[chosen], [column[chosen] for column in columns]
-    if not fold.keys:
-        return unite([joins.tuples.pack([np.array([value])])]) if (value := _fold_values(joins, fold, _values(joins, fold, columns, len(chosen)))) else NO_INTS
-    begin = np.flatnonzero(np.diff(group, prepend=-1))
     values = _values(joins, fold, columns, len(chosen))
+    begin = np.flatnonzero(np.diff(group, prepend=-1)) if fold.keys else np.zeros(1, np.int64)  # without keys there is a group of nothing too
+    if not len(begin):
+        return NO_INTS
     ends = [*begin[1:].tolist(), len(group)]
     found = np.array([_fold_values(joins, fold, values[first:end]) for first, end in zip(begin.tolist(), ends, strict=True)], np.int64)
     known = found != 0

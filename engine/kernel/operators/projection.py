@@ -5,7 +5,7 @@ EARLIEST and LATEST hand on the shortest of rows that bind the same terms, and s
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.emission import emit_elsewhere
-from engine.kernel.operators.filter import find_question
+from engine.kernel.operators.filter import find_answer
 from engine.kernel.state.goal_store import (
     find_newest,
     find_newest_timeless,
@@ -97,14 +97,10 @@ def emit_earliest(net, node, x):
 
 @jit
 def arrive_latest(net, node, x):
-    """Hand on a timed x at once if no row of this instant can start later; else let it wait for the close."""
+    """Let a timed x wait for the close of its instant, and keep a copy for those that differ from it in their starts alone."""
     store = store_of(node, LEFT)
     store_goal(net, store, hash_in_store(store, hash_bindings(net, x)), copy_row(net, x), net.nodes[node].life_left)
-    if net.rows[x].start == net.at.now:
-        count_made(net, node, 1)
-        emit_elsewhere(net, node, x)
-    else:
-        wait_for_close(net, node, DECIDE_LEFT, x)
+    wait_for_close(net, node, DECIDE_LEFT, x)
 
 
 @jit
@@ -124,7 +120,7 @@ def decide_latest(net, node, x):
 @jit
 def bind_answer(net, node, x):
     """Write the host's answer to a BIND, UNBOUND for an error, to the node's column."""
-    answer = net.questions[find_question(net, net.nodes[node].ask, x)].answer
+    answer = find_answer(net, net.nodes[node].ask, x)
     if answer == OPEN_QUESTION:
         net.stores[store_of(node, LEFT)].taken -= 1  # it comes again
         park_frame(net, node, LEFT, x)

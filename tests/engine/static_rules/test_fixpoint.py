@@ -93,7 +93,12 @@ def rules(draw: st.DrawFn) -> naive.Rule:
     if bound and not sums and not draw(st.integers(0, 4)):
         fold = draw(folds(bound))
         keys = [fold.key] if fold.key else []
-        head = naive.Match(draw(st.sampled_from([*keys, *NODES[:1]])), draw(st.sampled_from(PREDICATES)), draw(st.sampled_from(["?n", "?n", *keys])), draw(st.sampled_from(["g1", "g2"])))
+        head = naive.Match(
+            draw(st.sampled_from([*keys, *NODES[:1]])),
+            draw(st.sampled_from(PREDICATES)),
+            draw(st.sampled_from(["?n", "?n", *keys])),
+            draw(st.sampled_from(["g1", "g2"])),
+        )
         return naive.Rule(head, body, absent, fold=fold)
     names = st.sampled_from([*bound, *NODES[:1]])
     writable = st.sampled_from([*bound, *(["?w"] * 3 if sums else []), *NODES[:1]])

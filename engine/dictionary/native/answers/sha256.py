@@ -1,4 +1,7 @@
-"""SHA-256 (FIPS 180-4), where compiled code needs it: digests of the terms of a solution."""
+"""SHA-256 (FIPS 180-4), where compiled code needs it: digests of the terms of a solution.
+
+OpenSSL computes them, which Python's hashlib has loaded, by the processor's own instructions. Where Python is linked otherwise, this module does.
+"""
 
 from functools import reduce
 from itertools import islice
@@ -8,12 +11,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from engine.dictionary.native import jit
+from engine.dictionary.native import borrowing
 from engine.dictionary.native.memory import address_of, bytes_at
 
 BLOCK, LENGTH_BYTES = 64, 8
-STATE = 8
-"""The state has so many words."""
+STATE, DIGEST_AT, CONTEXT_AT = 8, 8, 16
+"""The state has so many words. Among the words, the bytes of a digest stand behind it, and then what OpenSSL works with."""
 
 
 def _primes() -> "islice[int]":
@@ -78,9 +81,9 @@ def mix_block(typingctx, state, block):
     return types.void(types.int64, types.int64), build
 
 
-@jit
+@borrowing
 def digest(at, n, words):
-    """Leave the digest of the n bytes at an address in the first words. Behind the bytes there is room for BLOCK + LENGTH_BYTES more."""
+    """Leave the digest of the n bytes at an address in its place. Behind the bytes there is room for BLOCK + LENGTH_BYTES more."""
     padded = (n + LENGTH_BYTES) // BLOCK * BLOCK + BLOCK
     data = bytes_at(at, padded)
     data[n] = 0x80
@@ -92,3 +95,26 @@ def digest(at, n, words):
         words[k] = BEGIN[k]
     for block in range(0, padded, BLOCK):
         mix_block(address_of(words), at + block)
+    found = bytes_at(address_of(words) + 8 * DIGEST_AT, 4 * STATE)
+    for k in range(4 * STATE):
+        found[k] = words[k >> 2] >> 24 - 8 * (k & 3) & 0xFF
+
+
+@intrinsic
+def call_at(typingctx, function, a, b, c):
+    """Call a function of C at an address, which takes three words or fewer."""
+
+    def build(context, builder, sig, args):
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * 3)
+        return builder.sext(builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:]), ir.IntType(64))
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), build
+
+
+@borrowing
+def digest_by_openssl(functions, at, n, words):
+    """Do as `digest` does, by SHA256_Init, SHA256_Update and SHA256_Final, whose addresses are given."""
+    state = address_of(words) + 8 * CONTEXT_AT
+    call_at(functions[0], state, 0, 0)
+    call_at(functions[1], state, at, n)
+    call_at(functions[2], address_of(words) + 8 * DIGEST_AT, state, 0)
