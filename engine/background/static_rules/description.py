@@ -47,7 +47,9 @@ class _Writer:
     def _fold(self, rule: DatalogRule, fold: Fold) -> str:
         names = {argument: f"?{restore_name(name) or name.name}" for name, argument in zip(fold.names, rule.source_atom.arguments, strict=False)}
         names[rule.head.arguments[-1]] = "?value"
-        return f"{self._atom(rule.head, names)} <- ?value is {self._expressions.aggregate(fold.aggregate)} of all {self._atom(rule.source_atom, names)}"
+        return (
+            f"{self._atom(rule.head, names)} <- ?value is {self._expressions.aggregate(fold.aggregate)} of all {self._atom(rule.source_atom, names)}"
+        )
 
     def _atom(self, atom: Atom, names: dict[Argument, str]) -> str:
         key = atom.relation.key
