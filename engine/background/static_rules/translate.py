@@ -341,7 +341,7 @@ class Translation:
         found = [replace(whole, bound=frozenset(keys))]
         for variable, aggregate in group.aggregates:
             results = self._fold(members, _Grouping(names, len(keys), unbound), variable, aggregate)
-            known = _Body((results,), bound=frozenset({variable}))
+            known = _Body((results,), bound=frozenset({variable, *keys}))
             unknown = [] if aggregate.function is a.AggregateFunction.COUNT else [self._projection(known, frozenset(keys), _Body())]
             found = [
                 *(body.joined(known) for body in found),
