@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
-    "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
+    "epsparql": {"websockets", "rdflib"},  # rdflib for type checkers alone
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
@@ -329,7 +329,7 @@ def test_a_client_loads_little() -> None:
     listed = "import sys, epsparql.client; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", listed], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
     assert "epsparql.terms" in found
-    heavy = {"pyparsing", "rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
+    heavy = {"rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
     assert heavy & {*found} == set()
 
 
