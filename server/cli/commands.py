@@ -28,7 +28,7 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 _SHELLS = ("bash", "zsh", "tcsh")
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
 GARBAGE_LOOK = 50_000
-"""Python looks for garbage each time that there are so many new objects. Its usual 700 cost a quarter of a start, whose objects stay."""
+"""Python looks for garbage each time that there are so many new objects. With its usual 700 that is a tenth of a start, whose objects stay."""
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
 _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server", "token": "server"}
