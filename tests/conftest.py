@@ -4,6 +4,7 @@ How tests in this process write: without waiting for a disk, outside of `make so
 Clients of httpx share what they trust. At the end of a run of many files stands what each of the dearest ones cost.
 """
 
+import gc
 import os
 import ssl
 from collections import defaultdict
@@ -20,6 +21,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.soak import examples, is_full
 
+gc.set_threshold(50_000)  # as the command does: what is imported and collected stays
 settings.register_profile("explore", deadline=None, max_examples=examples(100))
 settings.register_profile("ci", parent=settings.get_profile("explore"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
