@@ -8,7 +8,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -140,43 +140,39 @@ def listed(batch: pa.RecordBatch) -> list[Row]:
     return list(zip(*columns, map(tuple, batch.column("values").to_pylist()), strict=True))
 
 
-def promote(url: str, text: str) -> None:
-    """Ask for a promotion until the text is the query's."""
-    client = Client(url, patience_s=1)
-
-    def is_taken() -> bool:
-        with suppress(OSError, ApiError, Unreachable):
-            client.promote("q", text)
-            return True
-        return False
-
-    until(is_taken, "the text is taken")
+def promote(url: str, text: str) -> bool:
+    """Ask for a promotion, and return whether the text is the query's now, or is to be."""
+    with suppress(OSError, ApiError, Unreachable):
+        Client(url, patience_s=1).promote("q", text)
+        return True
+    return False
 
 
 def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> None:
     chance, data, log = Random(11), tmp_path / "data", tmp_path / "server.log"
     killed = set(chance.sample(range(MOMENTS), KILLS))
-    child = Child(data, "inprocess", log)
     asked_s: list[float] = []
-    with child:
-        port = int(child.url.rpartition(":")[2])
-        client = Client(child.url)
+    with ExitStack() as children:
+        child = children.enter_context(Child(data, "inprocess", log))
+        url, port = child.url, int(child.url.rpartition(":")[2])
+        client = Client(url)
         client.wait_ready(COMPILING_S)
         registered = client.register("q", TEXTS[0])["registered"]
-        feeder, watcher = Feeder(child.url), Watcher(client, Event())
+        feeder, watcher = Feeder(url), Watcher(client, Event())
         with feeder.feeding():
             for k in range(MOMENTS):
                 time.sleep(chance.uniform(0.1, 0.6))  # the moment itself is what is tried
-                asked = Thread(target=promote, args=(child.url, TEXTS[(k + 1) % len(TEXTS)]))
+                text = TEXTS[(k + 1) % len(TEXTS)]
+                asked = Thread(target=promote, args=(url, text))
                 asked_s.append(time.monotonic())
                 asked.start()
                 if k in killed:
                     time.sleep(chance.uniform(0, 0.3))
                     child.kill()
-                    child = Child(data, "inprocess", log, port=port)
-                    child.__enter__()
+                    child = children.enter_context(Child(data, "inprocess", log, port=port))
                     client.wait_ready(COMPILING_S)
                 asked.join()
+                until(lambda text=text: promote(url, text), "the text is taken")  # type: ignore[misc]
                 until(lambda k=k: client.query("q")["version"] == k + 2, "it has taken over")  # type: ignore[misc]
             rate = feeder.rate
         client.finish("default")
