@@ -155,7 +155,7 @@ def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> No
     with ExitStack() as children:
         child = children.enter_context(Child(data, "inprocess", log))
         url, port = child.url, int(child.url.rpartition(":")[2])
-        client = Client(url)
+        client = Client(url, patience_s=COMPILING_S)
         client.wait_ready(COMPILING_S)
         registered = client.register("q", TEXTS[0])["registered"]
         feeder, watcher = Feeder(url), Watcher(client, Event())

@@ -112,7 +112,7 @@ def begin_late(log: CatchUpLog, text: str) -> tuple[int, tuple[tuple[str, int, i
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("old", "new"), [(P, SEQ), (SEQ, P), (P, COUNT), (COUNT, STEPS), (P, TIMER), (P, NEAR), (SEQ, BLOCKED)])
 def test_it_begins_as_late_as_it_looks_back(old: str, new: str, seed: int) -> None:
-    """With a change of the background afterwards, more may decide than the text looked back to: then the log is read from where the query began."""
+    """A change of the background afterwards may let more decide than the text looked back to: then it reads the log from where the query began."""
     needs_past = new in (NEAR, BLOCKED)
     random, log = Random(seed), CatchUpLog()
     place = log.add(KIND)
