@@ -37,14 +37,14 @@ class _Writer:
 
     def rule(self, rule: DatalogRule) -> str:
         if rule.fold is not None:
-            return self._fold(rule, rule.fold)
+            return self._describe_fold(rule, rule.fold)
         names = {argument: str(variable) for condition in rule.conditions for variable, argument in condition.scope}
         parts = [self._atom(atom, names) for atom in rule.atoms]
         parts += [self._condition(condition, names) for condition in rule.conditions]
         parts += [f"not {self._atom(atom, names)}" for atom in rule.absent]
         return f"{self._atom(rule.head, names)} <- {', '.join(parts) or 'always'}"
 
-    def _fold(self, rule: DatalogRule, fold: Fold) -> str:
+    def _describe_fold(self, rule: DatalogRule, fold: Fold) -> str:
         names = {argument: f"?{restore_name(name) or name.name}" for name, argument in zip(fold.names, rule.source_atom.arguments, strict=False)}
         names[rule.head.arguments[-1]] = "?value"
         return (

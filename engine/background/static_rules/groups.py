@@ -54,7 +54,7 @@ def fold_groups(joins: Joins, rule: DatalogRule, groups: Ints | None) -> Ints:
     joins.count_rows(len(chosen))
     chosen = chosen[_order(joins, fold, [column[chosen] for column in columns], group[chosen])]
     group, columns = group[chosen], [column[chosen] for column in columns]
-    values = _values(joins, fold, columns, len(chosen))
+    values = _read_arguments(joins, fold, columns, len(chosen))
     begin = np.flatnonzero(np.diff(group, prepend=-1)) if fold.keys else np.zeros(1, np.int64)  # without keys there is a group of nothing too
     if not len(begin):
         return NO_INTS
@@ -84,7 +84,7 @@ def _order(joins: Joins, fold: Fold, columns: Sequence[Ints], group: Ints) -> In
     return np.lexsort([*reversed(ranks), group])
 
 
-def _values(joins: Joins, fold: Fold, columns: Sequence[Ints], n: int) -> list[Value]:
+def _read_arguments(joins: Joins, fold: Fold, columns: Sequence[Ints], n: int) -> list[Value]:
     """Return the value of the aggregate's argument in each row, 0 for an error."""
     named = dict(zip(fold.names, columns, strict=False))
     if fold.aggregate.argument is None:

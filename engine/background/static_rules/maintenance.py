@@ -103,7 +103,7 @@ class Maintenance:
             relation.before = relation.rows
         folding = next((rule for rule in stratum.rules if rule.fold is not None), None)
         if folding is not None:
-            gone, come = self._fold(folding)
+            gone, come = self._fold_anew(folding)
         else:
             feeding = [(rule, atoms) for rule in stratum.rules if rule not in self._fresh and (atoms := self._changed_atoms(rule))]
             gone = self._take_back(stratum, feeding)
@@ -128,7 +128,7 @@ class Maintenance:
         absent = [(atom, self.deltas[atom.relation]) for atom in rule.absent if atom.relation in self.deltas]
         return [*found, *((atom, None, Delta(delta.fewer, delta.more)) for atom, delta in absent)]
 
-    def _fold(self, rule: DatalogRule) -> tuple[dict[Relation, SortedRows], dict[Relation, SortedRows]]:
+    def _fold_anew(self, rule: DatalogRule) -> tuple[dict[Relation, SortedRows], dict[Relation, SortedRows]]:
         """Fold the groups anew of which a tuple came or went, and return what goes and what comes. The rule alone derives its relation."""
         relation, delta = rule.head.relation, self.deltas.get(rule.source_atom.relation, NO_DELTA)
         groups = None if rule in self._fresh else find_groups(self._joins, rule, unite(delta))

@@ -340,7 +340,7 @@ class Translation:
         whole = _Body((self._projection(_Body((_Literal(members, names),), bound=frozenset(names)), frozenset(keys), _Body()),)) if keys else _Body()
         found = [replace(whole, bound=frozenset(keys))]
         for variable, aggregate in group.aggregates:
-            results = self._fold(members, _Grouping(names, len(keys), unbound), variable, aggregate)
+            results = self._add_fold(members, _Grouping(names, len(keys), unbound), variable, aggregate)
             known = _Body((results,), bound=frozenset({variable, *keys}))
             unknown = [] if aggregate.function is a.AggregateFunction.COUNT else [self._projection(known, frozenset(keys), _Body())]
             found = [
@@ -349,7 +349,7 @@ class Translation:
             ]
         return found
 
-    def _fold(self, members: Relation, grouping: "_Grouping", variable: Variable, aggregate: a.Aggregate) -> _Literal:
+    def _add_fold(self, members: Relation, grouping: "_Grouping", variable: Variable, aggregate: a.Aggregate) -> _Literal:
         """Add the rule that folds members of groups, and return what it derives."""
         argument = aggregate.argument
         if argument is not None:

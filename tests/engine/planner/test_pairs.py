@@ -76,7 +76,7 @@ def test_random_pairs(
 
 
 def test_the_plan_changes_with_the_background_once() -> None:
-    """What the plan of the nearest pairs keeps is all that the plan as written needs."""
+    """The plan of the nearest pairs keeps all that the plan as written needs."""
     engine = Engine()
     engine.feed(block([(Register(0, "q", pairs(A, B, Z, SHORT)), ())]))
     member = engine.members[0]
