@@ -53,15 +53,15 @@ def mix_block(typingctx, state, block):
         def total(*values):
             return reduce(builder.add, values)
 
-        def place(base, offset, kind):
+        def point_at(base, offset, kind):
             return builder.inttoptr(builder.add(base, ir.Constant(wide, offset)), kind.as_pointer())
 
         words = []
         for k in range(16):
-            words.append(builder.load(place(args[1], 4 * k, narrow)))
+            words.append(builder.load(point_at(args[1], 4 * k, narrow)))
             words[k].align = 1
             words[k] = builder.bswap(words[k])
-        state = [place(args[0], 8 * k, wide) for k in range(STATE)]
+        state = [point_at(args[0], 8 * k, wide) for k in range(STATE)]
         before = [builder.trunc(builder.load(each), narrow) for each in state]
         a, b, c, d, e, f, g, h = before
         for k, constant in enumerate(ROUNDS):
