@@ -15,6 +15,7 @@ from tests.mutation import plain_kernel
 from tests.mutation.trials import KILLED, ROOT, UNREACHED, Trial, Trials
 
 HOST = ("planner", "rewrite", "physical_plan", "network", "runtime", "partitioning", "alpha")
+TESTS = (ROOT / "tests/engine", ROOT / "tests/pipeline/slices")
 AT_LEAST = 0.9
 """The part of the mutants that are to be killed."""
 
@@ -26,7 +27,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=300, help="of mutants")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="children at once")
-    parser.add_argument("--tests", nargs="+", type=Path, default=[ROOT / "tests/engine"])
+    parser.add_argument("--tests", nargs="+", type=Path, default=TESTS)
     chosen = parser.parse_args()
     usual = ["engine/kernel"] if chosen.kernel else [f"engine/{name}" for name in HOST]
     files = defaultdict[Path, set[int]](set)

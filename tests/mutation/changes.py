@@ -164,10 +164,10 @@ def list_alternatives(node: ast.AST) -> Iterator[ast.AST]:
             yield node.operand
         case ast.BinOp() if type(node.op) in OPERATORS and not _is_text(node.left) and not _is_text(node.right):
             yield ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
-        case ast.Constant(bool()):
-            yield ast.Constant(not node.value)
-        case ast.Constant(int()):
-            yield ast.Constant(node.value + 1)
+        case ast.Constant(bool(flag)):
+            yield ast.Constant(not flag)
+        case ast.Constant(int(number)):
+            yield ast.Constant(number + 1)
         case ast.Call(ast.Name(name)) if name in NAMES:
             yield ast.Call(ast.Name(NAMES[name], ast.Load()), node.args, node.keywords)
         case ast.comprehension():

@@ -6,11 +6,13 @@ do. An index outside of its table is an error, where compiled code would read wh
 
 from collections.abc import Mapping
 from ctypes import CFUNCTYPE, c_char, c_int64
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 WORD = 8
+Kind = Literal["q", "d"]
+"""Cells are integers or floats."""
 
 
 class Table:
@@ -18,7 +20,7 @@ class Table:
 
     __slots__ = ("address", "cells", "fields", "height", "shape", "width")
 
-    def __init__(self, address: int, height: int, width: int, fields: Mapping[str, int] | None = None, kind: str = "q") -> None:
+    def __init__(self, address: int, height: int, width: int, fields: Mapping[str, int] | None = None, kind: Kind = "q") -> None:
         self.address, self.height, self.width, self.fields = address, height, width, fields or {}
         size = WORD * height * width
         self.cells = memoryview((c_char * size).from_address(address)).cast("B").cast(kind) if size else memoryview(b"")
@@ -84,8 +86,9 @@ class PlainNet:
         from engine.kernel.state.layout import RECORDS
 
         k = Net._fields.index(name)
-        start, height, width = Table(self.address, len(Net._fields), WORDS).cells[WORDS * k : WORDS * k + WORDS]
-        kind, fields = "d" if name in FLOATS else "q", RECORDS.get(name)
+        start, height, width = map(int, Table(self.address, len(Net._fields), WORDS).cells[WORDS * k : WORDS * k + WORDS])
+        kind: Kind = "d" if name in FLOATS else "q"
+        fields = RECORDS.get(name)
         table: Table | Record
         if name not in FLAT:
             table = Table(start, height, width, fields, kind)

@@ -55,7 +55,7 @@ def test_what_becomes_of_mutants(tmp_path: Path) -> None:
     (tmp_path / "test_sample.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    soak\n")
     done = run_mutation(tmp_path / "sample.py", "--tests", tmp_path / "test_sample.py")
-    told = re.findall(r"\d+ of \d+: (\w+) .*?: \w+: (.*)", done.stdout)
+    told = re.findall(r"\d+ of \d+: (\w+) \d+ tests: \S+ \w+: (.*)", done.stdout)
     fates = {
         "a - b  ->  a + b": "survived",
         "b - a  ->  b + a": "survived",
@@ -68,11 +68,13 @@ def test_what_becomes_of_mutants(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_mutants_of_the_kernel() -> None:
-    """Python runs the kernel, a test fails for the inverse of what SEQ says, and all tests pass over the kernel as it is."""
+    """All tests pass over the kernel as Python runs it, and fail for most changes of what it says of intervals."""
     done = run_mutation(
         "--kernel", "engine/kernel/state/temporal_relations.py", "--number", "20", "--tests", "tests/engine/semantics/test_policies.py"
     )
     assert "fails as it is" not in done.stdout, done.stdout
-    assert " killed" in done.stdout, done.stdout + done.stderr
+    found = re.search(r"\| all \| 20 \| (\d+) \|", done.stdout)
+    assert found, done.stdout + done.stderr
+    assert int(found[1]) > 10, done.stdout

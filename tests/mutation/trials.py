@@ -150,7 +150,7 @@ class _Marks(ast.NodeTransformer):
         return node
 
     def _mark(self, statement: ast.stmt) -> ast.stmt:
-        place = ast.Constant((self.file, statement.lineno, statement.col_offset))
+        place = ast.Tuple([ast.Constant(part) for part in (self.file, statement.lineno, statement.col_offset)], ast.Load())
         call = ast.Call(ast.Name(self.name, ast.Load()), [place], [])
         return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement))
 
