@@ -38,6 +38,7 @@ class Marks:
         """
         while self._published and self._last and self._last.after < position and (known := self._published.find_frame(self._last.after)):
             self._last = known[0]
+            self._frames.pass_over(self._last)
         if self._last is None or self._last.after < position:
             begin = position - 1 if self._last is None else self._last.after
             try:

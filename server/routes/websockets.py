@@ -47,7 +47,7 @@ _AGAIN_S = 0.01
 _TOGETHER, _SHORT, _GROUP = 128, 4 << 10, 64 << 10
 """So many frames that came at once are taken at once. If none of them has more characters than the second, they are parsed in groups of so many bytes."""
 _TURN_S = 0.004
-"""Frames that come within so short a time share a turn, where their sender does not wait for the acks."""
+"""Short frames that come within this time share a turn, where their sender does not wait for the acks."""
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -175,7 +175,8 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
     while True:
         first = await websocket.receive()
         waits_for_acks = waits_for_acks and not answers.any_unsent
-        if not waits_for_acks and (early_s := turn_s - loop.time()) > 0:
+        short = len(first.get("text") or first.get("bytes") or b"") <= _SHORT  # of longer ones, only one is received at a time
+        if short and not waits_for_acks and (early_s := turn_s - loop.time()) > 0:
             await asyncio.sleep(early_s)
         turn_s = loop.time() + _TURN_S
         messages = [first, *writer.take_received(_TOGETHER - 1)]
