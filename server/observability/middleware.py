@@ -4,16 +4,14 @@ import logging
 import random
 import re
 import time
-from contextvars import ContextVar
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.observability.logging import REQUEST_ID
 from server.observability.metrics import RequestCounts
 
-REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-"""Lines that are logged during a request carry this id."""
 _GIVEN = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _CONTENT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

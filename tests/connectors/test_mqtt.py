@@ -21,7 +21,7 @@ from connectors.outbound.mqtt import MqttSink
 from connectors.outbound.sink import Cursor, SolutionMessage
 from epsparql.terms import XSD, Iri, Literal
 from tests.connectors.systems.brokers import Daemon, mosquitto
-from tests.connectors.systems.chaos import CHAIN_KILLS, EX, QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
+from tests.connectors.systems.chaos import EX, QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
 
 pytestmark = pytest.mark.slow
 VERSIONS = ("5", "3.1.1")
@@ -138,7 +138,7 @@ def test_every_message_is_evaluated_and_no_solution_comes_twice_whoever_is_kille
             publisher = TopicPublisher(broker.port, "readings/a", event)
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, broker.restart)
-                kill_at_random(victims, chance, lambda: int(server.client.stream("default")["accepted"]), CHAIN_KILLS)
+                kill_at_random(victims, chance, lambda: int(server.client.stream("default")["accepted"]))
             finally:
                 total = publisher.stop()
             publish(broker.port, "readings/a", *map(event, range(max(total - AGAIN, 0), total + 1)))

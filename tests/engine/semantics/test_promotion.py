@@ -9,6 +9,7 @@ import pytest
 from engine.engine import Engine
 from engine.messages import CatchUp, Drop, Entry, Facts, Finish, Outcome, Pause, Promote, Register, StateChange, Withdraw
 from tests.engine.runtime.test_catch_up import COUNT, KIND, MIXED, OPTIONAL, OVER, PATH, RULE, SEQ, STEPS, TIMER, CatchUpLog
+from tests.soak import is_full
 from tests.support.run_both import block
 
 P = "SELECT ?a WHERE { ?x <http://e/p> ?a }"
@@ -76,7 +77,7 @@ def check(log: CatchUpLog, random: Random, old: str, new: str, begins: tuple[int
         assert rows(outcomes) == expected
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(2 if is_full() else 1))
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_a_text_takes_over_at_one_entry_with_what_it_would_know_there(old: str, new: str, seed: int) -> None:
     random, log = Random(seed), CatchUpLog()
@@ -106,7 +107,7 @@ def test_without_a_past_it_takes_over_at_once(old: str, new: str) -> None:
     check(log, random, old, new, (registered, promotion), promotion)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(2 if is_full() else 1))
 def test_it_rests_on_rules_as_they_run(seed: int) -> None:
     random, log = Random(seed), CatchUpLog()
     log.add(Register(0, "rule", RULE))
