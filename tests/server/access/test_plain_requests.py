@@ -1,4 +1,4 @@
-"""Small POSTs of events are read without h11, and small text frames without the library of WebSockets. They are answered as others are."""
+"""Small POSTs of events are read without h11, and answered as others are. Small frames are read as they come."""
 
 import json
 import re
