@@ -403,12 +403,12 @@ class Catalogue:
             return
         version = Version(
             entry.offset, entry.text, entry.policy, entry.default_graph, entry.reads_from, at, entry.by, entry.keeps,
-            None if entry.reads_from is None else 0,  # entries before it give the background and watermarks, piece by piece too
+            None if entry.reads_from is None else entry.begins or 0,  # entries before `reads_from` give the background and watermarks
         )  # fmt: skip
         versions = [each for each in known.versions or (known.first_version,) if each.state != "withdrawn"]
         self.queries[entry.name] = replace(known, versions=(*versions, version))
         if entry.reads_from is not None:
-            self.rereads[entry.offset] = entry.offset, 0, entry.offset
+            self.rereads[entry.offset] = entry.offset, entry.begins or 0, entry.offset
 
     def _change_version(self, promotion: int, **changes: Any) -> None:
         """Change what is known of a promotion. It is the last of its query, because a query has one at a time."""

@@ -42,7 +42,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("program", "message"), BEYOND)
 def test_growth_is_refused(program: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To reach the limits of steps and facts takes seconds, so that is left to `make soak`; here they are lower."""
+    """`make soak` reaches the limits of steps and facts, which takes seconds; here they are lower."""
     if not is_full():
         monkeypatch.setattr(goals, "MOST_STEPS", 40_000)
         monkeypatch.setattr(datalog, "MOST_FACTS", 2_000)

@@ -347,7 +347,7 @@ class TestServe:
         ],
     )
     def test_what_is_not_there(self, tmp_path: Path, arguments: list[str], told: str) -> None:
-        """In test_restart.py a process is refused, and says why."""
+        """A process is refused in test_restart.py, and says why."""
         write(tmp_path, "file", "")
         refused = refusal_of("--data", str(tmp_path / "data"), *(each.format(tmp_path) for each in arguments))
         assert told.format(tmp_path) in refused

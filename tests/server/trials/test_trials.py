@@ -117,7 +117,9 @@ def test_a_trial_finds_the_difference_of_two_replays(client: Client, http: httpx
     client.register(f"{name}-old", readings(stream, "FILTER(?a > ?b)"), start=begin, replace=True)
     assert_difference(http, part, *(replayed(client, http, f"{name}-{side}", name) for side in ("new", "old")))
     assert (part["progress"]["from"], part["progress"]["to"]) == (begin, end)
-    assert http.get("/trials").json()["trials"][0]["id"] == part["id"]
+    assert part["old_query"] == readings(stream, "FILTER(?a > ?b)")
+    assert http.get("/trials").json()["trials"][0] == part
+    assert http.get("/trials?timeline=false").json()["trials"][0] == part | {"timeline": part["timeline"] | {"slots": []}}
 
 
 def test_the_readers_of_a_rule_are_compared_over_the_background_as_it_changed(tmp_path: Path) -> None:
