@@ -9,12 +9,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from server.cli.plain_requests import Headers, PlainCycle, read_plain_post
-from server.http.body_parsing import WHOLE
 from server.http.problem_details import MEDIA_TYPE, Problem, phrase
 from server.observability.middleware import SECURE
-
-_IDLE = {h11.CLIENT: h11.IDLE, h11.SERVER: h11.IDLE}
 
 
 class WholeAnswers(asyncio.Transport):
@@ -58,51 +54,16 @@ class Timely(H11Protocol):
 
     header_s = 10.0
     _deadline: asyncio.TimerHandle | None = None
-    _held = b""
-    """This came while a plain request was not answered yet."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(WholeAnswers(transport))
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        if isinstance(self.cycle, PlainCycle) and not self.cycle.response_complete:
-            self._held += data
-            self.flow.pause_reading()
-            return
-        idle = self.conn.states == _IDLE and not self.conn.trailing_data[0] and not self.root_path
-        if idle and (plain := read_plain_post(data)) is not None:
-            self._cancel_deadline()
-            self._unset_keepalive_if_required()
-            self._take_plain(*plain)
-            return
         self._begin()
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
             self._cancel_deadline()
-
-    def _take_plain(self, path: bytes, headers: Headers, body: bytes) -> None:
-        """Have the app answer a request that h11 has not seen."""
-        assert isinstance(self.transport, WholeAnswers)
-        scope: Any = {
-            "type": "http", "asgi": {"version": self.asgi_version, "spec_version": "2.3"}, "http_version": "1.1", "server": self.server,
-            "client": self.client, "scheme": self.scheme, "method": "POST", "root_path": "", "path": path.decode(), "raw_path": path,
-            "query_string": b"", "headers": headers, "state": self.app_state.copy(), "extensions": {WHOLE: body},
-        }  # fmt: skip
-        self.scope, self.headers = scope, headers
-        cycle = self.cycle = PlainCycle(
-            scope, self.conn, self.transport.plain, self.flow, self.logger, self.access_logger, self.access_log,
-            self.server_state.default_headers, asyncio.Event(), self.on_response_complete,
-        )  # fmt: skip
-        cycle.take_body(body)
-        cycle.tasks, cycle.task = self.tasks, self.loop.create_task(cycle.run_asgi(self.app))
-        self.tasks.add(cycle.task)
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self._held and not self.transport.is_closing():
-            data, self._held = self._held, b""
-            self.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()

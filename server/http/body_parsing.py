@@ -19,8 +19,6 @@ from server.settings import Settings
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _HELD = "body_bytes"
-WHOLE = "epsparql.body"
-"""This extension of a request's scope is its body, where that came with the head."""
 MAX_DEPTH = 64
 """Arrays and objects of a JSON body are nested at most this deep."""
 
@@ -78,10 +76,6 @@ async def read_body(request: Request, limit: int) -> bytes:
     bodies: BodyBudget = request.app.state.service.admission.bodies
     if announced.isdigit():
         bodies.check_room(int(announced))
-    whole: bytes | None = request.scope.get("extensions", {}).get(WHOLE)
-    if whole is not None and len(whole) <= limit:
-        bodies.reserve_body(request.scope, len(whole))
-        return whole
     parts: list[bytes] = []
     size, loop = 0, asyncio.get_running_loop()
     end_s = loop.time() + settings.body_total_s
