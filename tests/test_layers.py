@@ -309,6 +309,7 @@ def test_few_files_know_spark() -> None:
         "pipeline/spark/short_tasks.py",
         "pipeline/spark/slice_tasks.py",
         "pipeline/spark/spark_session.py",
+        "pipeline/spark/worker_daemon.py",
     }
 
 

@@ -90,7 +90,7 @@ class LogReader:
 
     def __init__(self, data_dir: Path | str, published: Published | None = None, *, sliced: bool = False) -> None:
         self._frames = FrameReader(Path(data_dir) / "log")
-        self._published, self._sliced, self._poll = published, sliced, HeadPoll()
+        self._published, self._sliced, self._poll = published, sliced, HeadPoll(self._frames.head_file)
 
     def head(self) -> int:
         """Return the position after the last published entry."""
