@@ -15,6 +15,7 @@ from pyspark.daemon import manager
 def load_engine() -> None:
     """Load the engine's compiled code. No thread may run when workers are forked, and standard output is Spark's."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported
+    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # read when pyarrow is imported
     with contextlib.redirect_stdout(sys.stderr):
         try:
             from engine.warmup import compile_engine
