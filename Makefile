@@ -161,8 +161,8 @@ CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 
-# The server's tests over four partitions, unchanged. Revised queries run in one partition. A log whose beginning is gone keeps its number of partitions, so retention is not among them.
-PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations
+# The server's tests over four partitions, unchanged. Revised queries run in one partition.
+PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py
 partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" --ignore tests/server/subscriptions/test_revision.py -n $(JOBS) --dist loadfile
 

@@ -330,7 +330,7 @@ class Engine(EngineState):
         if not moved:
             return
         finder = StartFinder(self)
-        coming = [(each, finder.find(each)) for each in moved if each.route.part is not None or each.route.home == self.share.bucket]
+        coming = [(each, finder.find_start(each)) for each in moved if each.route.part is not None or each.route.home == self.share.bucket]
         for each in moved:
             let_go(self, each.members)
         near = [(each, start) for each, start in coming if start is not None]

@@ -141,7 +141,7 @@ class StartFinder:
     def __init__(self, engine: EngineState) -> None:
         self._engine, self._times, self._rules = engine, times_of(engine), engine.rules
 
-    def find(self, moved: Moved) -> Start | None:
+    def find_start(self, moved: Moved) -> Start | None:
         """Return a start that reaches back as far as queries look that were dealt out by a key; None if they are to be read for from the beginning.
 
         A rule that has ended may have left its mark on the time of the others. Nothing before the first of the registrations matters.
@@ -169,7 +169,7 @@ def merge_starts(starts: Sequence[Start]) -> Start:
 def find_needed(engine: EngineState) -> int:
     """Return the position from which on the log is read again for the queries of this engine if they move; 0 for its beginning."""
     finder = StartFinder(engine)
-    starts = [finder.find(dealt) for dealt in engine.sets.list_dealt()]
+    starts = [finder.find_start(dealt) for dealt in engine.sets.list_dealt()]
     return min((0 if start is None else start.place.position for start in starts), default=engine.position)
 
 

@@ -23,9 +23,10 @@ from tests.support import spark_cases as cases
 
 SEGMENT = 4096
 SMALL = Limits(bytes=1)
+PARTITIONS = int(os.environ.get("EPSPARQL_TEST_PARTITIONS", "1"))
 
 
-def fill(data: Path, numbers: range, *, begin: bool = False, partitions: int = 1) -> None:
+def fill(data: Path, numbers: range, *, begin: bool = False, partitions: int = PARTITIONS) -> None:
     """Readings, and what the runner finds; both logs in small segments, with snapshots."""
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
         if begin:
