@@ -1,22 +1,26 @@
 """Queries that move to another partition while events come: they find what one engine finds, and read no further back than they look."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 import pytest
 from hypothesis import assume, event, given, note
 from hypothesis import strategies as st
 
-from engine.messages import CatchUp, Drop, Entry, Facts, Pause, Register, Resume
+from engine.engine import Engine
+from engine.errors import LogGap
+from engine.messages import Block, CatchUp, Drop, Entry, Facts, Pause, Register, Resume
+from engine.partitioning import PartitionShare
 from engine.runtime import time_course
 from epsparql.algebra import DEFAULT_STREAM
+from pipeline.runners.merge import Merger
 from tests.engine.runtime.test_partitioning import FEW, Log, has_key, inserted, keyed, shared_out, whole
 from tests.engine.semantics.test_equivalence import accepted
 from tests.pipeline.slices.test_reach import feeds, programs
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, SECOND, Body, term
 from tests.support.query_strategies import MAX_DELAY, OTHER, arrivals
-from tests.support.run_both import blocks, entries
+from tests.support.run_both import _emitted, blocks, entries
 
 ALL = 1 << 40
 CHAIN = PREFIXES + "SELECT ?s ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :B ?b } WITHIN 20 }"
@@ -59,7 +63,7 @@ def test_random_queries(queries: Mapping[str, str], data: st.DataObject) -> None
 
 
 # ---------------------------------------------------------------- by hand
-COUNT = 900
+COUNT = 450
 
 
 def readings(extra: Sequence[tuple[int, Entry]] = ()) -> Log:
@@ -72,8 +76,8 @@ def readings(extra: Sequence[tuple[int, Entry]] = ()) -> Log:
 
 
 def begins_of(log: Log) -> list[int]:
-    """The positions from which two engines read the log again, each other entry in a block of its own; they find what one engine finds."""
-    cut = blocks(log, range(0, len(log), 2))
+    """The positions from which two engines read the log again, three entries in a block; they find what one engine finds."""
+    cut = blocks(log, range(0, len(log), 3))
     found, changes, begins = shared_out(cut, 2)
     assert (found, changes) == whole(cut)
     assert {name for name, *_ in found} == {"rule", *QUERIES}
@@ -82,28 +86,45 @@ def begins_of(log: Log) -> list[int]:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_set_reads_as_far_back_as_it_looks(name: str) -> None:
-    at = 700
+    at = 350
     begins = begins_of(moved(readings(), name, at))
     assert begins
-    assert at - 150 < min(begins), "places are sparse further back"
+    assert at - 120 < min(begins), "places are sparse further back"
 
 
 def test_a_change_of_the_background_is_not_cut_off() -> None:
-    log = readings([(690, Facts(0, "", "<http://example.org/s1> <http://example.org/A> <http://example.org/5> .\n"))])
-    assert 0 in begins_of(moved(log, "chain", 701))
+    log = readings([(340, Facts(0, "", "<http://example.org/s1> <http://example.org/A> <http://example.org/5> .\n"))])
+    assert 0 in begins_of(moved(log, "chain", 351))
 
 
 def test_a_rule_that_is_gone_may_have_left_its_mark() -> None:
     log = readings()
     registered = next(entry.offset for entry, _ in log if isinstance(entry, Register) and entry.name == "rule")
-    log = inserted(log, [(300, Drop(0, registered, "rule"))])
-    assert 0 in begins_of(moved(log, "reader", 701))
-    assert 0 not in begins_of(moved(log, "chain", 701))
+    log = inserted(log, [(150, Drop(0, registered, "rule"))])
+    assert 0 in begins_of(moved(log, "reader", 351))
+    assert 0 not in begins_of(moved(log, "chain", 351))
 
 
 def test_more_queries_move_than_the_one() -> None:
     """They move one after the other, and all go on in their places."""
     log = readings()
     for k, name in enumerate(QUERIES):
-        log = moved(log, name, 500 + 60 * k)
-    assert min(begins_of(log)) > 300
+        log = moved(log, name, 250 + 40 * k)
+    assert min(begins_of(log)) > 120
+
+
+def test_a_query_fails_where_the_log_lacks_what_it_rests_on() -> None:
+    """The others go on, and what the query had found stays."""
+    ever = PREFIXES + "SELECT ?s ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }"
+    log = blocks(moved(readings([(40, Register(0, "ever", ever))]), "ever", 351), range(0, COUNT, 5))
+
+    def past(first: int, after: int) -> Iterator[Block]:
+        raise LogGap(f"the log has no [{first}, {after})")
+
+    engines, merger = [Engine(PartitionShare(number, 2), past=past) for number in range(2)], Merger()
+    outcomes = [merger.merged(part.first, [engine.feed(part) for engine in engines]) for part in log]
+    (change,) = [change for outcome in outcomes for change in outcome.changes]
+    assert (change.name, change.entry, change.state) == ("ever", 351, "failed")
+    assert "what it rests on was removed from the log: the log has no [" in change.reason
+    found = [row for outcome in outcomes for row in _emitted(outcome.solutions)]
+    assert found == [row for row in whole(log)[0] if row[0] != "ever" or row[1] < 351]
