@@ -178,8 +178,8 @@ mutants: $(TEST_STAMP) $(COMPILED:%=warm)
 	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED)
 	$(BIN)/python -m tests.mutation --kernel --number $(KERNEL_MUTANTS) --seed $(SEED)
 
-# The server's tests over four partitions, unchanged. Revised queries run in one partition. A log whose beginning is gone keeps its number of partitions, so retention is not among them.
-PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations
+# The server's tests over four partitions, unchanged. Revised queries run in one partition.
+PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py
 partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" --ignore tests/server/subscriptions/test_revision.py -n $(JOBS) --dist loadfile
 

@@ -92,7 +92,7 @@ class LogReader:
         self._frames = FrameReader(Path(data_dir) / "log")
         self.published = published
         """This is what a writer in this process hands on; None without one."""
-        self._sliced, self._poll = sliced, HeadPoll()
+        self._sliced, self._poll = sliced, HeadPoll(self._frames.head_file)
 
     def head(self) -> int:
         """Return the position after the last published entry."""

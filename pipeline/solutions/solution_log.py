@@ -169,7 +169,8 @@ class SolutionReader:
     def __init__(self, data_dir: Path | str) -> None:
         self.recent = RecentFrames()
         self._directory = Path(data_dir) / "solutions"
-        self._frames, self._index, self._poll = FrameReader(self._directory), Index(), HeadPoll()
+        self._frames, self._index = FrameReader(self._directory), Index()
+        self._poll = HeadPoll(self._frames.head_file)
         self._lock = Lock()  # guards the first two; held for moments only, for an event loop waits for it
         self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
         self._stored_lock = Lock()  # guards these two
