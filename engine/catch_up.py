@@ -27,7 +27,7 @@ from engine.messages import TIED, Block, CatchUp, Drop, Entry, Fail, Outcome, Pa
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, PartitionShare, Sets
-from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.join_trees import PlanShape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Choice, Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
@@ -273,7 +273,7 @@ def copied(
         side.terms, known=member.network.planning.known, owns=side.make_owner_test(member.part), without=member.network.planning.without
     )
 
-    def add(registered: int, rates: Rates, shape: Shape | None) -> None:
+    def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
         side.restore_query(network, side.registered[registered], rates, shape, member.network.planning.knows[registered])
 
     restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on

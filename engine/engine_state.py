@@ -15,7 +15,7 @@ from engine.messages import ADD, RDFS, MessageKey, Register
 from engine.network.network import Network
 from engine.network.stratification import Cycle
 from engine.partitioning import Part
-from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.join_trees import PlanShape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork
@@ -133,7 +133,7 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
     left_out, known = engine.without | frozenset(meta.get("without", ())), earlier[0] if earlier else engine.known
     network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
 
-    def add(registered: int, rates: Rates, shape: Shape | None) -> None:
+    def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
         engine.restore_query(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
 
     try:

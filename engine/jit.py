@@ -164,9 +164,12 @@ class Native:
         """Return the compiler of a package, whose files stand in a folder and below; or of one file."""
         return cls(str(cache_directory(package)))
 
-    def jit(self, function: Function, *, inline: bool = False) -> Function:
-        """Compile `function` as a part of the entry points that call it; `inline` into its callers."""
-        decorate = njit(forceinline=inline, pipeline_class=InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    def jit(self, function: Function, *, inline: bool = False, counts: bool = True) -> Function:
+        """Compile `function` as a part of the entry points that call it; `inline` into its callers.
+
+        A function that neither makes arrays nor returns any need not count references to them, which costs as much as a short function does.
+        """
+        decorate = njit(forceinline=inline, pipeline_class=InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=counts)
         return cast(Function, decorate(function))
 
     def inlined(self, function: Function) -> Function:
@@ -178,8 +181,11 @@ class Native:
         return cast(Function, self._kept(njit(nogil=True)(function), function))
 
     def callback(self, function: Function, signature: Any) -> Any:
-        """Compile a function at once that compiled code of other packages calls by its `address`; it lives as long as what is returned."""
-        compiled = self._kept(CFunc(function, normalize_signature(signature), {}, {}), function)
+        """Compile a function at once that compiled code of other packages calls by its `address`; it lives as long as what is returned.
+
+        It makes no arrays.
+        """
+        compiled = self._kept(CFunc(function, normalize_signature(signature), {}, {"_nrt": False}), function)
         compiled.compile()
         return compiled
 

@@ -78,7 +78,7 @@ ARROWS = {
     "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
-    "engine/background/static_rules": "engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/pattern_scope.py engine/rewrite engine/triples",
+    "engine/background/static_rules": "engine/aggregation engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/catch_up.py": "engine/background engine/dictionary engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/compiling.py": "engine/jit.py",
     "engine/deadlines.py": "engine/aggregation engine/engine.py engine/kernel/state engine/messages.py engine/runtime",

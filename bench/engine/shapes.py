@@ -71,7 +71,7 @@ def _feed_log(log: Sequence[Block], shape: Shape | None) -> _Run:
         network.drop_query(planned.registered)
         engine.restore_query(network, engine.registered[planned.registered], planned.rates, shape)
         (planned,) = network.planned.values()
-    assert planned.shape is not None
+    assert isinstance(planned.shape, Linear | tuple)
     rest = [moved(block, engine.position + k, _SEEN + k * BATCH) for k, block in enumerate(log[seen:])]
     began, matches = time.process_time(), 0
     for block in rest:

@@ -14,7 +14,7 @@ from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.network.network import Network
 from engine.network.placed_query import list_reads
 from engine.partitioning import NO_KEYS, partition
-from engine.physical_plan.join_trees import Linear, Tree
+from engine.physical_plan.join_trees import Linear, Pairing, Tree
 from engine.physical_plan.plan import Fragment, Read
 from engine.planner import plan_query
 from engine.planner.builder.join_order import NO_RATES, Rates
@@ -104,6 +104,10 @@ def shape_of(fragment: Fragment, rates: Rates) -> str:
     if not rates:
         return ""
     match fragment.shape:
+        case Pairing.NEAREST:
+            return "EQUALSOPTIONAL makes pairs with nothing between them, and no others"
+        case Linear() if fragment.pairs is not None:
+            return "EQUALSOPTIONAL makes all pairs, because the background matches one of its operands"
         case None:
             return "triple patterns of a group are joined from the rarest on"
         case Linear.WRITTEN:

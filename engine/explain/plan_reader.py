@@ -281,6 +281,8 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
             return ()
         case c.FIRST:
             return (Kept("first ones", _life(left)),)
+        case c.EARLIEST | c.LATEST:
+            return (Kept("rows", _life(left)),)
         case c.EXISTS | c.NOTEXISTS | c.MINUS:
             return (Kept("right side", _life(right)),)
         case c.RECENT | c.CHRONOLOGICAL:

@@ -10,6 +10,7 @@ from engine.kernel.state.goal_store import (
     discount_goals,
     expire_goals,
     hash_bindings,
+    hash_bindings_and_start,
     hash_in_store,
     hash_stored_key,
     link_goal_in_order,
@@ -17,7 +18,22 @@ from engine.kernel.state.goal_store import (
     unlink_goal,
 )
 from engine.kernel.state.handle import as_net
-from engine.kernel.state.layout import BLOCKER, CHRONOLOGICAL, COLLECT, FIRST, FOREVER, LEFT, MOVE, NONE, OUT, RECENT, SIDES, WITHOUTFOR
+from engine.kernel.state.layout import (
+    BLOCKER,
+    CHRONOLOGICAL,
+    COLLECT,
+    EARLIEST,
+    FIRST,
+    FOREVER,
+    LATEST,
+    LEFT,
+    MOVE,
+    NONE,
+    OUT,
+    RECENT,
+    SIDES,
+    WITHOUTFOR,
+)
 from engine.kernel.state.rows import free_row, is_timeless, take_row
 from engine.kernel.state.seen_solutions import meet_first
 from engine.kernel.state.tasks import life_of
@@ -189,8 +205,10 @@ def hash_stored_goal(net, store, row):
     """Return the hash under which a node keeps a goal of a side."""
     nodes, node, side = net.nodes, store // SIDES, store % SIDES
     kind = nodes[node].kind
-    if side == LEFT and (kind == OUT or kind == MOVE or kind == COLLECT):  # `keep_timeless_once`
+    if side == LEFT and (kind == OUT or kind == MOVE or kind == COLLECT or kind == LATEST):  # the first three: `keep_timeless_once`
         return hash_in_store(store, hash_bindings(net, row))
+    if kind == EARLIEST:
+        return hash_in_store(store, hash_bindings_and_start(net, row))
     if nodes[node].kind == WITHOUTFOR and side == LEFT:
         return hash_stored_key(net, store, row, 0, 0)
     if side == BLOCKER:

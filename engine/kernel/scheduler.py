@@ -9,7 +9,7 @@ from engine.kernel.operators.join import arrive_join, go_on_join, join_backgroun
 from engine.kernel.operators.negation import arrive_mark, arrive_negative, arrive_without, decide, emit_looked_up, go_on_negative
 from engine.kernel.operators.output import remember_few, write_solution
 from engine.kernel.operators.policies import arrive_policy
-from engine.kernel.operators.projection import arrive_collect, bind_answer, emit_first_of_key, project_row
+from engine.kernel.operators.projection import arrive_collect, arrive_latest, bind_answer, emit_earliest, emit_first_of_key, project_row
 from engine.kernel.operators.scan import TimedTriple, enter_occurrence, open_query, scan_occurrence
 from engine.kernel.operators.timers import call_timer, enter_timers, find_next_due
 from engine.kernel.state.handle import as_net
@@ -23,6 +23,7 @@ from engine.kernel.state.layout import (
     DECISION,
     DONE,
     DROPPED,
+    EARLIEST,
     EMIT,
     EXCEEDED,
     EXTEND,
@@ -43,6 +44,7 @@ from engine.kernel.state.layout import (
     IN_STREAM,
     JOIN,
     LAST,
+    LATEST,
     LEFT,
     LOOK_ON,
     LOOK_ON_STORED,
@@ -134,6 +136,10 @@ def arrive_elsewhere(net, node, task, x, goal):
         arrive_mark(net, node, x)
     elif kind == FIRST:
         emit_first_of_key(net, node, x)
+    elif kind == EARLIEST:
+        emit_earliest(net, node, x)
+    elif kind == LATEST:
+        arrive_latest(net, node, x)
     else:
         arrive_negative(net, node, task, x)
 

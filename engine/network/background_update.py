@@ -20,11 +20,12 @@ from engine.background.fact_store import FactIndex
 from engine.kernel.goal_maintenance import free_timeless_goals
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import to_width
+from engine.kernel.state.goal_store import clear_stores
 from engine.network.host_calls import KernelHost
 from engine.network.kernel_arrays import Goals
 from engine.network.placed_query import POLICIES, Planned, list_reads, list_scans
 from engine.network.stratification import rank_nodes
-from engine.physical_plan.join_trees import Linear, Shape, straighter
+from engine.physical_plan.join_trees import Linear, Pairing, Shape, straighter
 from engine.physical_plan.plan import NO_ROWS, Fact, Fragment, Node, RowRange, Unit, placed_edges, placed_nodes
 from engine.physical_plan.plan_difference import Difference, compare_plans
 from engine.physical_plan.plan_signature import sign_plan
@@ -81,7 +82,8 @@ class BackgroundUpdate:
         assert self.coming is not None
         host, slots, known, self.coming = self._host, self._slots, self.coming, None
         host.sharing.part_changing(known)
-        for planned in [p for p in slots.planned.values() if p.shape != host.planning.plan_anew(p, known).shape]:
+        chains = [p for p in slots.planned.values() if p.shape is not Pairing.NEAREST]
+        for planned in [p for p in chains if p.shape != host.planning.plan_anew(p, known).shape]:
             _straighten(host, planned)
         host.set_background(known)
         before = list(slots.planned.values())
@@ -92,9 +94,11 @@ class BackgroundUpdate:
         for planned, now, fragment in zip(before, slots.planned.values(), fragments, strict=True):
             slots.scans.replace_scans(planned, now, fragment)
         slots.scans.update_margin()
-        for planned, fragment in zip([*slots.planned.values()], fragments, strict=True):
+        for earlier, planned, fragment in zip(before, [*slots.planned.values()], fragments, strict=True):
             slots.lookups.set_tables(planned, fragment, known)
             host.sharing.relist_query(planned, fragment)
+            if earlier.shape != planned.shape:
+                _make_all_pairs(host, planned, fragment)
             was = host.planning.plan_anew(planned)
             host.planning.knows[planned.registered] = known
             if change := compare_plans(was, fragment):
@@ -109,15 +113,16 @@ class BackgroundUpdate:
         for registered, planned in slots.planned.items():
             fragment = self._host.planning.plan_anew(planned, known)
             fragments.append(fragment)
-            if planned.shape != fragment.shape:
+            if planned.shape not in (fragment.shape, Pairing.NEAREST):
                 continue  # `apply_coming` plans it otherwise; nothing of it decides on absence
             nodes = placed_nodes(fragment, planned.at, planned.number)
             assert len(nodes) == planned.after.node - planned.at.node, "a plan's shape does not depend on the background"
             slots.arrays.net.nodes[planned.at.node : planned.after.node] = nodes
             slots.arrays.net.edges[planned.at.edge : planned.after.edge] = placed_edges(fragment, planned.at)
             slots.planned[registered] = replace(
-                planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment)
-            )
+                planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment),
+                shape=fragment.shape,
+            )  # fmt: skip
         self._host.sharing.replace_roots()
         return fragments
 
@@ -144,6 +149,8 @@ class BackgroundUpdate:
         return bool((net.queries[planned.number, c.Q_OPEN] or time > -c.BIG) and windowed.any())
 
     def _needs_past(self, planned: Planned, known: FactIndex, time: int) -> bool:
+        if planned.shape is Pairing.NEAREST:
+            planned = replace(planned, shape=Linear.WRITTEN)  # what it keeps now is all that it needs then
         net, was, now = self._slots.arrays.net, self._host.planning.plan_anew(planned), self._host.planning.plan_anew(planned, known)
         if planned.shape != now.shape:
             return False  # nothing of it decides on absence
@@ -165,6 +172,7 @@ def _straighten(host: KernelHost, planned: Planned) -> None:
     It may fail by its limits on the way.
     """
     while planned.shape not in (None, Linear.WRITTEN) and planned.registered in host.slots.planned:
+        assert not isinstance(planned.shape, Pairing)
         planned = _reshape(host, planned, straighter(planned.shape, max(last for _, last in planned.segments) + 1))
 
 
@@ -187,13 +195,37 @@ def _reshape(host: KernelHost, planned: Planned, shape: Shape) -> Planned:
     slots.free_dropped()
     parts = {segment: stores[store].timed for segment, (node, side) in planned.segments.items() if (store := c.SIDES * (at + node) + side) in stores}
     if parts:
-        places = [(new.at.node + node, side) for segment, rows in parts.items() for node, side in [new.segments[segment]] * len(rows)]
-        most, arrays.net.at[c.MOST_NOW] = int(arrays.net.at[c.MOST_NOW]), c.FOREVER  # it has been counted when it came
-        host.enter_solutions(np.concatenate([*parts.values()]), np.array(places, np.int64))
-        arrays.net.at[c.MOST_NOW] = most
-        assert not arrays.net.at[c.FOUND], "the last operand keeps no goals"
+        _enter_again(host, new, [(rows, new.segments[segment]) for segment, rows in parts.items()])
         arrays.net.queries[new.number, [c.Q_MADE, c.Q_MADE_AT]] = before[[c.Q_MADE, c.Q_MADE_AT]]
     return new
+
+
+def _enter_again(host: KernelHost, planned: Planned, parts: Sequence[tuple[Ints, Target]]) -> None:
+    """Let solutions that a query has kept enter sides of its nodes, the last of which keep what comes of them."""
+    arrays = host.arrays
+    places = [(planned.at.node + node, side) for rows, (node, side) in parts for _ in range(len(rows))]
+    most, arrays.net.at[c.MOST_NOW] = int(arrays.net.at[c.MOST_NOW]), c.FOREVER  # it has been counted when it came
+    host.enter_solutions(np.concatenate([rows for rows, _ in parts]), np.array(places, np.int64).reshape(-1, 2))
+    arrays.net.at[c.MOST_NOW] = most
+    assert not arrays.net.at[c.FOUND], "the last operand keeps no goals"
+
+
+# ---------------------------------------------------------------- pairs with nothing between them
+def _make_all_pairs(host: KernelHost, planned: Planned, fragment: Fragment) -> None:
+    """Let what a plan of the nearest pairs has kept enter the plan as written (docs/decisions/0106-pairs-with-nothing-between.md).
+
+    Of left solutions that differ in their ends alone it has kept the first. All pairs of them are one solution, and what decides on one decides on it.
+    """
+    nodes, counts = fragment.pairs, (planned.number, [c.Q_MADE, c.Q_MADE_AT])
+    assert nodes is not None
+    first, after = c.SIDES * (planned.at.node + nodes.nearest), c.SIDES * (planned.at.node + nodes.last + 1)
+    stores, counted = host.arrays.read_goals(first, after), host.arrays.net.queries[counts]
+    left, absent = ([stores[first + side].timed] if first + side in stores else [] for side in (c.LEFT, c.BLOCKER))
+    clear_stores(host.arrays.address, first, after)
+    for_both = [(rows, (node, c.LEFT)) for rows in left for node in (nodes.joined, nodes.between)]
+    if parts := [*for_both, *((rows, (nodes.between, c.RIGHT)) for rows in absent)]:
+        _enter_again(host, planned, parts)
+        host.arrays.net.queries[counts] = counted
 
 
 # ---------------------------------------------------------------- what a query keeps

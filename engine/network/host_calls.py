@@ -26,7 +26,7 @@ from engine.network.quotas import Quotas
 from engine.network.shares import Shares
 from engine.network.stratification import find_affected, rank_nodes
 from engine.network.subplan_sharing import SubplanSharing
-from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Fragment, Inquiry
 from engine.planner import plan_query
 from engine.planner.builder.join_order import Rates
@@ -86,7 +86,7 @@ class KernelHost:
         self.arrays.forget_answers()
 
     # ------------------------------------------------------------ queries
-    def add_query(self, source: RegisteredQuery, facts: FactIndex, rates: Rates | None = None, shape: Shape | None = None) -> None:
+    def add_query(self, source: RegisteredQuery, facts: FactIndex, rates: Rates | None = None, shape: PlanShape | None = None) -> None:
         """Plan a rewritten query and put it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed.
 
         If no rates are given, those observed are taken; if no shape is given, the rates decide the shape.

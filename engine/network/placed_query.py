@@ -15,7 +15,7 @@ from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
 from engine.physical_plan.common_subplans import Subplan, find_subplans
-from engine.physical_plan.join_trees import Segment, Shape
+from engine.physical_plan.join_trees import PlanShape, Segment
 from engine.physical_plan.plan import Fragment, Inquiry, Read, TableOffsets, end_of, scan_table
 from engine.physical_plan.plan_signature import sign_plan
 from engine.planner import NetworkNames, PlanOptions, plan_query
@@ -65,7 +65,7 @@ class Planned:
     form: str  # the signature of its plan
     emitted: Ints  # the columns of `out` that a SELECT wants, NONE for what is never bound: rank, what it shows by name, and as it shows it
     rates: Rates  # when it was registered, which it is always planned with
-    shape: Shape | None  # the order of joins of its chain of SEQs, if it may have any
+    shape: PlanShape | None  # which it keeps, where its text leaves a choice
     segments: Mapping[Segment, tuple[int, int]]  # where the solutions of each part of the chain go
     stages: Mapping[tuple[int, int], Segment]  # which of the query's operands have come to each (node, side)
     subplans: Mapping[int, Subplan]  # subplans that other queries may have too, by root
@@ -110,7 +110,7 @@ class QueryPlanning:
         self.solver_of = solver_of
 
     def make_names(
-        self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: Shape | None = None
+        self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: PlanShape | None = None
     ) -> NetworkNames:
         """Return what a plan over a background is made with."""
         solvers: list[tuple[FactIndex, Solve]] = []

@@ -12,7 +12,7 @@ from epsparql import algebra as a
 from epsparql.terms import Term, TermOrVariable, Variable
 
 NEGATIVE = frozenset(
-    {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT} | POLICIES
+    {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT, c.LATEST} | POLICIES
 )
 
 

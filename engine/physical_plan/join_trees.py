@@ -1,6 +1,6 @@
 """This module describes the orders in which a chain of SEQs is joined, and the cost of each order (docs/decisions/0013-shapes.md).
 
-Operands are numbered from 0.
+Operands are numbered from 0. Beside these orders, `Pairing` is a shape that a plan may have.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,17 @@ class Linear(Enum):
     FROM_END = "from its end"  # A SEQ {B SEQ {C SEQ D}}
 
 
+class Pairing(Enum):
+    """Names the plan of an EQUALSOPTIONAL that asks for pairs with nothing between them (docs/decisions/0106-pairs-with-nothing-between.md)."""
+
+    NEAREST = "nearest"
+
+
 Tree = int | tuple["Tree", "Tree"]
 """A tree is an operand, or the join of two trees."""
 Shape = Linear | tuple[Tree, Tree]
+PlanShape = Shape | Pairing
+"""A plan keeps its shape while its query runs, unless the background makes an operand timeless: then it becomes the one as written."""
 Segment = tuple[int, int]
 """A segment is the first and the last of operands that stand one after the other."""
 Sizes = Callable[[Segment], float]
@@ -62,18 +70,18 @@ def shape_of(tree: Tree, n: int) -> Shape:
     return tree if linear is None and isinstance(tree, tuple) else linear or Linear.WRITTEN
 
 
-def kept_shape(shape: Shape) -> Any:
+def kept_shape(shape: PlanShape) -> Any:
     """Return a shape in a form that is fit for JSON."""
-    return shape.value if isinstance(shape, Linear) else shape
+    return shape.value if isinstance(shape, Enum) else shape
 
 
-def shape_again(kept: Any) -> Shape:
+def shape_again(kept: Any) -> PlanShape:
     """Return the shape from what `kept_shape` gave."""
     if isinstance(kept, str):
-        return Linear(kept)
+        return Pairing.NEAREST if kept == Pairing.NEAREST.value else Linear(kept)
     left, right = (part if isinstance(part, int) else shape_again(part) for part in kept)
-    assert not isinstance(left, Linear)
-    assert not isinstance(right, Linear)
+    assert not isinstance(left, Enum)
+    assert not isinstance(right, Enum)
     return left, right
 
 

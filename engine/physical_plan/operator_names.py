@@ -19,6 +19,8 @@ OPERATORS = {
     c.FIRST: "first",
     c.MARK: "EXISTS",
     c.FIND: "look up",
+    c.EARLIEST: "earliest end",
+    c.LATEST: "latest start",
     c.COLLECT: "the aggregate, ORDER BY or LIMIT",
     c.RECENT: "the policy recent",
     c.CHRONOLOGICAL: "the policy chronological",

@@ -12,7 +12,7 @@ from engine.alpha.free_rows import Ranges, with_rows
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
 from engine.pattern_scope import asks_identity, looks_at_time
-from engine.physical_plan.join_trees import Segment, Shape
+from engine.physical_plan.join_trees import PlanShape, Segment
 from epsparql.algebra import Expression
 from epsparql.terms import Variable
 
@@ -236,6 +236,18 @@ class LastingSide:
     columns: frozenset[int]
 
 
+class PairNodes(NamedTuple):
+    """Names the nodes of an EQUALSOPTIONAL that asks for pairs with nothing between them, for each of its two plans.
+
+    As it is written, `joined` makes the pairs and `between` joins their left solutions with what is between. Otherwise `nearest` does both.
+    """
+
+    joined: int
+    between: int
+    nearest: int
+    last: int  # of the nodes from `nearest` on
+
+
 @dataclass(slots=True)
 class Fragment:
     """Holds the nodes of one query, numbered from 0: `place` moves them behind those that a program has.
@@ -268,7 +280,8 @@ class Fragment:
     timed: list[range] = field(default_factory=list)  # nodes whose solutions only go where a timer of WITHOUT ... FOR looks for what is absent
     rules: list[int] = field(default_factory=list)  # the outputs of the query's own rules
     last: int | None = None  # the collector that may end the whole query
-    shape: Shape | None = None  # for a chain of SEQs that is the whole query and may be joined in any order
+    shape: PlanShape | None = None  # where the text leaves a choice of it
+    pairs: PairNodes | None = None  # of the EQUALSOPTIONAL that the choice is about
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
     stages: dict[tuple[int, int], Segment] = field(default_factory=dict)  # which of the query's operands have come to each (node, side)
     reads: dict[tuple[str, str], int] = field(default_factory=dict)  # triples of the background, by pattern and use

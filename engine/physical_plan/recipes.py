@@ -3,6 +3,8 @@
 A question without a recipe, and an answer that compiled code leaves open, are the host's (`engine/network/host_calls.py`).
 """
 
+import _hashlib
+import ctypes
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -27,6 +29,15 @@ _OPERATIONS = {a.Operator.ADD: r.ADD, a.Operator.SUBTRACT: r.SUBTRACT, a.Operato
 _MOST_CONSTANT = 1 << 10  # bytes of a digest's constant parts
 
 
+def find_openssl() -> tuple[int, ...]:
+    """Return the addresses of OpenSSL's three functions for SHA-256, or nothing if Python's hashlib does not share them."""
+    try:
+        library = ctypes.CDLL(_hashlib.__file__)
+        return tuple(ctypes.cast(library[f"SHA256_{step}"], ctypes.c_void_p).value or 0 for step in ("Init", "Update", "Final"))
+    except (AttributeError, OSError):
+        return ()
+
+
 class Recipes:
     """Holds the recipes of a network's questions, and the context with which the kernel calls compiled code."""
 
@@ -35,7 +46,9 @@ class Recipes:
         self._work = np.zeros(r.WORDS_ROOM, np.int64), np.zeros(r.TEXT_ROOM, np.uint8)
         self._table: Ints = np.zeros(1, np.int64)
         self._kept: dict[int, Sequence[NDArray[np.int64] | NDArray[np.uint8]]] = {}
-        self._context = np.array([terms, 0, *(work.ctypes.data for work in self._work)], np.int64)
+        self._openssl = np.array(find_openssl(), np.int64)
+        openssl = self._openssl.ctypes.data if len(self._openssl) else 0
+        self._context = np.array([terms, 0, *(work.ctypes.data for work in self._work), openssl], np.int64)
         self._function = answerer()
         self._show(self._table)
 

@@ -17,7 +17,7 @@ def unify_variables(query: a.Query) -> a.Query:
 
 def _keyed(pattern: a.Pattern) -> a.Pattern:
     below = replace_patterns(pattern, _keyed)
-    if not isinstance(below, a.Filter) or not _is_positive(below.pattern):
+    if not isinstance(below, a.Filter) or not is_positive(below.pattern):
         return below
     inner, conditions = below.pattern, list_conjuncts(below.condition)
     certain = find_scope(inner, lambda triple, where: True).certain
@@ -35,15 +35,16 @@ def _as_one(inner: a.Pattern, kept: Variable, other: Variable, rest: list[a.Expr
     return found
 
 
-def _is_positive(pattern: a.Pattern) -> bool:
+def is_positive(pattern: a.Pattern) -> bool:
+    """Return whether a pattern is made of triple patterns, positive joins and conditions: each solution binds all of its variables."""
     match pattern:
         case a.Bgp(triples):
             return bool(triples)
         case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right):
-            return _is_positive(left) and _is_positive(right)
+            return is_positive(left) and is_positive(right)
         case a.Within(inner, _):
-            return _is_positive(inner)
+            return is_positive(inner)
         case a.Filter(condition, inner):
-            return not has_exists(condition) and _is_positive(inner)
+            return not has_exists(condition) and is_positive(inner)
         case _:
             return False

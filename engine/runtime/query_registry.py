@@ -10,7 +10,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned, RegisteredQuery
 from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Part, PartitionShare, Sets
-from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.planner.builder.plan_builder import IN_PARTITIONS
@@ -100,12 +100,12 @@ class Registry:
         self.registered[entry.offset] = entry
         return member.network
 
-    def restore_query(self, network: Network, entry: Register, rates: Rates, shape: Shape | None, known: FactIndex | None = None) -> None:
+    def restore_query(self, network: Network, entry: Register, rates: Rates, shape: PlanShape | None, known: FactIndex | None = None) -> None:
         """Put a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
         self._add_query(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
 
     def _add_query(
-        self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: Shape | None = None
+        self, network: Network, entry: Register, query: a.Query, known: FactIndex, rates: Rates | None = None, shape: PlanShape | None = None
     ) -> None:  # fmt: skip
         written = rewrite_query(name_own_stream(query, entry.offset), entry.default_graph, entry.policy, self.without)
         assert not isinstance(written, a.BackgroundRule), "that is part of the background"

@@ -25,7 +25,7 @@ from engine.kernel.state import layout as c
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.network.shares import Moment, SharedSubplan
-from engine.physical_plan.join_trees import Linear, Shape, kept_shape, shape_again
+from engine.physical_plan.join_trees import Linear, PlanShape, kept_shape, shape_again
 from engine.planner.builder.join_order import Rates
 from epsparql.terms import Term
 
@@ -58,6 +58,8 @@ WAITS = {
 FEED = {"stream": c.IN_STREAM, "s": c.IN_S, "p": c.IN_P, "o": c.IN_O, "g": c.IN_G, "start": c.IN_START, "end": c.IN_END, "since": c.IN_SINCE}
 """These columns hold what is known of an occurrence that waits for time."""
 TIMER = {"due": c.T_DUE, "latest": c.T_LATEST}
+AddQuery = Callable[[int, Rates, PlanShape | None], None]
+"""It puts a query, by its registration, its rates and the shape of its plan, into a network."""
 _AT_ONCE = 1 << 16  # rows that are entered at once: room is made in all pools
 
 
@@ -109,11 +111,8 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
     return meta, arrays
 
 
-def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: Callable[[int, Rates, Shape | None], None]) -> None:
-    """Take over what `snapshot_network` gave into a new network. Raises SnapshotMismatch.
-
-    `add` puts a query, by its registration, its rates and the shape of its chain, into the network.
-    """
+def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: AddQuery) -> None:
+    """Take over what `snapshot_network` gave into a new network. Raises SnapshotMismatch."""
     if unknown := {*meta["row"]} - ROW.keys():
         raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
     for name in meta["streams"]:
@@ -252,7 +251,7 @@ def _restore_counts(network: Network, planned: Planned, counted: Sequence[Sequen
         network.net.stores[first : first + len(counted), COUNTS] = np.array(counted, np.int64)
 
 
-def _shape(query: Mapping[str, Any]) -> Shape | None:
+def _shape(query: Mapping[str, Any]) -> PlanShape | None:
     """Return the shape of a query's chain of SEQs; older versions have two shapes."""
     if "shape" not in query:
         return Linear.FROM_END if query["turned"] else Linear.WRITTEN

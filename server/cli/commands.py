@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 _RUNNERS = ("spark", "inprocess")
-_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression")
+_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression", "pairs")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _SHELLS = ("bash", "zsh", "tcsh")
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy

@@ -1,8 +1,21 @@
 """A static rule is described by the rules of Datalog that it comes to."""
 
-from engine.background.static_rules.program import ERROR, VALUE, VIEW, WRITTEN, Argument, Atom, Condition, DatalogRule, Relation, RelationKey
+from engine.background.static_rules.program import (
+    ERROR,
+    VALUE,
+    VIEW,
+    WRITTEN,
+    Argument,
+    Atom,
+    Condition,
+    DatalogRule,
+    Fold,
+    Relation,
+    RelationKey,
+)
 from engine.background.static_rules.translate import Translation
 from engine.dictionary.term_dictionary import TermTable
+from engine.rewrite.rename_hidden import restore_name
 from epsparql import algebra as a
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter
@@ -23,11 +36,20 @@ class _Writer:
         self._expressions = Expressions(TermWriter("", {}), {}, lambda _: "{ ... }")
 
     def rule(self, rule: DatalogRule) -> str:
+        if rule.fold is not None:
+            return self._describe_fold(rule, rule.fold)
         names = {argument: str(variable) for condition in rule.conditions for variable, argument in condition.scope}
         parts = [self._atom(atom, names) for atom in rule.atoms]
         parts += [self._condition(condition, names) for condition in rule.conditions]
         parts += [f"not {self._atom(atom, names)}" for atom in rule.absent]
         return f"{self._atom(rule.head, names)} <- {', '.join(parts) or 'always'}"
+
+    def _describe_fold(self, rule: DatalogRule, fold: Fold) -> str:
+        names = {argument: f"?{restore_name(name) or name.name}" for name, argument in zip(fold.names, rule.source_atom.arguments, strict=False)}
+        names[rule.head.arguments[-1]] = "?value"
+        return (
+            f"{self._atom(rule.head, names)} <- ?value is {self._expressions.aggregate(fold.aggregate)} of all {self._atom(rule.source_atom, names)}"
+        )
 
     def _atom(self, atom: Atom, names: dict[Argument, str]) -> str:
         key = atom.relation.key

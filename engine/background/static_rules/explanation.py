@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.background.static_rules.groups import list_members
 from engine.background.static_rules.joins import Joins, rows_now
 from engine.background.static_rules.program import VIEW, WRITTEN, Atom, DatalogRule, Program, Relation
 
@@ -98,6 +99,9 @@ class Explainer:
         relation, packed = fact
         found = 0
         for rule in self.program.by_head.get(relation, ()):
+            if rule.fold is not None:
+                yield rule, tuple((rule.source_atom.relation, member) for member in list_members(self.joins, rule, packed))
+                continue
             for columns, n in self.joins.solve(rule, rows_now, rule.head, np.array([packed])):
                 for row in range(min(n, MOST_WAYS - found)):
                     found += 1

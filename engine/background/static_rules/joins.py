@@ -126,7 +126,7 @@ class Joins:
 
     def _apply_condition(self, condition: Condition, columns: Columns, n: int) -> tuple[Columns, int]:
         scope = condition.scope
-        place, combinations = _combined([columns[argument] for _, argument in scope], n)
+        place, combinations = combine_columns([columns[argument] for _, argument in scope], n)
         found = np.zeros(len(combinations), np.int64)
         for k, numbers in enumerate(combinations.tolist()):
             values = {variable: self.terms.term(number) for (variable, _), number in zip(scope, numbers, strict=True)}
@@ -174,7 +174,7 @@ class Joins:
             counts = end - begin
             ends = np.cumsum(counts)
             total = int(ends[-1])
-            self._count(total)
+            self.count_rows(total)
             first = 0
             while first < n:
                 before = int(ends[first - 1]) if first else 0
@@ -195,7 +195,7 @@ class Joins:
 
     def _crossed(self, columns: Columns, n: int, others: Columns, m: int) -> list[tuple[Columns, int]]:
         """Join each row with each of others; variables that both have are equal."""
-        self._count(n * m)
+        self.count_rows(n * m)
         pieces = []
         step = max(1, PIECE // max(m, 1))
         for first in range(0, n if m else 0, step):
@@ -223,7 +223,8 @@ class Joins:
             return columns, len(fits)
         return {argument: column[fits] for argument, column in columns.items()}, int(fits.sum())
 
-    def _count(self, rows: int) -> None:
+    def count_rows(self, rows: int) -> None:
+        """Count rows of work. Raises EntailmentLimit."""
         self.work += rows
         if self.most_work and self.work > self.most_work:
             raise EntailmentLimit(f"the static rules need joins of more than {self.most_work:,} rows for this change")
@@ -236,7 +237,7 @@ def _keep_rows(columns: Columns, good: NDArray[np.bool_]) -> tuple[Columns, int]
     return {argument: column[good] for argument, column in columns.items()}, n
 
 
-def _combined(columns: Sequence[Ints], n: int) -> tuple[Ints, Ints]:
+def combine_columns(columns: Sequence[Ints], n: int) -> tuple[Ints, Ints]:
     """Return which combination of values each row has, and the combinations."""
     if not columns:
         return np.zeros(n, np.int64), np.zeros((1, 0), np.int64)

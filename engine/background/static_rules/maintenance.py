@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.background.static_rules.groups import find_groups, fold_groups, list_results
 from engine.background.static_rules.joins import Joins, rows_before, rows_now
 from engine.background.static_rules.program import PART, WRITTEN, Atom, DatalogRule, Program, Relation, Stratum
 from engine.background.static_rules.sorted_rows import NO_INTS, NO_ROWS, SortedRows, is_among, unite
@@ -100,9 +101,13 @@ class Maintenance:
     def _settle(self, stratum: Stratum) -> None:
         for relation in stratum.relations:
             relation.before = relation.rows
-        feeding = [(rule, atoms) for rule in stratum.rules if rule not in self._fresh and (atoms := self._changed_atoms(rule))]
-        gone = self._take_back(stratum, feeding)
-        come = self._derive(stratum, feeding, gone)
+        folding = next((rule for rule in stratum.rules if rule.fold is not None), None)
+        if folding is not None:
+            gone, come = self._fold_anew(folding)
+        else:
+            feeding = [(rule, atoms) for rule in stratum.rules if rule not in self._fresh and (atoms := self._changed_atoms(rule))]
+            gone = self._take_back(stratum, feeding)
+            come = self._derive(stratum, feeding, gone)
         for relation in stratum.relations:
             fewer, more = gone.get(relation, NO_ROWS).packed(), come.get(relation, NO_ROWS).packed()
             fewer, more = np.sort(fewer), np.sort(more)
@@ -122,6 +127,16 @@ class Maintenance:
         ]
         absent = [(atom, self.deltas[atom.relation]) for atom in rule.absent if atom.relation in self.deltas]
         return [*found, *((atom, None, Delta(delta.fewer, delta.more)) for atom, delta in absent)]
+
+    def _fold_anew(self, rule: DatalogRule) -> tuple[dict[Relation, SortedRows], dict[Relation, SortedRows]]:
+        """Fold the groups anew of which a tuple came or went, and return what goes and what comes. The rule alone derives its relation."""
+        relation, delta = rule.head.relation, self.deltas.get(rule.source_atom.relation, NO_DELTA)
+        groups = None if rule in self._fresh else find_groups(self._joins, rule, unite(delta))
+        there = NO_INTS if groups is None else list_results(self._joins, rule, groups)
+        now = fold_groups(self._joins, rule, groups)
+        gone, come = there[~is_among(there, now)], now[~is_among(now, there)]
+        relation.rows = relation.rows.without(gone).with_more(come)
+        return {relation: SortedRows.from_sorted(gone)}, {relation: SortedRows.from_sorted(come)}
 
     # ------------------------------------------------------------ what goes
     def _take_back(self, stratum: Stratum, feeding: list[tuple[DatalogRule, list[tuple[Atom, int | None, Delta]]]]) -> dict[Relation, SortedRows]:

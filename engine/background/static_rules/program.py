@@ -67,10 +67,26 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """Folds the tuples of a relation, whose terms are of `names`: those that agree in the first `keys` terms are a group.
+
+    `unbound` is the number that stands for no term. `result` is the aggregate's variable, and `scope` are the variables that its argument looks at.
+    """
+
+    names: tuple[Variable, ...]
+    keys: int
+    aggregate: a.Aggregate
+    result: Variable
+    scope: frozenset[Variable]
+    unbound: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DatalogRule:
     """Derives `head` where all atoms hold, none of `absent` does, and the conditions are met.
 
-    With `resource` no tuple is derived whose first term is a literal.
+    With `resource` no tuple is derived whose first term is a literal. With `fold` it derives the groups' keys with the aggregate of each. The tuples
+    that it folds stand as the one that is absent, because all of them are settled before.
     """
 
     head: Atom
@@ -80,6 +96,12 @@ class DatalogRule:
     resource: bool = False
     source: int = 0  # the registration that it comes from; 0 for RDFS
     variables: int = 0
+    fold: Fold | None = None
+
+    @property
+    def source_atom(self) -> Atom:
+        """Return the atom whose tuples are folded."""
+        return self.absent[0]
 
     @property
     def makes_values(self) -> bool:

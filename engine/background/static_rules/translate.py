@@ -22,6 +22,7 @@ from engine.background.static_rules.program import (
     Atom,
     Condition,
     DatalogRule,
+    Fold,
     Relation,
     RelationKey,
 )  # fmt: skip
@@ -36,8 +37,10 @@ from epsparql.trees import walk_nodes
 MOST_ALTERNATIVES = 64
 """A static rule may have so many ways in which its pattern matches."""
 _SCHEMA = VOCABULARY[DOMAIN : SUBPROPERTY + 1]
+_UNBOUND = Iri("urn:epsparql:unbound")
+"""It stands for no term among the members of groups."""
 _CHANGING = {"NOW", "RAND", "UUID", "STRUUID", "BNODE"}
-_DEFAULT = "the triples that always hold: patterns, UNION, OPTIONAL, MINUS, FILTER, BIND, VALUES, EXISTS and paths"
+_DEFAULT = "the triples that always hold: patterns, UNION, OPTIONAL, MINUS, FILTER, BIND, VALUES, EXISTS, aggregates and paths"
 
 
 class StaticRuleRefused(Exception):
@@ -74,6 +77,12 @@ class _Body:
     def joined(self, other: "_Body") -> "_Body":
         return _Body(self.atoms + other.atoms, self.absent + other.absent, self.tests + other.tests, self.bound | other.bound)
 
+    @property
+    def all_variables(self) -> frozenset[Variable]:
+        """Return the variables of the body, hidden ones too."""
+        targets = (test.target for test in self.tests if test.target is not None)
+        return frozenset(targets).union(*(_variables(*literal.arguments) for literal in self.atoms))
+
     def tested(self, test: _Test) -> "_Body":
         more = frozenset() if test.target is None else frozenset({test.target})
         return replace(self, tests=(*self.tests, test), bound=self.bound | more)
@@ -81,10 +90,23 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Says where triples are looked for (None for all graphs), and which variables stand for values from outside, as in EXISTS."""
+    """Says where triples are looked for (None for all graphs), and which variables stand for values from outside, as in EXISTS.
+
+    Where an aggregate `counts` solutions, hidden variables distinguish them.
+    """
 
     graphs: tuple[int, ...] | None
     outer: frozenset[Variable] = frozenset()
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """Describes the members of groups: their variables, how many of these are the keys, and the number that stands for no term."""
+
+    names: tuple[Variable, ...]
+    keys: int
+    unbound: int
 
 
 @dataclass(slots=True, eq=False)
@@ -190,19 +212,20 @@ class Translation:
                 return self._translate_values(variables, rows)
             case a.Path(subject, path, object_):
                 return self._translate_path(self._argument(subject), path, self._argument(object_), where, pattern)
-            case a.SubSelect(inner, projection, _, modifiers):
+            case a.SubSelect(inner, projection, distinct, modifiers):
                 if modifiers.limit is not None or modifiers.offset:
                     raise StaticRuleRefused("LIMIT or OFFSET in a static rule: what always holds has no order", pattern)
-                return [
-                    replace(body, bound=body.bound & frozenset(projection)) for body in self._bodies(inner, where)
-                ]  # `rename_hidden` has parted the others
+                bodies = [replace(body, bound=body.bound & frozenset(projection)) for body in self._bodies(inner, where)]
+                return self._distinct(bodies) if distinct and where.counts else bodies  # `rename_hidden` has parted what is hidden
             case a.Graph(Iri(name), inner):
                 among = (name,) if self._named is None or name in self._named else ()
                 return self._bodies(inner, replace(where, graphs=self._graphs(among)))
             case a.Graph():
                 raise StaticRuleRefused("GRAPH with a variable in a static rule", pattern, "the graph's IRI")
+            case a.Group(window=None):
+                return self._translate_group(pattern, where)
             case a.Group():
-                raise StaticRuleRefused("an aggregate, GROUP BY or a window in a static rule", pattern)
+                raise StaticRuleRefused("a window in a static rule, whose triples hold always", pattern)
             case _:
                 raise StaticRuleRefused("an operator over time in a static rule, whose triples hold always", pattern)
 
@@ -297,6 +320,47 @@ class Translation:
                     absent.append(self._projection(inner, body.bound | where.outer, body))
             found.append(replace(body, absent=(*body.absent, *absent)))
         return found
+
+    # ------------------------------------------------------------ groups
+    def _distinct(self, bodies: Sequence[_Body]) -> list[_Body]:
+        """Return bodies without hidden variables, so that solutions which differ in these alone are one."""
+        return [_Body((self._projection(body, body.bound, _Body()),), bound=body.bound) for body in bodies]
+
+    def _translate_group(self, group: a.Group, where: _Where) -> list[_Body]:
+        """Give the solutions a relation, the keys first. Each aggregate folds it to a relation of its own, without groups in which it is an error."""
+        bodies = self._bodies(group.pattern, _Where(where.graphs, counts=True))
+        keys = group.keys
+        if any(not frozenset(keys) <= body.bound for body in bodies):
+            raise StaticRuleRefused("GROUP BY of what may be unbound in a static rule", group, "keys that each alternative of the pattern binds")
+        names = (*keys, *sorted(frozenset().union(*(body.all_variables for body in bodies)) - frozenset(keys), key=str))
+        unbound = self._intern(_UNBOUND)
+        members = self._part(max(len(names), 1))
+        for body in bodies:
+            self._add(_Literal(members, tuple(name if name in body.all_variables else unbound for name in names) or (unbound,)), body)
+        whole = _Body((self._projection(_Body((_Literal(members, names),), bound=frozenset(names)), frozenset(keys), _Body()),)) if keys else _Body()
+        found = [replace(whole, bound=frozenset(keys))]
+        for variable, aggregate in group.aggregates:
+            results = self._add_fold(members, _Grouping(names, len(keys), unbound), variable, aggregate)
+            known = _Body((results,), bound=frozenset({variable, *keys}))
+            unknown = [] if aggregate.function is a.AggregateFunction.COUNT else [self._projection(known, frozenset(keys), _Body())]
+            found = [
+                *(body.joined(known) for body in found),
+                *(replace(body, absent=(*body.absent, *unknown)) for body in (found if unknown else ())),
+            ]
+        return found
+
+    def _add_fold(self, members: Relation, grouping: "_Grouping", variable: Variable, aggregate: a.Aggregate) -> _Literal:
+        """Add the rule that folds members of groups, and return what it derives."""
+        argument = aggregate.argument
+        if argument is not None:
+            refuse_expression(argument)
+        scope = frozenset() if argument is None else frozenset(find_variables(argument))
+        fold = Fold(grouping.names, grouping.keys, aggregate, variable, scope, grouping.unbound)
+        results = self._part(grouping.keys + 1)
+        slots = tuple(range(-1, -1 - members.arity, -1))
+        head = Atom(results, (*slots[: grouping.keys], -1 - members.arity))
+        self.rules.append(DatalogRule(head, (), (Atom(members, slots),), source=self.source, variables=members.arity + 1, fold=fold))
+        return _Literal(results, (*grouping.names[: grouping.keys], variable))
 
     # ------------------------------------------------------------ tables and paths
     def _translate_values(self, variables: Sequence[Variable], rows: Sequence[Sequence[object]]) -> list[_Body]:

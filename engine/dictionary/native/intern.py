@@ -5,7 +5,7 @@ Chains are of equal hashes modulo the heads. The hash has a seed that no client 
 
 import numpy as np
 
-from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native import borrowing, entry_point, inlined, jit
 from engine.dictionary.native.handle import arrays_at
 from engine.dictionary.native.layout import BYTES, CELL_WIDTH, FREE, HARD, HASH, LENGTH, LIVE, NEXT, NONE, SEED, START, USED, VALUED
 from engine.dictionary.native.memory import address_of, byte, copy, prefetch, product, same, short_word, word
@@ -80,7 +80,7 @@ def has_room(terms, n):
     return spare and at[BYTES] + n <= len(terms.text) and at[LIVE] < len(terms.heads) and at[HARD] < len(terms.hard)
 
 
-@jit
+@borrowing
 def add_term(terms, hash_, source, n):
     """Give new bytes, for which there is room, a number."""
     at, cells = terms.at, terms.cells
@@ -110,7 +110,7 @@ def note_value(at, values, hard, number, source, n):
         at[HARD] += 1
 
 
-@jit
+@borrowing
 def intern_hashed(terms, hash_, source, n):
     """Return the number of the n bytes at an address with this hash, or -1 if they are new and there is no room for them.
 
@@ -160,7 +160,7 @@ def intern_some(terms, offsets, data, which, numbers):
     return len(which)
 
 
-@jit
+@borrowing
 def intern_bytes(terms, source, n):
     """Return the number of the n bytes at an address, as `intern_hashed` does."""
     return intern_hashed(terms, hash_bytes(source, n, terms.at[SEED]), source, n)

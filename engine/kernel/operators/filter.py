@@ -200,8 +200,25 @@ def apply_binary(op, a, slack_a, b, slack_b):
 
 
 @jit
+def find_answer(net, who, row):
+    """Return the answer to the question `who` about `row`, or OPEN_QUESTION if the host has to give it.
+
+    Compiled code answers at less cost than an answer is found again. It gets the arguments where the next new question would have them.
+    """
+    first, n = net.asks[who].slot, net.asks[who].slots
+    if net.answers[0] != 0:
+        question = net.questions[net.at.asked]
+        for k in range(n):
+            net.questions[net.at.asked, ASK_ARG + k] = net.rows[row, net.slots[first + k]]
+        answer = answer_compiled(net.answers[0], net.answers[1], who, question)
+        if answer != OPEN_QUESTION:
+            return answer
+    return net.questions[find_question(net, who, row)].answer
+
+
+@jit
 def find_question(net, who, row):
-    """Return the number of the question `who` about `row`; a new one that compiled code does not answer is put on the host's list."""
+    """Return the number of the question `who` about `row`; a new one is put on the host's list."""
     first, n = net.asks[who].slot, net.asks[who].slots
     hash_ = who * SALT
     for k in range(n):
@@ -217,17 +234,7 @@ def find_question(net, who, row):
         questions[q, ASK_ARG + k] = net.rows[row, net.slots[first + k]]
     enter_item(net.question_heads, questions, q, q)
     net.at.asked = q + 1
-    answer_here(net, q, who)
     return q
-
-
-@jit
-def answer_here(net, q, who):
-    """Let compiled code answer a question, if it can. Those before the first open one need not be looked at again."""
-    if net.answers[0] != 0:
-        net.questions[q].answer = answer_compiled(net.answers[0], net.answers[1], who, net.questions[q])
-        if net.questions[q].answer != OPEN_QUESTION and net.at.answered == q:
-            net.at.answered = q + 1
 
 
 @inlined

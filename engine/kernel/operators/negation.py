@@ -11,6 +11,7 @@ from engine.kernel.operators.emission import emit_elsewhere
 from engine.kernel.operators.filter import judge_filter
 from engine.kernel.operators.join import count_given, hash_join_key, is_joinable, join_rows, read_terms
 from engine.kernel.operators.output import find_plain_out, write_joined
+from engine.kernel.operators.projection import decide_latest
 from engine.kernel.operators.timers import start_timer
 from engine.kernel.state.goal_store import find_newest, find_newest_timeless, hash_in_store, hash_stored_key, store_goal, store_of
 from engine.kernel.state.layout import (
@@ -25,6 +26,7 @@ from engine.kernel.state.layout import (
     FALSE,
     FIND_ON,
     JOIN_COST,
+    LATEST,
     LEFT,
     LOOKED_UP,
     LOOKS,
@@ -125,6 +127,8 @@ def decide_by_kind(net, node, side, x):
         decide_without(net, node, side, x)
     elif kind == WITHOUTFOR:
         decide_timer(net, node, x)
+    elif kind == LATEST:
+        decide_latest(net, node, x)
     else:
         decide_optional(net, node, side, x)
 

@@ -1,15 +1,29 @@
-"""These operators take a row by itself: MOVE and FIRST project it, EXTEND binds a variable, COLLECT leaves it to the host."""
+"""These operators take a row by itself: MOVE and FIRST project it, EXTEND binds a variable, COLLECT leaves it to the host.
+
+EARLIEST and LATEST hand on the shortest of rows that bind the same terms, and start, or end, together.
+"""
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.emission import emit_elsewhere
-from engine.kernel.operators.filter import find_question
-from engine.kernel.state.goal_store import find_newest_timeless, hash_stored_key, keep_timeless_once, store_goal, store_of
-from engine.kernel.state.layout import ANSWER_COST, BIG, FOREVER, LEFT, NONE, OPEN_QUESTION, UNBOUND
+from engine.kernel.operators.filter import find_answer
+from engine.kernel.state.goal_store import (
+    find_newest,
+    find_newest_timeless,
+    has_same_bindings,
+    hash_bindings,
+    hash_bindings_and_start,
+    hash_in_store,
+    hash_stored_key,
+    keep_timeless_once,
+    store_goal,
+    store_of,
+)
+from engine.kernel.state.layout import ANSWER_COST, BIG, DECIDE_LEFT, FOREVER, LEFT, NONE, OPEN_QUESTION, UNBOUND
 from engine.kernel.state.rows import copy_row, free_row, is_timeless, make_row
 from engine.kernel.state.seen_solutions import meet_first
 from engine.kernel.state.tasks import task_to_decide
 from engine.kernel.state.temporal_relations import has_same_key
-from engine.kernel.state.work_queues import count_looks, park_frame, wait_for_close
+from engine.kernel.state.work_queues import count_looks, count_made, park_frame, wait_for_close
 
 
 @jit
@@ -66,9 +80,47 @@ def emit_first_of_key(net, node, x):
 
 
 @jit
+def emit_earliest(net, node, x):
+    """Hand on a timed x, unless a row that differs in its end alone has come before: that one ends earlier."""
+    rows, store = net.rows, store_of(node, LEFT)
+    hash_ = hash_in_store(store, hash_bindings_and_start(net, x))
+    goal = find_newest(net, hash_)
+    while goal != NONE:
+        if rows[goal].hash == hash_ and rows[goal].start == rows[x].start and has_same_bindings(net, goal, x):
+            free_row(net, x)
+            return
+        goal = rows[goal].older
+    store_goal(net, store, hash_, copy_row(net, x), net.nodes[node].life_left)
+    count_made(net, node, 1)
+    emit_elsewhere(net, node, x)
+
+
+@jit
+def arrive_latest(net, node, x):
+    """Let a timed x wait for the close of its instant, and keep a copy for those that differ from it in their starts alone."""
+    store = store_of(node, LEFT)
+    store_goal(net, store, hash_in_store(store, hash_bindings(net, x)), copy_row(net, x), net.nodes[node].life_left)
+    wait_for_close(net, node, DECIDE_LEFT, x)
+
+
+@jit
+def decide_latest(net, node, x):
+    """Hand on x, unless a row of this instant differs from it in a later start alone."""
+    rows, store = net.rows, store_of(node, LEFT)
+    hash_ = hash_in_store(store, hash_bindings(net, x))
+    goal = find_newest(net, hash_)
+    while goal != NONE and rows[goal].end == rows[x].end:
+        if rows[goal].hash == hash_ and rows[goal].start > rows[x].start and has_same_bindings(net, goal, x):
+            free_row(net, x)
+            return
+        goal = rows[goal].older
+    emit_elsewhere(net, node, x)
+
+
+@jit
 def bind_answer(net, node, x):
     """Write the host's answer to a BIND, UNBOUND for an error, to the node's column."""
-    answer = net.questions[find_question(net, net.nodes[node].ask, x)].answer
+    answer = find_answer(net, net.nodes[node].ask, x)
     if answer == OPEN_QUESTION:
         net.stores[store_of(node, LEFT)].taken -= 1  # it comes again
         park_frame(net, node, LEFT, x)

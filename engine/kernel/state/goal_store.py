@@ -223,6 +223,11 @@ def hash_bindings(net, row):
 
 
 @inlined
+def hash_bindings_and_start(net, row):
+    return mix_hash(hash_bindings(net, row), net.rows[row].start)
+
+
+@inlined
 def has_same_bindings(net, x, y):
     for v in range(VAR, net.rows.shape[1]):
         if net.rows[x, v] != net.rows[y, v]:

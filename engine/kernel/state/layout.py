@@ -30,10 +30,11 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 # GATE: the SEQ on whose right side a JOIN stands, without whose left goals it keeps nothing (docs/decisions/0054-suppressing-joins.md), or NONE
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
-    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND,
-) = range(20)  # fmt: skip
+    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST,
+) = range(22)  # fmt: skip
 # FIND: a triple pattern that a node which decides on absence looks up for what it decides; it goes on to the next one, or to EMIT of that node
 MOST_FINDS = 8  # of one node
+# EARLIEST, LATEST: of rows that differ in their ends alone, or in their starts alone, it hands on the one that ends first, or starts last
 # of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for

@@ -16,7 +16,7 @@ from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.pattern_scope import ANY_TRIPLE, Scope, Variables, find_scope
 from engine.physical_plan import filter_compiler
-from engine.physical_plan.join_trees import Shape
+from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Fragment, Inquiry, Node, RowRange
 from engine.planner.builder.join_order import Rates
 from engine.rewrite.operands import Operands
@@ -29,11 +29,12 @@ Conditions = Sequence[a.Expression]
 Ints = NDArray[np.int64]
 
 
-CHOICES = ("filters", "windows", "order", "expiry", "suppression")
+CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs")
 """A plan could do without these choices.
 
 Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What decides on absence is kept for its
-window alone. The right side of a SEQ keeps nothing that no left solution precedes.
+window alone. The right side of a SEQ keeps nothing that no left solution precedes. An EQUALSOPTIONAL that asks for pairs with nothing between them
+makes no other pairs.
 """
 IN_PARTITIONS = frozenset({"suppression"})
 """A partition is planned without these choices, because it cannot read again what it has let go."""
@@ -46,7 +47,7 @@ class PlanOptions:
     query: str = ""  # its name
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
-    shape: Shape | None = None  # the order of joins of a chain of SEQs; None: as the rates ask for
+    shape: PlanShape | None = None  # that of a plan that stands already; None: as the rates and the background ask for
     without: frozenset[str] = frozenset()
 
     @property
@@ -58,6 +59,11 @@ class PlanOptions:
     def suppresses(self) -> bool:
         """Return whether the right side of a SEQ keeps nothing that no left solution precedes."""
         return self.expires and "suppression" not in self.without
+
+    @property
+    def nears(self) -> bool:
+        """Return whether an EQUALSOPTIONAL that asks for pairs with nothing between them makes no other pairs."""
+        return self.expires and "pairs" not in self.without
 
     @property
     def order(self) -> Rates:

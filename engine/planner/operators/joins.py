@@ -6,7 +6,7 @@ from functools import reduce
 
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope
-from engine.physical_plan.join_trees import Linear, Shape, Tree, ends_of, tree_of
+from engine.physical_plan.join_trees import Linear, Pairing, Shape, Tree, ends_of, tree_of
 from engine.physical_plan.plan import Node, PathJoin
 from engine.planner.builder.join_nodes import PlacedJoin, add_join
 from engine.planner.builder.join_order import choose_shape, find_chain
@@ -84,7 +84,8 @@ def plan_chain(builder: PlanBuilder, operands: Sequence[a.Pattern], target: Targ
     shape: Shape = Linear.WRITTEN
     scopes = [builder.scope(operand) for operand in operands]
     if not any(scope.timeless for scope in scopes):
-        shape = choose_shape(operands, builder.options.order, span) if builder.options.shape is None else builder.options.shape
+        given = builder.options.shape
+        shape = choose_shape(operands, builder.options.order, span) if given is None or isinstance(given, Pairing) else given
     builder.fragment.shape = shape
     tree = tree_of(shape, len(operands))
     assert not isinstance(tree, int)

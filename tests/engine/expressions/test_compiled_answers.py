@@ -14,8 +14,9 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.etalis import CANONICAL, KEY
 from engine.kernel.state.layout import BIG
 from engine.network.host_calls import answer_question
+from engine.physical_plan import recipes
 from engine.physical_plan.plan import Inquiry
-from engine.physical_plan.recipes import Recipes
+from engine.physical_plan.recipes import Recipes, find_openssl
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import XSD, Iri, Literal, Term, Variable
@@ -136,8 +137,10 @@ def test_instants_are_the_hosts(start: int, length: int, function: a.TimeFunctio
     assert compiled == (host if is_usual else None)
 
 
+@pytest.mark.parametrize("found", [find_openssl(), ()], ids=["by OpenSSL", "where Python is linked otherwise"])
 @pytest.mark.parametrize("n", [0, 1, 54, 55, 56, 63, 64, 119, 120, 1000, 7000])
-def test_a_digest_of_any_length(n: int) -> None:
+def test_a_digest_of_any_length(n: int, found: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "find_openssl", lambda: found)
     asked = AnsweredTwice()
     text = "<" + "x" * n + ">"
     compiled, _ = asked.both(Inquiry(V[:1], False, expression=a.Call(KEY, (a.Var(V[0]),))), [asked.terms.intern(text)])
@@ -157,10 +160,10 @@ def test_what_is_too_long_or_timeless_is_left_to_the_host() -> None:
 def test_without_room_for_its_text_an_answer_is_left_to_the_host() -> None:
     terms = TermTable()
     one = terms.intern(str(Literal("1", XSD + "integer")))
-    recipes, answers = Recipes(terms.address), list[int]()
+    made, answers = Recipes(terms.address), list[int]()
     inquiry = Inquiry(V[:1], False, expression=a.Arithmetic(a.Operator.ADD, a.Var(V[0]), a.Constant(Literal("7", XSD + "integer"))))
-    recipes.put(0, [inquiry], "q")
-    function, context = recipes.call
+    made.put(0, [inquiry], "q")
+    function, context = made.call
     while len(answers) < 500 and NO_ANSWER not in answers:
         answers.append(CFUNCTYPE(c_int64, c_int64, c_int64, c_int64)(function)(context, 0, np.array([one], np.int64).ctypes.data))
         one = answers[-1]

@@ -16,7 +16,7 @@ from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import Entry, Events, Facts, Register, int64s
 from engine.network.network import Network
-from engine.physical_plan.join_trees import Linear, Shape, Tree, least, shape_of, tree_of, work
+from engine.physical_plan.join_trees import Linear, Pairing, Shape, Tree, least, shape_of, tree_of, work
 from engine.planner import plan_query
 from engine.planner.builder import join_order
 from engine.rewrite import rewrite_query
@@ -80,6 +80,7 @@ class JoinOrderRun:
     @property
     def shape(self) -> Shape | None:
         (planned,) = (p for member in self.engine.members for p in member.network.planned.values() if p.source.name == "q")
+        assert not isinstance(planned.shape, Pairing)
         return planned.shape
 
 

@@ -93,6 +93,7 @@ QUERIES = [
     "{?s :A ?x} SEQ {?s :B ?y} WITHOUT {?t :C ?z FILTER(sameTerm(?t, ?z) || ?z > 1 - 1)} WITHIN 4",
     "{?s :A ?x} EQUALSOPTIONAL {{?s :A ?x . ?t :B ?y} SEQ {?s :A ?x}} WITHIN 3",
     "{{?s :A ?x} SEQ {?s :B ?y}} EQUALSOPTIONAL {{?s :A ?z} SEQ {?t :C ?w} SEQ {?s :B ?y}} FILTER(!BOUND(?t) && getDURATION() < 'PT4S'^^xsd:duration)",
+    "{{?s :A ?x} SEQ {?s :B ?y}} EQUALSOPTIONAL {{?s :A ?x} SEQ {?t :C ?w} SEQ {?s :B ?y}} FILTER(!BOUND(?w) && ?x < ?y && getDURATION() < 'PT4S'^^xsd:duration)",
     "{SELECT DISTINCT ?s {{?s :A ?x} SEQ {?s :B ?y}}} WITHIN 3",
     "{{?s :A ?x} SEQ {?s :B ?y}} OVERLAPS {{?t :C ?z} SEQ {?t :A ?w} WITHIN 4}",
     "{?s :A ?x} SEQ {{?s :B ?y . ?t :C ?z} SEQ {?t :A ?w}}",

@@ -36,10 +36,44 @@ class Match:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """Folds the solutions that agree on `key` (None: all of them) to `?n`: COUNT(*) without an argument, else COUNT, SUM, MIN or MAX of it."""
+
+    function: str
+    key: str | None
+    argument: str | None = None
+    distinct: bool = False
+
+    def text(self, pattern: str) -> str:
+        argument = "*" if self.argument is None else self.argument
+        shown, group = (f"{self.key} ", f"GROUP BY {self.key}") if self.key else ("", "")
+        return f"{{ SELECT {shown}({self.function}({'DISTINCT ' * self.distinct}{argument}) AS ?n) WHERE {{ {pattern} }} {group} }}"
+
+    def folded(self, found: list[dict[str, str]]) -> Iterator[dict[str, str]]:
+        """Yield the groups' solutions; those that differ in graphs alone are one."""
+        groups: dict[str, set[tuple[tuple[str, str], ...]]] = {} if self.key else {"": set()}
+        for solution in found:
+            groups.setdefault(solution[self.key] if self.key else "", set()).add(tuple(sorted(solution.items())))
+        for key, members in groups.items():
+            values = ["" if self.argument is None else dict(member)[self.argument] for member in members]
+            if (value := self.value(sorted(set(values)) if self.distinct and self.argument else values)) is not None:
+                yield {"?n": value} | ({self.key: key} if self.key else {})
+
+    def value(self, values: list[str]) -> str | None:
+        if self.function == "COUNT":
+            return str(len(values))
+        if self.function == "SUM":
+            return str(sum(map(int, values))) if all(value.isdigit() for value in values) else None
+        ordered = sorted(values, key=lambda value: (value.isdigit(), int(value) if value.isdigit() else 0, value))
+        return ordered[0 if self.function == "MIN" else -1] if ordered else None
+
+
+@dataclass(frozen=True)
 class Rule:
     """Writes triples to a graph where all of `body` matches, no group of `absent` does, and the arithmetic holds.
 
-    `less` compares two variables; `sums` are (x, number, y): y is x and the number, and below MOST, so that no rule goes on without end.
+    `less` compares two variables; `sums` are (x, number, y): y is x and the number, and below MOST, so that no rule goes on without end. With `fold`
+    it writes what the solutions are folded to.
     """
 
     head: Match
@@ -47,14 +81,16 @@ class Rule:
     absent: tuple[tuple[Match, ...], ...] = ()
     less: tuple[tuple[str, str], ...] = ()
     sums: tuple[tuple[str, int, str], ...] = ()
+    fold: Fold | None = None
 
     def text(self) -> str:
         parts = [match.text() for match in self.body]
         parts += [f"BIND({x} + {n} AS {y}) FILTER({y} < {MOST})" for x, n, y in self.sums]
         parts += [f"FILTER({x} < {y})" for x, y in self.less]
         parts += [f"FILTER NOT EXISTS {{ {' '.join(match.text() for match in group)} }}" for group in self.absent]
-        head = Match(self.head.subject, self.head.predicate, self.head.object)
-        return f"PREFIX : <http://e/> CONSTRUCT {{ {head.text()} }} INTO BACKGROUND :{self.head.graph} WHERE {{ {' '.join(parts)} }}"
+        head, pattern = Match(self.head.subject, self.head.predicate, self.head.object), " ".join(parts)
+        pattern = pattern if self.fold is None else self.fold.text(pattern)
+        return f"PREFIX : <http://e/> CONSTRUCT {{ {head.text()} }} INTO BACKGROUND :{self.head.graph} WHERE {{ {pattern} }}"
 
 
 def term(name: str) -> str:
@@ -108,6 +144,15 @@ def solutions(matches: tuple[Match, ...], facts: set[Fact], known: Mapping[str, 
 
 
 def derived(rule: Rule, facts: set[Fact]) -> Iterator[Fact]:
+    found_all = list(matched(rule, facts))
+    for found in found_all if rule.fold is None else rule.fold.folded(found_all):
+        s, o = found.get(rule.head.subject, rule.head.subject), found.get(rule.head.object, rule.head.object)
+        if not s.isdigit() and "?" not in s + o:
+            assert rule.head.graph is not None
+            yield s, rule.head.predicate, o, rule.head.graph
+
+
+def matched(rule: Rule, facts: set[Fact]) -> Iterator[dict[str, str]]:
     for found in solutions(rule.body, facts, {}):
         for x, n, y in rule.sums:
             if found[x].isdigit():
@@ -118,10 +163,7 @@ def derived(rule: Rule, facts: set[Fact]) -> Iterator[Fact]:
             continue
         if any(True for group in rule.absent for _ in solutions(group, facts, found)):
             continue
-        s, o = found.get(rule.head.subject, rule.head.subject), found.get(rule.head.object, rule.head.object)
-        if not s.isdigit() and "?" not in s + o:
-            assert rule.head.graph is not None
-            yield s, rule.head.predicate, o, rule.head.graph
+        yield found
 
 
 def heads(rule: Rule) -> list[Key]:
@@ -137,7 +179,7 @@ def strata(rules: list[Rule]) -> list[list[Rule]] | None:
             least = max(
                 [
                     0,
-                    *(level.get(k, 0) for m in rule.body for k in m.reads()),
+                    *(level.get(k, 0) + (rule.fold is not None) for m in rule.body for k in m.reads()),
                     *(level.get(k, 0) + 1 for g in rule.absent for m in g for k in m.reads()),
                 ]
             )

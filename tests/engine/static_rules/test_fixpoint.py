@@ -73,6 +73,13 @@ def matches(draw: st.DrawFn, terms: st.SearchStrategy[str] = variables) -> naive
 
 
 @st.composite
+def folds(draw: st.DrawFn, bound: list[str]) -> naive.Fold:
+    function = draw(st.sampled_from(["COUNT", "COUNT", "SUM", "MIN", "MAX"]))
+    argument = None if function == "COUNT" and draw(st.booleans()) else draw(st.sampled_from(bound))
+    return naive.Fold(function, draw(st.sampled_from([None, *bound, *bound])), argument, argument is not None and draw(st.booleans()))
+
+
+@st.composite
 def rules(draw: st.DrawFn) -> naive.Rule:
     body = tuple(draw(st.lists(matches(subjects), min_size=1, max_size=3)))
     bound = sorted({v for m in body for v in (m.subject, m.object) if v.startswith("?")})
@@ -83,6 +90,16 @@ def rules(draw: st.DrawFn) -> naive.Rule:
     less = ((draw(st.sampled_from(bound)), "?w"),) if sums and compared else ()
     group = st.lists(matches(st.one_of(subjects, st.just("?u"))), min_size=1, max_size=2).map(tuple)
     absent: tuple[tuple[naive.Match, ...], ...] = draw(st.sampled_from([(), ()]) | st.tuples(group))
+    if bound and not sums and not draw(st.integers(0, 4)):
+        fold = draw(folds(bound))
+        keys = [fold.key] if fold.key else []
+        head = naive.Match(
+            draw(st.sampled_from([*keys, *NODES[:1]])),
+            draw(st.sampled_from(PREDICATES)),
+            draw(st.sampled_from(["?n", "?n", *keys])),
+            draw(st.sampled_from(["g1", "g2"])),
+        )
+        return naive.Rule(head, body, absent, fold=fold)
     names = st.sampled_from([*bound, *NODES[:1]])
     writable = st.sampled_from([*bound, *(["?w"] * 3 if sums else []), *NODES[:1]])
     graph = draw(st.sampled_from(["g1", "g2"]))

@@ -1,6 +1,6 @@
 """Conformance cases on Spark: one in ten, in `make soak` every one and some through `replay --runner spark`.
 
-In-process, tests/engine/semantics/test_conformance.py runs all of them: Spark is to bring what the same engine finds.
+In-process, tests/engine/semantics/test_conformance.py and tests/etalis/test_conformance.py run all of them: Spark is to bring what the same engine finds.
 """
 
 from collections import Counter
@@ -11,18 +11,23 @@ from pyspark.sql import SparkSession
 
 from pipeline.log import LogWriter
 from pipeline.registrations.query_cache import get_shape
-from pipeline.replay.input_files import NamedFile, read_query
+from pipeline.replay.input_files import NamedFile, named_file, read_program, read_query
 from pipeline.replay.replay import Replay, write_log
 from pipeline.solutions.formats import NDJSON, write_page
 from pipeline.spark.job import run_to_end
 from server.cli import commands
 from tests.engine.semantics.test_conformance import CASES, read, row
+from tests.etalis.programs import reported
+from tests.etalis.test_conformance import CASES as PROGRAMS
+from tests.etalis.test_conformance import EXAMPLES
 from tests.soak import is_full
 from tests.support.plain_json import stored
 from tests.support.spark_cases import found_in, frozen_clock
 
 pytestmark = pytest.mark.slow
 SOME = CASES if is_full() else CASES[::10]
+SOME_PROGRAMS = [*PROGRAMS, *EXAMPLES] if is_full() else [*PROGRAMS[::11], *EXAMPLES[::15]]
+"""The programs are numbered by their style, modulo 10, so every eleventh has each style."""
 
 
 def test_the_server_s_job(spark: SparkSession, tmp_path: Path) -> None:
@@ -31,6 +36,15 @@ def test_the_server_s_job(spark: SparkSession, tmp_path: Path) -> None:
         _write(case, tmp_path / case.name)
     run_to_end(spark, [tmp_path / case.name for case in SOME])
     wrong = [case.name for case in SOME if _found(case, tmp_path / case.name) != Counter(read(case).expected)]
+    assert wrong == []
+
+
+def test_programs_of_etalis(spark: SparkSession, tmp_path: Path) -> None:
+    for directory in SOME_PROGRAMS:
+        query, policy = read_program([directory / "program.event"])
+        _write_log(Replay([query], [named_file(str(directory / "stream.stream"))], [], policies={query.name: policy}), tmp_path / directory.name)
+    run_to_end(spark, [tmp_path / directory.name for directory in SOME_PROGRAMS])
+    wrong = [directory.name for directory in SOME_PROGRAMS if _events(directory, tmp_path / directory.name) != _expected(directory)]
     assert wrong == []
 
 
@@ -47,13 +61,27 @@ def test_replay_on_spark(case: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def _write(case: Path, data: Path) -> None:
-    query = read_query(case / "query.rq")
-    replay = Replay([query], [NamedFile("", case / "stream.ndjson")], [NamedFile("", case / "background.nt")])
+    _write_log(Replay([read_query(case / "query.rq")], [NamedFile("", case / "stream.ndjson")], [NamedFile("", case / "background.nt")]), data)
+
+
+def _write_log(replay: Replay, data: Path) -> None:
     with LogWriter(data, frozen_clock) as log:
-        write_log(log, replay, {query.name: get_shape(query.text)})
+        write_log(log, replay, {query.name: get_shape(query.text) for query in replay.queries})
+
+
+def _lines(text: str, data: Path) -> list[str]:
+    solutions, _ = found_in(data)
+    return write_page(NDJSON, stored(solutions), get_shape(text).form).decode().splitlines()
 
 
 def _found(case: Path, data: Path) -> Counter[object]:
-    form = get_shape((case / "query.rq").read_text()).form
-    solutions, _ = found_in(data)
-    return Counter(row(line) for line in write_page(NDJSON, stored(solutions), form).decode().splitlines())
+    return Counter(row(line) for line in _lines((case / "query.rq").read_text(), data))
+
+
+def _events(directory: Path, data: Path) -> Counter[object]:
+    query, _ = read_program([directory / "program.event"])
+    return Counter(reported(line) for line in _lines(query.text, data))
+
+
+def _expected(directory: Path) -> Counter[object]:
+    return Counter({reported(line) for line in (directory / "expected.ndjson").read_text().splitlines()})

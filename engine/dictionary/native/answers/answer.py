@@ -4,7 +4,7 @@ from functools import cache
 
 from numba import types
 
-from engine.dictionary.native import _native, inlined, jit
+from engine.dictionary.native import _native, borrowing, inlined
 from engine.dictionary.native.answers.arithmetic import calculate
 from engine.dictionary.native.answers.instants import write_instant
 from engine.dictionary.native.answers.layout import (
@@ -26,6 +26,7 @@ from engine.dictionary.native.answers.layout import (
     PREFIX_N,
     RECIPES,
     SEPARATOR,
+    SHA256,
     STRICT,
     TAIL,
     TAIL_N,
@@ -38,7 +39,7 @@ from engine.dictionary.native.answers.layout import (
     WORDS_ROOM,
 )
 from engine.dictionary.native.answers.number_writer import MINUS, ZERO, digits_of
-from engine.dictionary.native.answers.sha256 import BLOCK, LENGTH_BYTES, SCHEDULE, digest
+from engine.dictionary.native.answers.sha256 import BLOCK, DIGEST_AT, LENGTH_BYTES, STATE, digest, digest_by_openssl
 from engine.dictionary.native.handle import arrays_at
 from engine.dictionary.native.intern import intern_bytes
 from engine.dictionary.native.layout import LENGTH, START
@@ -49,7 +50,7 @@ _MOST_BYTES = TEXT_ROOM - BLOCK - LENGTH_BYTES - 64
 """The parts of a digest have at most so many bytes, besides two instants."""
 
 
-@jit
+@borrowing
 def answer_at(context, who, arguments):
     """Return the number of the term that answers question `who` about the arguments at an address, or NO_ANSWER."""
     cells = int64s_at(context, CONTEXT_WIDTH)
@@ -69,7 +70,7 @@ def answer_at(context, who, arguments):
     return intern_bytes(terms, cells[TEXT], n) if n > 0 else NO_ANSWER
 
 
-@jit
+@borrowing
 def name_digest(terms, recipe, arguments, cells, text):
     """Write the name that is a digest of the recipe's parts, and return its length; 0 where the host has to say it."""
     n, timed = append(text, 0, recipe[PREFIX], recipe[PREFIX_N]), recipe[TIMED_AT]
@@ -92,11 +93,15 @@ def name_digest(terms, recipe, arguments, cells, text):
             text[n] = recipe[SEPARATOR]
             n += 1
         n = append(text, n, at, length)
-    digest(cells[TEXT], n, uint64s_at(cells[WORDS], WORDS_ROOM))
-    state = int64s_at(cells[WORDS] + 8 * SCHEDULE, BLOCK // 8)
+    words = uint64s_at(cells[WORDS], WORDS_ROOM)
+    if cells[SHA256] != 0:
+        digest_by_openssl(int64s_at(cells[SHA256], 3), cells[TEXT], n, words)
+    else:
+        digest(cells[TEXT], n, words)
+    found = bytes_at(cells[WORDS] + 8 * DIGEST_AT, 4 * STATE)
     n = append(text, 0, recipe[HEAD], recipe[HEAD_N])
     for k in range(recipe[DIGITS]):
-        digit = state[k >> 3] >> 28 - 4 * (k & 7) & 15
+        digit = found[k >> 1] >> 4 - 4 * (k & 1) & 15
         text[n + k] = ZERO + digit if digit < 10 else ord("a") - 10 + digit
     return append(text, n + recipe[DIGITS], recipe[TAIL], recipe[TAIL_N])
 
@@ -107,7 +112,7 @@ def append(text, n, source, length):
     return n + length
 
 
-@jit
+@borrowing
 def write_whole(text, n, value, numerals):
     """Write a whole number, and return the place behind."""
     if value < 0:

@@ -1,6 +1,6 @@
 """Exact numbers are a kind, a mantissa and a scale: mantissa / 10**scale. What a word does not hold is left to the host."""
 
-from engine.dictionary.native import inlined, jit
+from engine.dictionary.native import borrowing, inlined
 from engine.dictionary.native.answers.layout import (
     ADD,
     ARGUMENT,
@@ -33,7 +33,7 @@ NUMERAL_DIGITS = DEEPEST * VALUE_WIDTH
 """Where the digits of a number stand among the words: behind the values."""
 
 
-@jit
+@borrowing
 def calculate(terms, recipe, arguments, values, text):
     """Write the value of an expression as N-Triples text, and return how long it is; 0 where the host has to say it."""
     depth = 0
@@ -67,7 +67,7 @@ def set_value(values, place, kind, mantissa, scale):
     values[at + KIND], values[at + MANTISSA], values[at + SCALE] = kind, mantissa, scale
 
 
-@jit
+@borrowing
 def read_value(terms, number, values, place):
     """Read a term's value; return whether it is an integer or a decimal that fits."""
     at, n = address_of(terms.text) + terms.cells[number, START], terms.cells[number, LENGTH]
@@ -88,7 +88,7 @@ def read_value(terms, number, values, place):
     return True
 
 
-@jit
+@borrowing
 def make_canonical(values, place):
     at = VALUE_WIDTH * place
     while values[at + SCALE] > 0 and values[at + MANTISSA] % 10 == 0:
@@ -98,7 +98,7 @@ def make_canonical(values, place):
         values[at + KIND] = INTEGER
 
 
-@jit
+@borrowing
 def combine(operation, values, place):
     """Leave the sum, difference or product of two values in the place of the first; return whether it fits."""
     left, right = VALUE_WIDTH * place, VALUE_WIDTH * (place + 1)
@@ -118,7 +118,7 @@ def combine(operation, values, place):
     return abs(a) <= MOST and scale <= MOST_SCALE
 
 
-@jit
+@borrowing
 def write_value(values, text):
     """Write the first value, and return the length of its text."""
     kind, mantissa, numerals = values[KIND], values[MANTISSA], values[NUMERAL_DIGITS:]
@@ -132,7 +132,7 @@ def write_value(values, text):
     return finish(text, at + n, INTEGER)
 
 
-@jit
+@borrowing
 def write_quotient(values, text):
     """Write the quotient of the first two values, a decimal, and return the length of its text; 0 for a division by zero."""
     a, b, numerals = values[MANTISSA], values[VALUE_WIDTH + MANTISSA], values[NUMERAL_DIGITS:]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.dictionary.native import inlined, jit
+from engine.dictionary.native import borrowing, inlined
 from engine.dictionary.native.answers.number_writer import POINT, ZERO
 from epsparql.terms import XSD
 
@@ -12,7 +12,7 @@ DAY = 86_400 * SECOND
 CENTURIES = 146_097  # days of four hundred years
 
 
-@jit
+@borrowing
 def write_instant(text, micros):
     """Write the term of an instant, and return its length; 0 for a year before 0 or after 9999, which the host writes."""
     days, rest = micros // DAY, micros % DAY
@@ -48,7 +48,7 @@ def write_padded(text, at, value, width, after):
     return at + width + 1
 
 
-@jit
+@borrowing
 def civil_date(days):
     """Return year, month and day of a day since 1970 in the Gregorian calendar (H. Hinnant, chrono-compatible low-level date algorithms)."""
     shifted = days + 719_468

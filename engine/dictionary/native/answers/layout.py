@@ -1,7 +1,7 @@
 """The cells of the tables by which the kernel's questions are answered have names."""
 
-# context: the term table, the table of recipes by number of question, and memory to work in, all by address
-TERMS, RECIPES, WORDS, TEXT, CONTEXT_WIDTH = range(5)
+# context: the term table, the table of recipes by number of question, memory to work in, and OpenSSL's functions for SHA-256, all by address
+TERMS, RECIPES, WORDS, TEXT, SHA256, CONTEXT_WIDTH = range(6)
 WORDS_ROOM, TEXT_ROOM = 256, 1 << 13
 """The words and bytes of that memory."""
 NO_ANSWER = -1

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native import borrowing, entry_point, inlined, jit
 from epsparql.terms import XSD
 
 LONGEST = 160
@@ -34,7 +34,7 @@ def begin(data, at, negative):
     return at + 1
 
 
-@jit
+@borrowing
 def digits_of(value, digits):
     """Write the decimal digits of a positive value (none of 0) to the front of `digits`, and return how many."""
     n, rest = 0, value
@@ -73,7 +73,7 @@ def write_quotients(values, divisors, scale, most, data, offsets):
         offsets[i + 1] = at
 
 
-@jit
+@borrowing
 def quotient(value, divisor, most, digits):
     """Find the significant digits of value / divisor, and return how many, and before which of them the point stands."""
     n = digits_of(value // divisor, digits)
@@ -90,7 +90,7 @@ def quotient(value, divisor, most, digits):
     return n, point
 
 
-@jit
+@borrowing
 def rounded_up(digits, n, point):
     """Add one in the last place, and return how many digits there are and where the point stands."""
     k = n - 1
@@ -103,7 +103,7 @@ def rounded_up(digits, n, point):
     return k + 1, point
 
 
-@jit
+@borrowing
 def write_digits(data, at, digits, n, point):
     """Write a decimal with at least one digit on both sides of its point, and return the place behind."""
     while n > 0 and digits[n - 1] == 0:
