@@ -39,7 +39,7 @@ NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class SourceChange:
     """Represents one change of a function: the child of `parent` in a field, or in a place of its list, becomes `new`.
 
     `statement` is the innermost one that the change is in: a test that does not reach it cannot notice.
@@ -68,7 +68,7 @@ class Change:
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """Change the tree for a while."""
+        """SourceChange the tree for a while."""
         old = self.old
         self._put(self.new)
         try:
@@ -110,20 +110,20 @@ def is_compiled(function: Function) -> bool:
     return any(ast.unparse(each).rpartition(".")[2] in ("jit", "inlined", "entry_point") for each in function.decorator_list)
 
 
-def list_changes(tree: ast.Module, compiled: bool = False) -> Iterator[Change]:
+def list_changes(tree: ast.Module, compiled: bool = False) -> Iterator[SourceChange]:
     """Yield the changes of the functions of a module that are `compiled`, or of the others."""
     for name, function in list_functions(tree):
         if is_compiled(function) != compiled:
             continue
         for place, statement in enumerate(function.body):
             for found in _walk(statement, statement, function, "body", place):
-                yield Change(name, first_line_of(function), *found)
+                yield SourceChange(name, first_line_of(function), *found)
 
 
 def _walk(
     node: ast.AST, statement: ast.stmt, parent: ast.AST, field: str, place: int | None
 ) -> Iterator[tuple[ast.stmt, ast.AST, str, int | None, ast.AST]]:
-    """Yield the changes of a node and of what is below it, as the last fields of `Change`."""
+    """Yield the changes of a node and of what is below it, as the last fields of `SourceChange`."""
     if isinstance(node, ast.stmt):
         statement = node
     for new in list_alternatives(node):

@@ -15,7 +15,7 @@ Kind = Literal["q", "d"]
 """Cells are integers or floats."""
 
 
-class Table:
+class PlainTable:
     """Represents a table of words at an address, by row and column. A row alone is a record with these fields."""
 
     __slots__ = ("address", "cells", "fields", "height", "shape", "width")
@@ -44,7 +44,7 @@ class Table:
         self.cells[self.place(*key)] = value
 
 
-class FlatTable(Table):
+class FlatTable(PlainTable):
     """Represents a table of one dimension."""
 
     __slots__ = ()
@@ -61,10 +61,10 @@ class Record:
     """Represents a row of a table, whose fields are attributes. No field begins with an underscore."""
 
     __slots__ = ("_place", "_table")
-    _table: Table
+    _table: PlainTable
     _place: int
 
-    def __init__(self, table: Table, place: int) -> None:
+    def __init__(self, table: PlainTable, place: int) -> None:
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "_place", place)
 
@@ -86,16 +86,16 @@ class PlainNet:
         from engine.kernel.state.layout import RECORDS
 
         k = Net._fields.index(name)
-        start, height, width = map(int, Table(self.address, len(Net._fields), WORDS).cells[WORDS * k : WORDS * k + WORDS])
+        start, height, width = map(int, PlainTable(self.address, len(Net._fields), WORDS).cells[WORDS * k : WORDS * k + WORDS])
         kind: Kind = "d" if name in FLOATS else "q"
         fields = RECORDS.get(name)
-        table: Table | Record
+        table: PlainTable | Record
         if name not in FLAT:
-            table = Table(start, height, width, fields, kind)
+            table = PlainTable(start, height, width, fields, kind)
         elif fields is None:
             table = FlatTable(start, height, 1, kind=kind)
         else:
-            table = Record(Table(start, 1, height, fields), 0)
+            table = Record(PlainTable(start, 1, height, fields), 0)
         setattr(self, name, table)  # it stays where it is while the kernel runs
         return table
 
@@ -116,7 +116,7 @@ def install() -> None:
 
     assert not hasattr(engine.kernel, "scheduler")
     vars(engine.kernel).update(jit=_as_it_is, inlined=_as_it_is, entry_point=np.errstate(over="ignore"))
-    vars(handle).update(as_net=PlainNet, table_at=Table, answer_compiled=answer_compiled)
+    vars(handle).update(as_net=PlainNet, table_at=PlainTable, answer_compiled=answer_compiled)
 
 
 def _as_it_is(function: Any) -> Any:

@@ -26,7 +26,7 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from tests.mutation.changes import Change, first_line_of, is_compiled, list_changes, list_functions
+from tests.mutation.changes import SourceChange, first_line_of, is_compiled, list_changes, list_functions
 
 KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
@@ -48,7 +48,7 @@ class Mutant:
     """Represents a mutant: a change, and the code of its function with the change made."""
 
     file: str
-    change: Change
+    change: SourceChange
     code: CodeType
 
     @property
