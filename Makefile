@@ -16,7 +16,7 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos partitions soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures
+.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
@@ -165,15 +165,28 @@ CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 
-# The server's tests over four partitions, unchanged. Revised queries run in one partition. A log whose beginning is gone keeps its number of partitions, so retention is not among them.
-PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations
+# Servers that stand by for each other: killed, paused and cut off from their store.
+TAKEOVERS ?= 200
+takeovers: $(TEST_STAMP) $(COMPILED:%=warm)
+	EPSPARQL_TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_takeover.py -n 0
+
+# Changes of single functions, of which the tests should notice nine in ten: another sample each day. Python runs the kernel of which functions are changed.
+MUTANTS ?= 300
+KERNEL_MUTANTS ?= 40
+SEED ?= $(shell date +%Y%m%d)
+mutants: $(TEST_STAMP) $(COMPILED:%=warm)
+	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.mutation --kernel --number $(KERNEL_MUTANTS) --seed $(SEED)
+
+# The server's tests over four partitions, unchanged. Revised queries run in one partition.
+PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py
 partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" --ignore tests/server/subscriptions/test_revision.py -n $(JOBS) --dist loadfile
 
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
 soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: $(TEST_STAMP) warm checked brokers partitions
+soak: $(TEST_STAMP) warm checked brokers partitions mutants
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 

@@ -34,6 +34,7 @@ from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.partition_filter import Feed
 from engine.runtime.query_registry import Registry
 from engine.runtime.result_assembly import NOTHING
+from engine.runtime.time_course import TimeCourse
 from engine.runtime.watermarks import Arrivals, StreamTime
 from engine.snapshot.network_state import restore, snapshot_network
 from epsparql import QueryError, parse
@@ -52,13 +53,15 @@ class EngineState(Registry, ABC):
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
         """Begin at the start of the log.
 
-        `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave. `past` is where queries that
-        are behind find the log again.
+        `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside. `past` is
+        where queries that are behind find the log again.
         """
         super().__init__(share, sets, terms)
         self.past: Past = past or _no_past
         self.position = 0
         """This is the offset of the next entry."""
+        self.course = TimeCourse()
+        """It tells where another engine may begin to read for queries that move."""
         self.behind: dict[int, Behind] = {}
         """These queries are behind the others, by the registration of the query that they wait for."""
         self.caught_up = 0

@@ -1,7 +1,6 @@
 """This module holds the engine, which runs all queries of one bucket as a function of the log entries that it was fed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TypeGuard, get_args
 
@@ -45,13 +44,14 @@ from engine.messages import (
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
-from engine.replay import read_again
+from engine.replay import FROM_BEGINNING, STRANDED, Start, StartFinder, begin, let_go, merge_starts, read_again, times_of
 from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_queue import KEY
 from engine.runtime.event_scheduler import find_reached
 from engine.runtime.partition_filter import Feed, cut_at_controls, route_rows
 from engine.runtime.result_assembly import assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
+from engine.runtime.time_course import TimeCourse
 from engine.runtime.watermarks import (
     NO_TIME,
     Arrivals,
@@ -95,12 +95,15 @@ class Engine(EngineState):
         super().__init__(share, sets, past, terms)
         self._ends: Mapping[int, int] = {}  # the latest ends, by offset, in the block that is being fed
         self._caught: list[pa.RecordBatch] = []  # solutions of queries that are behind, and changes of revised ones, that this block brings
+        self._lost: list[StateChange] = []  # failures of queries that moved
         self.revision = Revision(self)
 
     # ------------------------------------------------------------ entries
     def feed(self, block: Block) -> Outcome:
-        """Apply a block. Raises LogGap if it does not start at `position`; Moved if the engine must begin anew, with other sets."""
+        """Apply a block. Raises LogGap if it does not start at `position`."""
         outcome = self.apply_block(block)
+        if not self.share.whole:
+            self.course.note(self.position, self.streams)
         if self.terms.due:  # most often it is not, and who holds terms need not be asked
             self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
         return outcome
@@ -119,9 +122,9 @@ class Engine(EngineState):
         return self._sum_up(found, changes)
 
     def _sum_up(self, found: Sequence[pa.RecordBatch], changes: Sequence[StateChange]) -> Outcome:
-        solutions, caught = sort_by_emission(found, tied=not self.share.whole), self._caught
-        self._caught = []
-        return Outcome(merge_caught_up(solutions, caught) if caught else solutions, tuple(changes))
+        solutions, caught, lost = sort_by_emission(found, tied=not self.share.whole), self._caught, self._lost
+        self._caught, self._lost = [], []
+        return Outcome(merge_caught_up(solutions, caught) if caught else solutions, (*changes, *lost))
 
     def _apply_one(self, layout: Layout, entry: Events, rows: pa.RecordBatch) -> Outcome:
         """Apply one entry that brings occurrences to networks that stand as they did; most entries of a live stream come alone."""
@@ -178,6 +181,9 @@ class Engine(EngineState):
                 self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
                 span = [entry]
             else:
+                if isinstance(entry, SetStream) and not self.share.whole:
+                    self._pass(span, arrived, found, changes)  # queries that move stand before the entry
+                    span = []
                 span.append(entry)
             if isinstance(entry, SetStream | DropStream) and not self.share.whole:
                 self._declare(entry)
@@ -264,12 +270,13 @@ class Engine(EngineState):
         self._layout = None
         if is_change(entry, self.known):
             self._change_background(entry, changes)
+            self.course.last_break = entry.offset
             return
         match entry:
             case Register():
                 self.register(entry, changes)
             case Pause():
-                self.sets.keep_home(entry.offset, entry.registered)
+                self._move(self.sets.keep_home(entry.offset, entry.registered), entry.offset)
                 pause(self, entry)
             case Resume():
                 if entry.registered in self.behind:
@@ -294,24 +301,83 @@ class Engine(EngineState):
                     changes.append(self.fail_query(entry.registered, entry.offset, entry.reason))
             case DropStream():
                 self.streams.pop(entry.stream, None)
+                self.course.last_break = entry.offset
 
     def _lives_on_here(self, entry: Promote) -> bool:
-        """Return whether a promotion concerns this bucket: its text reads the past beside the query, in one bucket. Raises Moved."""
+        """Return whether a promotion concerns this bucket: its text reads the past beside the query, in one bucket."""
         if self.share.whole or entry.keeps:
             return True
-        with suppress(QueryError):  # another version took the text
-            wish = Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered)
-            self.lives_here(wish, parse(entry.text).query)
+        self._find_place(Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered))
         return self.is_home(entry.registered)
 
+    def _find_place(self, entry: Register) -> bool:
+        """Give a new query its place, and return whether it has state in this bucket. A text that another version took is refused in each."""
+        if self.share.whole:
+            return True
+        try:
+            query = parse(entry.text).query
+        except QueryError:
+            return True
+        assert not isinstance(query, a.BackgroundRule), "that is part of the background"
+        self._move(self.sets.add(entry, query, self.known, self.message_keys), entry.offset)
+        return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
+
+    def _move(self, moved: Sequence[Moved], after: int) -> None:
+        """Let go of the queries that move at the entry `after`, and take in those that live here from it on (docs/decisions/0104-moves-of-one-set.md).
+
+        An engine beside reads the log before the entry for them. Where the log lacks what they rest on, they fail.
+        """
+        if not moved:
+            return
+        finder = StartFinder(self)
+        coming = [(each, finder.find_start(each)) for each in moved if each.route.part is not None or each.route.home == self.share.bucket]
+        for each in moved:
+            let_go(self, each.members)
+        near = [(each, start) for each, start in coming if start is not None]
+        far = [each for each, start in coming if start is None]
+        if near and not self._read_for([each for each, _ in near], merge_starts([start for _, start in near]), after):
+            far += [each for each, _ in near]
+        if far:
+            self._read_for(far, FROM_BEGINNING, after)
+
+    def _read_for(self, coming: Sequence[Moved], start: Start, after: int) -> bool:
+        """Take over queries, and what is behind, from an engine that reads the log between a start and the entry `after` for them.
+
+        Return False, and leave them, if they do not come to the start's times.
+        """
+        side = Engine(self.share, self.sets.settled(after), self.past, self.terms)
+        begin(side, start, {registered for each in coming for registered in each.members})
+        try:
+            self._read_beside(side, after)
+        except LogGap as gap:
+            left = {registered: entry for each in coming for registered, entry in each.members.items() if registered not in each.gone}
+            self.fallen |= left
+            self._lost += [StateChange(entry.offset, entry.name, after, "failed", STRANDED.format(gap)) for entry in left.values()]
+            return True
+        if start.times is not None and start.times != times_of(side):
+            return False
+        join(self, side, side.registered.keys() | side.fallen.keys())
+        self.behind |= side.behind
+        return True
+
+    def _read_beside(self, side: "Engine", after: int) -> None:
+        """Let an engine beside read the log before the entry `after`. Raises LogGap."""
+        for block in self.past(side.position, after):
+            side.apply_block(block)
+            self.caught_up += block.num_rows
+            if self.terms.due:
+                self.terms.collect(member.pending.terms for each in (*self.engines(), *side.engines()) for member in each.members)
+        if side.position != after:
+            raise LogGap(f"the log ends at {side.position}, before {after}, where queries move")
+
     def _declare(self, entry: SetStream | DropStream) -> None:
-        """Take up the message key that a stream declares. Raises Moved."""
+        """Take up the message key that a stream declares."""
         before, key = self.message_keys.get(entry.stream), entry.message_key if isinstance(entry, SetStream) else None
         if key != before:
             self.message_keys = {stream: other for stream, other in self.message_keys.items() if stream != entry.stream}
             if key is not None:
                 self.message_keys[entry.stream] = key
-            self.sets.forget_message_key(entry.offset, entry.stream)
+            self._move(self.sets.forget_message_key(entry.offset, entry.stream), entry.offset)
 
     def _change_background(self, entry: Entry, changes: list[StateChange]) -> None:
         """Take up the background after an entry. A static rule that cannot stand is a change of its state."""
@@ -325,7 +391,7 @@ class Engine(EngineState):
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
         """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
-        self.sets.learn(entry, known, self.message_keys)
+        self._move(self.sets.learn(entry, known, self.message_keys), entry)
         if not self.accepts_background(known):
             return False
         for member in list(self.members):
@@ -409,14 +475,11 @@ class Engine(EngineState):
         """Take in a query; a fault in it is a change of its state."""
         if not self.share.whole and entry.emit == REVISED:
             raise OnePartitionOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
+        if not self._find_place(entry):
+            return
         try:
-            waits = entry.reads_from is not None or entry.waits_for is not None
-            if waits and not self.share.whole and not self.lives_here(entry, parse(entry.text).query):
-                return
             if register_query(self, entry):
                 return
-        except Moved:
-            raise
         except Exception as fault:  # noqa: BLE001  # as below
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
             return
@@ -549,6 +612,7 @@ class Engine(EngineState):
         """Return the state after the last block. `put` takes large pieces of it, and then the bytes lack them."""
         meta, arrays = state_of(self)
         meta["revision"] = self.revision.snapshot(arrays)
+        meta["course"] = self.course.to_json()
         return pack(meta, arrays, put)
 
     @classmethod
@@ -563,6 +627,8 @@ class Engine(EngineState):
             take_over(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)
+            if "course" in meta:
+                engine.course = TimeCourse.restored(meta["course"])
         except (KeyError, TypeError) as fault:
             raise SnapshotMismatch(f"written by a version that names things otherwise: {fault}") from fault
         return engine

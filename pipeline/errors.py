@@ -220,6 +220,18 @@ class OutOfOrder(PipelineError):
     code = "out-of-order"
 
 
+class PartitionsFixed(PipelineError):
+    """The number of partitions was to change, and the log no longer has what engines of another number would read."""
+
+    code = "partitions-fixed"
+
+    def __init__(self, asked: int, known: int, begin: int) -> None:
+        """Say that `asked` partitions cannot take over from `known` ones, where the log begins at the position `begin`."""
+        super().__init__(
+            f"retention has removed the log before offset {begin}, so {asked} partitions cannot read it from its beginning: start with --partitions {known}"
+        )
+
+
 class JavaMissing(PipelineError):
     """There is no Java that can run Spark."""
 

@@ -1,16 +1,20 @@
 """This module settles how many buckets a data directory's queries are dealt out to. The first start settles it, until another number is asked for.
 
-Solutions are the same with any number. Snapshots are of one number, so another one begins with what the log gives
-(docs/decisions/0025-number-of-buckets.md).
+Solutions are the same with any number. Snapshots are of one number, so another one begins with what the log gives, and is refused where the log's
+beginning is gone (docs/decisions/0025-number-of-buckets.md).
 """
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.errors import PartitionsFixed
+
 SNAPSHOT_WEIGHT = 1_000_000
 """This much may lie between two snapshots: rows, an entry counting as a hundred. Reading it again takes about a second or two."""
 MOST_PARTITIONS = 64
+NEEDED = ".needed"
+"""This suffix has the file beside a partition's snapshot that says from which position on queries that move need the log."""
 
 
 def name_of(bucket: int, buckets: int) -> str:
@@ -26,8 +30,16 @@ def recorded(data_dir: Path | str) -> int | None:
 
 
 def settle(data_dir: Path | str, wanted: int | None) -> int:
-    """Settle and record the number that was asked for, else the earlier one, else one. Only the process that runs the directory calls this."""
-    number = wanted or recorded(data_dir) or 1
+    """Settle and record the number that was asked for, else the earlier one, else one. Only the process that runs the directory calls this.
+
+    Raises: PartitionsFixed; nothing has changed then.
+    """
+    from pipeline.log.segments import oldest  # the settings know this module, and need no more of the log
+
+    known, begin = recorded(data_dir) or 1, oldest(Path(data_dir) / "log")
+    number = wanted or known
+    if number != known and begin:
+        raise PartitionsFixed(number, known, begin)
     if number != recorded(data_dir):
         path = _path(data_dir)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.messages import Micros
 from pipeline.log.segments import read_begin, segment_path, segments, sync_directory, write_begin
-from pipeline.partition_count import name_of, recorded
+from pipeline.partition_count import NEEDED, name_of, recorded
 from pipeline.solutions.solution_log import SolutionReader
 
 
@@ -89,14 +89,14 @@ def _remove(directory: Path, cut: int | None) -> int:
 def secured(data_dir: Path) -> int:
     """Return the position from which on the engine needs the log, whatever falls.
 
-    It is that of the oldest snapshot, if that is whole, and is made durable here. Engines of several buckets may have to begin anew whenever a query
-    is registered (`Moved`, docs/decisions/0024): they need all of the log.
+    It is that of the oldest snapshot, if that is whole, and is made durable here. Queries of several buckets may move, which reads the log from before
+    the snapshots (docs/decisions/0104-moves-of-one-set.md).
     """
-    directory = data_dir / "snapshots"
+    directory, number = data_dir / "snapshots", recorded(data_dir) or 1
     found = _snapshots(directory)
-    position = needed_by({bucket: min(positions) for bucket, positions in found.items()}, data_dir)
-    if position is None:
+    if found.keys() != {name_of(bucket, number) for bucket in range(number)}:
         return 0
+    position = min(_needed_at(positions[min(positions)], number) for positions in found.values())
     for positions in found.values():
         path = positions[min(positions)]
         data = path.read_bytes()
@@ -113,6 +113,17 @@ def secured(data_dir: Path) -> int:
 def needed_by(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
     """Return the position from which on engines need the log, given the oldest snapshots of buckets; None for all of it."""
     return snapshots[name_of(0, 1)] if (recorded(data_dir) or 1) == 1 and snapshots.keys() == {name_of(0, 1)} else None
+
+
+def _needed_at(snapshot: Path, number: int) -> int:
+    """Return the position from which on the engine of a snapshot needs the log."""
+    position = int(snapshot.stem.rpartition("-")[2])
+    if number == 1:
+        return position
+    try:
+        return min(position, int(snapshot.with_suffix(NEEDED).read_text(encoding="ascii")))
+    except (FileNotFoundError, ValueError):
+        return 0
 
 
 def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:

@@ -173,7 +173,7 @@ class Settings:
     retain_age: float | None = _setting(
         None,
         age,
-        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the log of events keeps everything. "
+        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the log of events keeps what queries need that move. "
         "Without this setting, age removes nothing.",
     )
     retain_bytes: int | None = _setting(

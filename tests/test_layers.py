@@ -102,7 +102,7 @@ ARROWS = {
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/rewrite",
     "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
     "engine/provenance": "engine/aggregation engine/background engine/background/reasoning engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/rewrite engine/triples",
-    "engine/replay.py": "engine/background engine/catch_up.py engine/errors.py engine/messages.py engine/network engine/runtime",
+    "engine/replay.py": "engine/background engine/catch_up.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/runtime",
     "engine/revision": "engine/catch_up.py engine/dictionary engine/messages.py engine/network engine/planner engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
     "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
@@ -138,6 +138,7 @@ ARROWS = {
     "pipeline/mapping": "pipeline/errors.py pipeline/formats pipeline/formats/batches pipeline/rejected_rows.py pipeline/source_positions.py",
     "pipeline/object_store": "pipeline/errors.py pipeline/log",
     "pipeline/parquet_export.py": "pipeline/dataframes pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/object_store pipeline/solutions",
+    "pipeline/partition_count.py": "pipeline/errors.py pipeline/log",
     "pipeline/query_tests": "pipeline/formats/batches pipeline/replay",
     "pipeline/registrations": "pipeline/log pipeline/solutions",
     "pipeline/replay": "pipeline/errors.py pipeline/formats pipeline/log pipeline/mapping pipeline/registrations pipeline/runners pipeline/slices pipeline/solutions pipeline/spark",
@@ -308,6 +309,7 @@ def test_few_files_know_spark() -> None:
         "pipeline/spark/short_tasks.py",
         "pipeline/spark/slice_tasks.py",
         "pipeline/spark/spark_session.py",
+        "pipeline/spark/worker_daemon.py",
     }
 
 

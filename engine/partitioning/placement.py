@@ -1,7 +1,7 @@
 """This module groups queries that share events through rules, and places each such set: dealt out by a key, or in one bucket.
 
 The sets are a function of the log's entries, the same for every bucket. A set that was placed stays as it is while that is right. Where a new query
-or a new schema makes it wrong, the set moves to one bucket, and engines begin anew (docs/decisions/0024-buckets.md).
+or a new schema makes it wrong, the set moves, mostly to one bucket (docs/decisions/0104-moves-of-one-set.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,12 +26,19 @@ class Route:
     home: int = 0
 
 
-class Moved(Exception):
-    """Signals that queries with state belong elsewhere from an entry of the log on: `sets` says where, for engines that begin anew."""
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Holds queries with state that live elsewhere from an entry of the log on, by registration, and both routes.
 
-    def __init__(self, sets: "Sets") -> None:
-        super().__init__(sets)
-        self.sets = sets
+    They read these streams. Some of them are `rules`, and some are `gone`, because they were dropped.
+    """
+
+    members: Mapping[int, Register]
+    streams: frozenset[str]
+    rules: frozenset[int]
+    gone: frozenset[int]
+    before: Route
+    route: Route
 
 
 @dataclass(slots=True)
@@ -71,6 +78,12 @@ class Together:
     def writes(self) -> set[str]:
         return {member.query.into for member in self.members.values() if isinstance(member.query, a.Construct)}
 
+    def moved(self, route: Route) -> Moved:
+        """Return the move of the set to another route."""
+        rules = {registered for registered, member in self.members.items() if isinstance(member.query, a.Construct)}
+        entries = {registered: member.entry for registered, member in self.members.items()}
+        return Moved(entries, frozenset(self.streams), frozenset(rules), frozenset(self.dropped), self.route, route)
+
     def allowed(self) -> list[Part]:
         """Return the parts that the set can be dealt out by, the best first."""
         read = self.streams
@@ -86,15 +99,25 @@ class Sets:
         self._sets: list[Together] = []
         self._of: dict[int, Together] = {}
 
+    def settled(self, until: int) -> "Sets":
+        """Return the sets as they are, for an engine that reads the log before the entry `until` again."""
+        fixed = Sets(self._buckets, until)
+        fixed._sets, fixed._of = self._sets, self._of
+        return fixed
+
     def route(self, registered: int) -> Route | None:
         """Return the route of a query; None for one that is gone with all that shared events with it."""
         found = self._of.get(registered)
         return None if found is None else found.route
 
-    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> None:
-        """Place a new query. One that waits for another has its place. Raises Moved."""
+    def list_dealt(self) -> list[Moved]:
+        """Return what would move if no set could be dealt out by a key any more."""
+        return [each.moved(Route(None)) for each in self._sets if each.route.part is not None]
+
+    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> list[Moved]:
+        """Place a new query, and return what moves for it. A query that waits for another has its place."""
         if entry.offset < self.until or entry.offset in self._of:
-            return
+            return []
         settled = Settled(entry, query, _keys(entry, query, known, declared))
         joined = [each for each in self._sets if _connected(each, query) or entry.waits_for in each.members]
         members = dict(sorted({number: member for each in joined for number, member in each.members.items()}.items())) | {entry.offset: settled}
@@ -104,11 +127,10 @@ class Sets:
             together.route = joined[0].route
         elif allowed and not joined:
             together.route = Route(allowed[0])
-        moved = any(each.route != together.route for each in joined)
+        moved = [each.moved(together.route) for each in joined if each.route != together.route]
         self._sets = [*(each for each in self._sets if each not in joined), together]
         self._of |= dict.fromkeys(members, together)
-        if moved:
-            self._move(entry.offset)
+        return moved
 
     def drop(self, registered: int, offset: int) -> None:
         """Drop a query. A set ends with the last of its queries: before, a dropped query may have left its mark on the others."""
@@ -122,48 +144,44 @@ class Sets:
             for member in together.members:
                 del self._of[member]
 
-    def learn(self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey]) -> None:
-        """Take up another background from the entry at `offset` on. Raises Moved."""
+    def learn(self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey]) -> list[Moved]:
+        """Take up another background from the entry at `offset` on, and return what moves for it."""
         if offset < self.until:
-            return
+            return []
         for together in self._sets:
             for member in together.members.values():
                 now = _keys(member.entry, member.query, known, declared)
                 member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
-        self._move_keyless(offset)
+        return self._move_keyless()
 
-    def keep_home(self, offset: int, registered: int) -> None:
-        """Give a home to the set of a query that does not read with the others from the entry at `offset` on. Raises Moved."""
+    def keep_home(self, offset: int, registered: int) -> list[Moved]:
+        """Give a home to the set of a query that does not read with the others from the entry at `offset` on, and return what moves."""
         if offset < self.until or registered not in self._of:
-            return
+            return []
         self._of[registered].members[registered].keys.clear()
-        self._move_keyless(offset)
+        return self._move_keyless()
 
-    def forget_message_key(self, offset: int, stream: str) -> None:
-        """Let no query that reads a stream rest on the message key that it declared until the entry at `offset`. Raises Moved."""
+    def forget_message_key(self, offset: int, stream: str) -> list[Moved]:
+        """Let no query that reads a stream rest on the message key that it declared until the entry at `offset`; return what moves."""
         if offset < self.until:
-            return
+            return []
         for together in self._sets:
             for member in together.members.values():
                 if stream in member.query.streams:
                     member.keys.pop(Part.MESSAGE, None)
-        self._move_keyless(offset)
+        return self._move_keyless()
 
-    def _move_keyless(self, offset: int) -> None:
-        """Give a home to the sets that cannot be dealt out any more as they were. Raises Moved."""
-        moved = False
+    def _move_keyless(self) -> list[Moved]:
+        """Give a home to the sets that cannot be dealt out any more as they were, and return them."""
+        moved = []
         for together in self._sets:
             if together.route.part is not None and together.route.part not in together.allowed():
-                together.route, moved = self._new_home(next(iter(together.members))), True
-        if moved:
-            self._move(offset)
+                moved.append(together.moved(self._new_home(next(iter(together.members)))))
+                together.route = moved[-1].route
+        return moved
 
     def _new_home(self, registered: int) -> Route:
         return Route(None, bucket_of(str(registered), self._buckets))
-
-    def _move(self, offset: int) -> None:
-        self.until = offset + 1
-        raise Moved(self)
 
     # ------------------------------------------------------------ snapshots
     def to_json(self) -> dict[str, Any]:

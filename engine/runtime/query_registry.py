@@ -9,7 +9,7 @@ from engine.messages import REVISED, MessageKey, Register, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Planned, RegisteredQuery
 from engine.network.stratification import Cycle
-from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
+from engine.partitioning import ONE, Part, PartitionShare, Sets
 from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
@@ -25,12 +25,15 @@ from engine.triples.quads import Quad
 from epsparql import QueryError, parse
 from epsparql import algebra as a
 
+_MOST_REACHES = 4096
+"""So many groups of queries have their reach kept."""
+
 
 class Registry:
     """Places queries in networks: queries that reach the same streams, and are dealt out alike, share a network."""
 
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
-        """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those that a `Moved` gave."""
+        """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside."""
         self.share = share
         self.sets = sets or Sets(share.buckets)
         self.terms = TermTable() if terms is None else terms
@@ -49,6 +52,7 @@ class Registry:
         self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
         """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
         self._layout: Layout | None = None
+        self._reaches: dict[tuple[Register, ...], tuple[FactIndex, list[Reach]]] = {}  # with the background over which they were found
 
     @property
     def facts(self) -> list[Quad]:
@@ -70,23 +74,11 @@ class Registry:
         """Take in a query that is not behind any other; a fault in it is a change of its state."""
         self._layout = None
         try:
-            query = parse(entry.text).query
-            if self.lives_here(entry, query):
-                self.place_query(entry, query)
-        except Moved:
-            raise
+            self.place_query(entry, parse(entry.text).query)
         except (QueryError, Refusal, Cycle) as fault:
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", str(fault)))
         except Exception as fault:  # noqa: BLE001  # a fault of ours: the log is read again at every start, so it may not stop the others
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
-
-    def lives_here(self, entry: Register, query: a.Query) -> bool:
-        """Return whether a query concerns this bucket. Raises Moved."""
-        if self.share.whole:
-            return True
-        assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        self.sets.add(entry, query, self.known, self.message_keys)
-        return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
 
     def is_home(self, registered: int) -> bool:
         """Return whether a query has state in this bucket, or is gone."""
@@ -194,12 +186,19 @@ class Registry:
 
         Raises: QueryError.
         """
+        found = self._reaches.get(tuple(entries))
+        if found is not None and found[0] is self.known:
+            return found[1]
         asked = []
         for entry in entries:
             query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
             assert not isinstance(query, a.BackgroundRule), "that is part of the background"
             asked.append(Asked(query, entry.policy))
-        return find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
+        reaches = find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
+        if len(self._reaches) >= _MOST_REACHES:
+            self._reaches.clear()
+        self._reaches[tuple(entries)] = self.known, reaches
+        return reaches
 
     def drop_query(self, registered: int) -> None:
         self._layout = None

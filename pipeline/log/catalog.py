@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+import msgspec
+from msgspec.structs import replace as replace_fields
+
 from engine.messages import (
     CERTAIN,
     DROP,
@@ -40,9 +43,8 @@ CLOCK_SILENCE: Micros = 1_000_000
 """A stream without times of its own is silent for this long before the clock advances it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Represents a stream as of some log position.
+class Stream(msgspec.Struct, frozen=True):
+    """Represents a stream as of some log position. It is a struct because each body makes a new one.
 
     `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late. `sources` are the declared ones, and
     `declared` is the clock when they were.
@@ -290,9 +292,9 @@ class Catalogue:
                 if entry.stream is not None:
                     stream = self.stream(entry.stream)
                     left = release_waiting(stream.waiting, entry.watermark)
-                    self.streams[entry.stream] = replace(stream, watermark=entry.watermark, waiting=left)
+                    self.streams[entry.stream] = replace_fields(stream, watermark=entry.watermark, waiting=left)
             case Finish():
-                self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME, waiting=())
+                self.streams[entry.stream] = replace_fields(self.stream(entry.stream), finished=True, watermark=END_OF_TIME, waiting=())
             case SetStream():
                 self._set(entry, at)
             case DropStream():
@@ -345,7 +347,7 @@ class Catalogue:
             end = record.source_latest if declared else record.latest
             added = known.waiting if end is None else add_waiting(known.waiting, end, entry.rows - record.late)
             waiting = release_waiting(added, entry.watermark)
-        self.streams[entry.stream] = replace(
+        self.streams[entry.stream] = replace_fields(
             known,
             waiting=waiting,
             latest=record.latest,
@@ -451,7 +453,7 @@ class Catalogue:
 
     def _set(self, entry: SetStream, at: Micros) -> None:
         known = self.stream(entry.stream)
-        changed = replace(
+        changed = replace_fields(
             known,
             max_delay=entry.max_delay,
             idle_timeout=entry.idle_timeout,

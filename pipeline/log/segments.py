@@ -299,7 +299,7 @@ class FrameReader:
     """Follows a log from any process; sees what its writer published and nothing else. One thread at a time."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self.head_file = directory, directory / "head"
         self._head_fd = -1
         self._file: SegmentFile | None = None
         self._next = (0, 0, 0)  # position, segment, byte: where the last walk stopped, so that the next one need not search
@@ -307,7 +307,7 @@ class FrameReader:
     def head(self) -> Head:
         if self._head_fd < 0:
             try:
-                self._head_fd = os.open(self.directory / "head", os.O_RDONLY)
+                self._head_fd = os.open(self.head_file, os.O_RDONLY)
             except FileNotFoundError:
                 return Head()
         for _ in range(1000):  # a read may meet the writer's write half-way
@@ -317,7 +317,7 @@ class FrameReader:
             if len(record) == HEAD.size and HEAD.unpack(record)[4] == zlib.crc32(record[:-4]):
                 _, segment, size, position, _ = HEAD.unpack(record)
                 return Head(segment, size, position)
-        raise Corrupt(self.directory / "head", 0, "its checksum does not hold")
+        raise Corrupt(self.head_file, 0, "its checksum does not hold")
 
     def frames(self, position: int, head: Head | None = None) -> Iterator[Frame]:
         """Yield the published frames that hold positions at or after `position`, in order. Payloads are not read."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from engine.engine import Engine
 from engine.errors import LogGap
-from engine.messages import Block, Outcome
-from engine.partitioning import ONE, Moved, PartitionShare
+from engine.messages import Block
+from engine.partitioning import ONE, PartitionShare
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
@@ -50,8 +50,7 @@ class EngineHost:
         """
         engine = self._restore_engine(lo, max_rows)
         try:
-            for reader, piece in self._feed(engine, hi, max_rows):
-                engine = reader
+            for piece in self._feed(engine, hi, max_rows):
                 self._reporter.tell(engine)
                 yield piece
         except GeneratorExit:  # left between two pieces, where the engine is whole
@@ -87,41 +86,27 @@ class EngineHost:
                 engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)
                 engine.look_back_by(self._past)
                 self._weight = 0
-                return self._read_on(engine, lo, max_rows)
-        return self._read_on(engine, lo, max_rows)
-
-    def _read_on(self, engine: Engine, lo: int, max_rows: int) -> Engine:
-        """Bring an engine to `lo`; its solutions were committed before."""
-        for reader, _ in self._feed(engine, lo, max_rows):
-            engine = reader
+                self._read_on(engine, lo, max_rows)
+        else:
+            self._read_on(engine, lo, max_rows)
         return engine
 
-    def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[tuple[Engine, Advance]]:
-        """Yield what each block brings, with the engine that has read it: that may be another engine."""
+    def _read_on(self, engine: Engine, lo: int, max_rows: int) -> None:
+        """Bring an engine to `lo`; its solutions were committed before."""
+        for _ in self._feed(engine, lo, max_rows):
+            pass
+
+    def _feed(self, engine: Engine, until: int, max_rows: int) -> Iterator[Advance]:
+        """Yield what each block brings."""
         for block in self._reader.blocks(engine.position, max_rows, until):
             before = engine.caught_up
-            engine, outcome = self._feed_block(engine, block, max_rows)
+            outcome = engine.feed(block)
             self._weight += block.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
-            yield engine, Advance(block.first, block.after, outcome)
+            yield Advance(block.first, block.after, outcome)
             if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
                 self._write_snapshot(engine)
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
-
-    def _feed_block(self, engine: Engine, block: Block, max_rows: int) -> tuple[Engine, Outcome]:
-        """Feed a block.
-
-        Where queries move to another bucket, an engine that reads the log from its beginning, with them in that bucket, has their state.
-        """
-        while True:
-            try:
-                return engine, engine.feed(block)
-            except Moved as moved:
-                engine = Engine(self._share, moved.sets, self._past)
-                with closing(LogReader(self._data)) as log:
-                    for before in log.blocks(0, max_rows, block.first):
-                        engine.feed(before)
-                        self._weight += before.num_rows
 
     def _past(self, lo: int, hi: int) -> Iterator[Block]:
         """Yield the blocks that queries which are behind read, while a later part of the log is read for the others. Raises LogGap."""

@@ -86,7 +86,7 @@ class MergeWork:
     def __init__(self, data: Path, logs: PartitionLogs, number: int) -> None:
         self._data, self._logs, self._number = data, logs, number
         self._readers = [PartitionReader(logs, bucket) for bucket in range(number)]
-        self._poll = HeadPoll()
+        self._poll = HeadPoll(*(reader.head_file for reader in self._readers))
         self._opened_at = logs.begin  # partitions that have not begun do not fall behind this
 
     def head(self) -> int:

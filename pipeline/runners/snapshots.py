@@ -12,7 +12,9 @@ from threading import Lock
 from engine.engine import Engine
 from engine.errors import EngineError
 from engine.partitioning import ONE, PartitionShare
+from engine.replay import find_needed
 from engine.snapshot.format import apart, digest_of
+from pipeline.partition_count import NEEDED
 
 SNAPSHOT_NAME = re.compile(r"([^-]+)-(\d{20})\.snapshot")
 
@@ -52,6 +54,8 @@ class Snapshots:
         with self._lock:
             data = engine.snapshot(self._write_piece)
             marked = _MARKED.pack(_MARK, mark)
+            if not self._share.whole:
+                _replace(self._path(engine.position).with_suffix(NEEDED), [str(find_needed(engine)).encode()])
             _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
 
     def sweep(self, committed: int) -> None:
@@ -64,6 +68,7 @@ class Snapshots:
         for position in positions:
             if position < kept:
                 self._path(position).unlink(missing_ok=True)
+                self._path(position).with_suffix(NEEDED).unlink(missing_ok=True)
         for left in (*self.directory.glob(f"{self.bucket}-*.tmp"), *self._pieces.glob("*.tmp")):
             if not left.name.endswith(f".{os.getpid()}.tmp"):
                 left.unlink(missing_ok=True)

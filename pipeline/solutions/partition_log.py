@@ -83,6 +83,10 @@ class PartitionReader:
         self._known: tuple[int, int, Outcome] | None = None  # a frame: first position, the one after, content
 
     @property
+    def head_file(self) -> Path:
+        return self._frames.head_file
+
+    @property
     def position(self) -> int:
         """Return the position up to which the partition has published what it found."""
         return self._frames.head().position

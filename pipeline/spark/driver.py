@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from pipeline.errors import SparkFailed
+from pipeline.errors import PartitionsFixed, SparkFailed
 from pipeline.log.lock import take_when_free
 from pipeline.spark.jvm import clear
 from pipeline.spark.spark_conf import SPARK_CONF, chosen_settings
@@ -34,7 +34,7 @@ class Job(Protocol):
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
         """Start, and return the position up to which solutions are there; those beyond are told to `committed`.
 
-        Raises: SparkFailed where Spark as it is cannot do the job.
+        Raises: SparkFailed where Spark as it is cannot do the job; PartitionsFixed.
         """
 
     def work(self) -> None:
@@ -104,7 +104,7 @@ class SparkDriver:
         with session(self._master, scratch, self._data / "spark.log", chosen=chosen) as spark:
             try:
                 position = self._job.begin(spark, scratch, self._committed)
-            except SparkFailed as fault:  # another start would change nothing
+            except (SparkFailed, PartitionsFixed) as fault:  # another start would change nothing
                 self._failure = str(fault)
                 self._say({"refused": self._failure})
                 return

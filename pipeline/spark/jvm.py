@@ -201,6 +201,7 @@ def configuration(
         "spark.master": master,
         "spark.app.name": "epsparql",
         "spark.log.level": "ERROR",
+        "spark.python.daemon.module": "pipeline.spark.worker_daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": HEAP,

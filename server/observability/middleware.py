@@ -1,12 +1,12 @@
 """Handles what every request needs, whatever its route: an id, security headers, counts, a line in the log, and one in the audit."""
 
 import logging
+import random
 import re
 import time
-import uuid
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.observability.logging import REQUEST_ID
@@ -28,6 +28,7 @@ SECURE = {
     "Cache-Control": "no-store",
 }
 """All answers have these headers, where a route does not say otherwise."""
+_SECURE = [(name.lower().encode(), value.encode()) for name, value in SECURE.items()]
 _log = logging.getLogger("epsparql.requests")
 
 
@@ -42,7 +43,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex
+        request_id = given if _GIVEN.fullmatch(given) else f"{random.getrandbits(128):032x}"
         REQUEST_ID.set(request_id)
         began, status = time.perf_counter(), 0
 
@@ -51,10 +52,9 @@ class RequestMiddleware:
             match message["type"]:
                 case "http.response.start":
                     status = message["status"]
-                    headers = MutableHeaders(scope=message)
-                    for name, value in SECURE.items():
-                        headers.setdefault(name, value)
-                    headers["X-Request-Id"] = request_id
+                    headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                    named = {name for name, _ in headers}
+                    message = {**message, "headers": headers + [each for each in _SECURE if each[0] not in named]}
                 case "websocket.accept":
                     message = {**message, "headers": [*message.get("headers", ()), (b"x-request-id", request_id.encode())]}
                 case "websocket.close":

@@ -173,7 +173,9 @@ def busy(workers: Sequence[Process]) -> int:
         number
         for number, worker in enumerate(workers)
         if any(
-            table[table[pid][0]][1] == args for pid, args in cases.below(worker.pid, table).items() if args.endswith("pyspark.daemon pyspark.worker")
+            table[table[pid][0]][1] == args
+            for pid, args in cases.below(worker.pid, table).items()
+            if args.endswith("pipeline.spark.worker_daemon pyspark.worker")
         )
     )
 

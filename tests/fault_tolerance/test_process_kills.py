@@ -36,7 +36,7 @@ BUCKETS = 2
 HITS = 5  # tries to hit a victim that stands
 MOMENT_S = 20 if is_full() else 3
 """How long a moment is sought, which takes a core; a process that it does not come to in that time is killed all the same."""
-WORKER = "pyspark.daemon pyspark.worker"
+WORKER = "pipeline.spark.worker_daemon pyspark.worker"
 Family = Mapping[int, str]
 """Processes by their numbers, and their command lines."""
 SNAPSHOT_WEIGHT = 500  # five entries: most lives write a snapshot

@@ -28,10 +28,10 @@ from tests.soak import is_full
 pytestmark = pytest.mark.slow
 MOMENTS, KILLS = (50, 25) if is_full() else (2, 1)
 RATE = int(os.environ.get("EPSPARQL_RATE", "10000"))
-LEAST, MOST, IDS = 250, 5_000, 50_000
+LEAST, MOST, IDS = 250, 5_000, 10_000
 """A body has so many events, of so many things: one event in ten gives a solution, or one in five."""
 WITHIN = "PREFIX : <{0}> SELECT ?s ?b WHERE {{ {{ {{ ?s :value ?{1} }} SEQ {{ ?s :value ?b }} }} WITHIN '{2}' }}"
-TEXTS = [WITHIN.format(EX, name, window) for window, name in (("PT5S", "a"), ("PT10S", "a"), ("PT10S", "aa"), ("PT5S", "aa"))]
+TEXTS = [WITHIN.format(EX, name, window) for window, name in (("PT1S", "a"), ("PT2S", "a"), ("PT2S", "aa"), ("PT1S", "aa"))]
 """The third has the plan of the second, and the first that of the last."""
 SWITCH_S, KEPT_S = 1.0, 0.1
 """The longest time from the last solution of a text to the first one of the next, and where both have one plan."""
@@ -73,6 +73,11 @@ class Feeder:
     def rate(self) -> float:
         """Return how many events have been sent a second while there was a server."""
         return self.sent / (time.monotonic() - self.begun_s)
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many more events are sent."""
+        until_sent = self.sent + count
+        until(lambda: self.sent >= until_sent, "events are sent")
 
     @contextmanager
     def feeding(self) -> Iterator[None]:
@@ -161,7 +166,7 @@ def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> No
         feeder, watcher = Feeder(url), Watcher(client, Event())
         with feeder.feeding():
             for k in range(MOMENTS):
-                time.sleep(chance.uniform(0.1, 0.6))  # the moment itself is what is tried
+                feeder.wait_for(chance.randrange(2_000, 7_000))  # so that both windows matter
                 text = TEXTS[(k + 1) % len(TEXTS)]
                 asked = Thread(target=promote, args=(url, text))
                 asked_s.append(time.monotonic())
@@ -174,6 +179,7 @@ def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> No
                 asked.join()
                 until(lambda text=text: promote(url, text), "the text is taken")  # type: ignore[misc]
                 until(lambda k=k: client.query("q")["version"] == k + 2, "it has taken over")  # type: ignore[misc]
+            feeder.wait_for(3_000)
             rate = feeder.rate
         client.finish("default")
         until(lambda: client.query("q")["lag"] == 0, "the end is applied")
@@ -187,7 +193,7 @@ def test_at_every_moment_one_text_ends_and_the_next_begins(tmp_path: Path) -> No
     narrow, wide = (alone(data, TEXTS[k], registered) for k in range(2))
     expected: list[Row] = []
     for version, end in zip(versions, ends, strict=True):
-        expected += [row for row in (narrow if "PT5S" in version["query"] else wide) if version["position"] <= row[0] < end]
+        expected += [row for row in (narrow if "PT1S" in version["query"] else wide) if version["position"] <= row[0] < end]
     assert found == expected
     assert len(narrow) < len(found) < len(wide)
     assert watcher.ids == sorted(set(watcher.ids))

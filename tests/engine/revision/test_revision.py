@@ -14,7 +14,6 @@ import epsparql
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream
 from tests.engine.revision.revised_streams import RevisedStreams
-from tests.soak import examples
 from tests.support.feeds import PREFIXES, occurrence
 from tests.support.run_both import block, results
 from verification.definitions.model import Occurrence
@@ -194,7 +193,7 @@ QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
 Sends = list[tuple[str, list[tuple[Occurrence, bool]], bool]]
 
 
-@settings(QUIET, max_examples=examples(600))
+@settings(QUIET, max_examples=300)
 @CASES
 def test_after_all_revisions_the_standing_set_is_that_of_a_replay(case: tuple[str, Sends], cuts: set[int], restores: set[int]) -> None:
     check(*case, cuts, restores)

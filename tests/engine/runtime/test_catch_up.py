@@ -91,7 +91,7 @@ class CatchUpLog:
             if random.random() < 0.3:
                 for engine in engines:
                     engine.restored()
-            outcomes.append(merger.merged(at, [engine.feed(block(self.parts[at : at + n])) for engine in engines]))
+            outcomes.append(merger.merged(at, [each.engine.feed(block(self.parts[at : at + n])) for each in engines]))
             at += n
         return outcomes
 

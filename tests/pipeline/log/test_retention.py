@@ -10,21 +10,23 @@ from random import Random
 
 import pytest
 
-from pipeline.errors import Corrupt, Gone
+from engine.messages import CatchUp, Pause, Resume
+from pipeline.errors import Corrupt, Gone, PartitionsFixed
 from pipeline.log import LogReader, LogWriter
 from pipeline.log.segments import oldest, segment_path, segments
 from pipeline.partition_count import settle
 from pipeline.retention import Limits, Removed, Retention, secured
-from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.in_process import InProcessRunner
+from pipeline.runners.partitions import host_for
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, listed
 from tests.support import spark_cases as cases
 
 SEGMENT = 4096
 SMALL = Limits(bytes=1)
+PARTITIONS = int(os.environ.get("EPSPARQL_TEST_PARTITIONS", "1"))
 
 
-def fill(data: Path, numbers: range, *, begin: bool = False) -> None:
+def fill(data: Path, numbers: range, *, begin: bool = False, partitions: int = PARTITIONS) -> None:
     """Readings, and what the runner finds; both logs in small segments, with snapshots."""
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
         if begin:
@@ -32,12 +34,12 @@ def fill(data: Path, numbers: range, *, begin: bool = False) -> None:
             cases.register(log, "broken", cases.BROKEN)
         cases.readings(log, numbers, Random(numbers.start))
     with closing(SolutionWriter(data, segment_bytes=SEGMENT)) as writer, closing(LogReader(data)) as log_reader:
-        follow(data, writer, log_reader)
+        follow(data, writer, log_reader, partitions)
 
 
-def follow(data: Path, writer: SolutionWriter, log: LogReader) -> None:
+def follow(data: Path, writer: SolutionWriter, log: LogReader, partitions: int = 1) -> None:
     """Follow the log in steps of ten entries, as a runner does."""
-    with closing(EngineHost(data, snapshot_weight=2_000)) as host:
+    with closing(host_for(data, settle(data, partitions), snapshot_weight=2_000)) as host:
         while (at := writer.position) < log.head():
             for piece in host.run(at, min(at + 10, log.head())):
                 writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
@@ -89,6 +91,41 @@ def test_what_is_left_goes_on_as_if_all_were_there(data: Path, tmp_path: Path) -
         assert some.changes[0].name == "broken"
     with retention(data) as (swept, _):
         assert swept.sweep(cases.START).log > 0
+
+
+def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> None:
+    """A query with a bounded reach moves after its log has been cut. Another number of partitions is refused, and nothing is removed then."""
+    data, whole = tmp_path / "data", tmp_path / "whole"
+    fill(data, range(150), begin=True, partitions=2)
+    registered = emitted(data)[0].registered
+    shutil.copytree(data, whole)
+    with retention(data) as (swept, _):
+        assert swept.sweep(cases.START).log > SEGMENT
+    for place in (data, whole):
+        with LogWriter(place, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+            log.append(lambda offset: Pause(offset, registered, "pairs"))
+            log.append(lambda offset: Resume(offset, registered, "pairs"))
+            log.append(lambda offset: CatchUp(offset, registered, offset))
+        fill(place, range(150, 300), partitions=2)
+    left, every = emitted(data), emitted(whole)
+    assert 0 < len(left) < len(every)
+    assert left == every[-len(left) :]
+    assert every == cases.undisturbed(whole, tmp_path / "undisturbed")[0]
+    kept = sorted((data / "snapshots").iterdir())
+    with pytest.raises(PartitionsFixed, match="3 partitions cannot read it from its beginning: start with --partitions 2"):
+        settle(data, 3)
+    assert sorted((data / "snapshots").iterdir()) == kept
+
+
+def test_with_several_partitions_all_is_kept_for_a_query_without_a_bounded_reach(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    fill(data, range(50), begin=True, partitions=2)
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        registered = cases.register(log, "ever", cases.PAIRS.replace('WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration>', ""))
+    fill(data, range(50, 200), partitions=2)
+    with retention(data) as (swept, _):
+        swept.sweep(cases.START)
+    assert 0 < oldest(data / "log") <= registered
 
 
 def test_the_rest_is_told_to_be_gone(data: Path) -> None:

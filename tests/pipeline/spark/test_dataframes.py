@@ -204,7 +204,7 @@ def run(frame: DataFrame, checkpoint: Path, batches: list[pa.Table]) -> None:
 def kill_workers() -> None:
     table = cases.processes()
     mine = cases.below(os.getpid(), table)
-    victims = [pid for pid, args in mine.items() if "pyspark.daemon" in args and "pyspark.daemon" in table[table[pid][0]][1]]
+    victims = [pid for pid, args in mine.items() if "worker_daemon" in args and "worker_daemon" in table[table[pid][0]][1]]
     assert victims
     for pid in victims:
         os.kill(pid, signal.SIGKILL)

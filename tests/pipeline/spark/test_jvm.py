@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import JavaMissing
 from pipeline.spark import jvm
+from tests.support.spark_cases import compile_kernel
 
 REPORT = """Property settings:
     java.home = {home}
@@ -83,3 +84,21 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert jvm.cache_directory({"XDG_CACHE_HOME": str(tmp_path / "file")}) == tmp_path / f"epsparql-{os.getuid()}"
+
+
+# ---------------------------------------------------------------- the process that workers are forked from
+LOADED = """
+import os, sys
+from pipeline.spark.worker_daemon import load_engine
+load_engine()
+from engine.kernel.scheduler import run
+assert run.signatures, "the kernel's code is loaded"
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.slow
+def test_the_engine_is_loaded_and_no_thread_runs() -> None:
+    compile_kernel()
+    done = subprocess.run([sys.executable, "-W", "error", "-c", LOADED], capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout == "1\n", done.stderr

@@ -1,0 +1,33 @@
+"""This module is the process of an executor that starts Spark's Python workers, with the engine loaded before.
+
+The workers are copies of it, so they share its memory, and a worker that takes the place of a dead one starts at once.
+"""
+
+import contextlib
+import gc
+import os
+import sys
+import traceback
+
+from pyspark.daemon import manager
+
+
+def load_engine() -> None:
+    """Load the engine's compiled code. No thread may run when workers are forked, and standard output is Spark's."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported
+    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # read when pyarrow is imported
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            from engine.warmup import compile_engine
+            from pipeline.runners import log_follower  # noqa: F401  # what a task imports
+
+            compile_engine()
+        except Exception:  # noqa: BLE001  # a task meets the same fault, and its message reaches the server
+            traceback.print_exc()
+    gc.collect()
+    gc.freeze()  # a collection in a worker would write to the memory that it shares
+
+
+if __name__ == "__main__":
+    load_engine()
+    manager()
