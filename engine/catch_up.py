@@ -35,7 +35,7 @@ from engine.runtime.partition_filter import Feed
 from engine.runtime.query_registry import Registry
 from engine.runtime.result_assembly import NOTHING
 from engine.runtime.time_course import TimeCourse
-from engine.runtime.watermarks import Arrivals
+from engine.runtime.watermarks import Arrivals, StreamTime
 from engine.snapshot.network_state import restore, snapshot_network
 from epsparql import QueryError, parse
 from epsparql import algebra as a
@@ -139,7 +139,7 @@ class Behind:
         """Read the log up to a position."""
         outcomes = []
         while self.engine.position < upto or self.beginning or self.later is not None:
-            if self.beginning and self.engine.position == self.beginning[0].reads_from:
+            if self.beginning and self.engine.position >= (self.beginning[0].reads_from or 0):
                 outcomes.append(self._begin())
             elif self.later is not None and self.engine.position == self.later.position:
                 self.turn()
@@ -315,6 +315,9 @@ def _promote(engine: EngineState, entry: Promote) -> StateChange | None:
     if entry.reads_from is not None:
         behind = engine.behind[entry.offset] = begin_behind(engine, entry.offset, query)
         behind.replaces = entry.registered
+        if entry.begins is not None:  # nothing before matters, and the background is the same since
+            behind.engine.position, behind.engine.known = entry.begins, engine.known
+            behind.engine.streams = {name: StreamTime(watermark, latest, fed) for name, watermark, latest, fed in entry.marks}
         return None
     side, changes = fork(engine, entry.offset, set(), parse(entry.text).query.streams), list[StateChange]()
     side.enrol_query(query, changes)

@@ -181,6 +181,7 @@ class Promote:
 
     The text reads the log from `reads_from` on, as a query that is behind, and takes over at the `CatchUp` that brings it to the others. Without
     `reads_from` it takes over here. It `keeps` the query's state if both texts are one plan, and begins without any otherwise.
+    Of the past, entries before `begins` need not be read: `marks` has each stream's watermark and latest end there, and whether it was fed.
     """
 
     offset: int
@@ -195,6 +196,8 @@ class Promote:
     reads_from: int | None = None
     keeps: bool = False
     by: str = ""  # who asked for it, as the server's logs name them
+    begins: int | None = None
+    marks: tuple[tuple[str, Micros, Micros, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

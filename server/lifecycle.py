@@ -25,6 +25,7 @@ from server.registrations.revision_rules import is_unrevised
 from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5
+_LOOK_S = 0.05  # commits come thousands of times a second, and queries that are behind seldom
 _log = logging.getLogger("epsparql.server")
 
 
@@ -125,7 +126,9 @@ class Housekeeping:
         while True:
             seen = self._notifier.generation
             unrevised = is_unrevised(self._log.catalogue)
-            if self._log.catalogue.leads or unrevised:
+            if not (self._log.catalogue.leads or unrevised):
+                await asyncio.sleep(_LOOK_S)
+            else:
                 try:
                     await asyncio.to_thread(self._catching.step, self._solutions.position, self._solutions.changes, self._clock())
                     if unrevised:

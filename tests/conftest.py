@@ -1,14 +1,19 @@
 """How Hypothesis runs: on a developer's machine it explores; in CI it always tries the same examples, so that a red run is a change's own doing.
 
 How tests in this process write: without waiting for a disk, outside of `make soak`. And which tests run in one process, beside those of one file.
-At the end of a run of many files stands what each of the dearest ones cost.
+Clients of httpx share what they trust. At the end of a run of many files stands what each of the dearest ones cost.
 """
 
+import gc
 import os
+import ssl
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from functools import cache
 from itertools import chain
+from typing import Any
 
+import httpx
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
@@ -16,6 +21,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.soak import examples, is_full
 
+gc.set_threshold(50_000)  # as the command does: what is imported and collected stays
 settings.register_profile("explore", deadline=None, max_examples=examples(100))
 settings.register_profile("ci", parent=settings.get_profile("explore"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
@@ -27,6 +33,19 @@ def _disks_are_quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in () if is_full() else ("fsync", "fdatasync"):
             patch.setattr(os, name, lambda _: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _authorities_are_read_once() -> Iterator[None]:
+    """A client of httpx reads the world's certification authorities, which takes 50 ms of CPU, and tests make a client for each request."""
+    create, usual = httpx.create_ssl_context, cache(httpx.create_ssl_context)
+
+    def shared(verify: ssl.SSLContext | str | bool = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+        return usual() if verify is True and cert is None and trust_env else create(verify, cert, trust_env)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx._transports.default.create_ssl_context", shared)
         yield
 
 

@@ -3,11 +3,12 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.support.source_trees import statements_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench", "tests")
@@ -71,18 +72,9 @@ BASELINE = {
 
 @cache
 def nodes() -> tuple[tuple[str, ast.AST], ...]:
-    """Return the module and the statements of each file. Expressions, which are most of a tree and hold no definitions, are not walked."""
+    """Return the module and the statements of each file."""
     files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
-    return tuple(
-        (file.relative_to(ROOT).as_posix(), node) for file in files for node in _list_statements(ast.parse(file.read_text(encoding="utf-8")))
-    )
-
-
-def _list_statements(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for child in getattr(node, field, ()):
-            yield from _list_statements(child)
+    return tuple((file.relative_to(ROOT).as_posix(), node) for file in files for node in statements_of(file))
 
 
 def fragments() -> list[str]:

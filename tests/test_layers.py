@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_trees import list_statements, statements_of
+
 ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
-    "epsparql": {"pyparsing", "websockets", "rdflib"},  # rdflib for type checkers alone
+    "epsparql": {"websockets", "rdflib"},  # rdflib for type checkers alone
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
@@ -218,13 +220,10 @@ def imports() -> tuple[Import, ...]:
 
 
 def _imports_of(file: str) -> Iterator[Import]:
-    text = (ROOT / file).read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    checks = (
-        [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)] if "TYPE_CHECKING" in text else []
-    )
-    hidden = {id(node) for check in checks for node in ast.walk(check)}
-    for node in ast.walk(tree):
+    statements = statements_of(ROOT / file)
+    checks = [node for node in statements if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    hidden = {id(node) for check in checks for node in list_statements(check)}
+    for node in statements:
         if isinstance(node, ast.ImportFrom):
             names = [name for alias in node.names for name in (f"{node.module}.{alias.name}", node.module or "")]
             found = {next((each for each in names[k : k + 2] if each in files()), "") for k in range(0, len(names), 2)}
@@ -284,7 +283,7 @@ def circles(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
 def outside(file: Path) -> set[str]:
     """Return the top-level packages that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in statements_of(file):
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -331,7 +330,7 @@ def test_a_client_loads_little() -> None:
     listed = "import sys, epsparql.client; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", listed], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
     assert "epsparql.terms" in found
-    heavy = {"pyparsing", "rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
+    heavy = {"rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
     assert heavy & {*found} == set()
 
 

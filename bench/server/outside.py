@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import time
+from asyncio import Protocol
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ def _latency(waits: Sequence[float]) -> dict[str, float]:
     return {"p50_ms": round(percentile(waits, 50) * 1000, 2), "p99_ms": round(percentile(waits, 99) * 1000, 2)}
 
 
-class _Poster(asyncio.Protocol):
+class _Poster(Protocol):
     """Posts bodies over one connection, each after the answer to the one before; `post` returns when that has come."""
 
     def __init__(self, head: bytes) -> None:

@@ -42,10 +42,10 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
                 run = _Run(Path(directory) / name, WORKLOADS[workload], emit, horizon, stack)
                 filled = horizon // EVERY // _BODY
                 for body in part[:filled]:
-                    run.send(body)
+                    run.post_body(body)
                 began = time.process_time()
                 for body in part[filled:]:
-                    run.send(body)
+                    run.post_body(body)
                 cpu, before = time.process_time() - began, run.delivered
                 late_cpu, late_s = run.send_late(n, horizon) if name == REVISED else (0.0, 0.0)
                 changed = run.delivered - before
@@ -88,7 +88,7 @@ class _Run:
         self._last: str | None = None
         self.delivered = self.written = 0
 
-    def send(self, body: bytes) -> None:
+    def post_body(self, body: bytes) -> None:
         self._log.append_events(_STREAM, parse_body(body, NDJSON, default=None, arrived=BEGIN))
         self._deliver()
 
@@ -96,7 +96,7 @@ class _Run:
         """Send an event that is nearly as late as it may be, and return the CPU and the time until its changes are encoded."""
         began_cpu, began = time.process_time(), time.perf_counter()
         latest = int(times_of(n - 1, n)[0])
-        self.send(_event(1, "a", texts_of(drawn(1, 1).values)[0], max(latest - horizon + 1_000_000, BEGIN)))
+        self.post_body(_event(1, "a", texts_of(drawn(1, 1).values)[0], max(latest - horizon + 1_000_000, BEGIN)))
         self._log.append(Revise)
         self._deliver()
         return time.process_time() - began_cpu, time.perf_counter() - began

@@ -1,6 +1,7 @@
 /** The server's HTTP interface, as openapi.yaml describes it; only what the console calls. */
 
 import type { Reasons } from "./reasons";
+import type { Solution } from "./solutions";
 
 export interface Problem {
   status: number;
@@ -192,6 +193,35 @@ export interface Version {
   by: string | null;
 }
 
+/** The sides of a trial: what only the new text finds, only the old one, and both. */
+export type Side = "new" | "old" | "both";
+type SideCounts = Record<Side, number>;
+
+export interface TrialRequest extends Wish {
+  compare_with?: string;
+  from: string;
+  to: string;
+}
+
+export interface Trial extends Wish {
+  id: string;
+  state: "waiting" | "running" | "completed" | "failed";
+  reason: string | null;
+  created: string;
+  compare_with: string | null;
+  /** The text of the query that it is compared with, when it was started. */
+  old_query: string | null;
+  from: string;
+  to: string;
+  progress: { from: number; position: number; to: number; rows: number } | null;
+  counts: SideCounts;
+  kept: SideCounts;
+  queries: (SideCounts & { query: string })[];
+  timeline: { width: string; slots: (SideCounts & { at: string })[] };
+  ended: { query: string; side: "new" | "old"; state: string; reason: string }[];
+  unbounded: Record<string, string>;
+}
+
 /** From where in the log a query reads when it is registered. */
 export type From = "now" | "beginning";
 
@@ -232,6 +262,7 @@ async function json<T>(method: string, path: string, body?: unknown, signal?: Ab
 const query = (name: string) => `queries/${encodeURIComponent(name)}`;
 const stream = (name: string) => `streams/${encodeURIComponent(name)}`;
 const connector = (name: string) => `connectors/${encodeURIComponent(name)}`;
+const trial = (id: string) => `trials/${encodeURIComponent(id)}`;
 const ontology = (name: string) => `ontologies/${encodeURIComponent(name)}`;
 
 export const api = {
@@ -240,7 +271,8 @@ export const api = {
   query: (name: string) => json<QuerySummary & { warnings: Mark[]; version: number; promotion: Version | null; companions: string[] }>("GET", query(name)),
   goals: (name: string) => json<Goals>("GET", `${query(name)}/goals`),
   notifyAt: ({ name, query: text, policy, default_graph }: QuerySummary, k: number) => json<QuerySummary>("PUT", query(name), { query: text, policy, default_graph, notify_at: k }),
-  promote: (name: string, wish: Wish) => json<QuerySummary>("PUT", `${query(name)}?replace=promote`, wish),
+  /** `columns`: whether the new text may have others. */
+  promote: (name: string, wish: Wish, columns: "keep" | "change") => json<QuerySummary>("PUT", `${query(name)}?replace=promote&columns=${columns}`, wish),
   withdraw: (name: string) => request("DELETE", `${query(name)}/promotion`),
   versions: async (name: string) => (await json<{ versions: Version[] }>("GET", `${query(name)}/versions`)).versions,
   promoteVersion: (name: string, version: number) => json<QuerySummary>("POST", `${query(name)}/versions/${version}/promote`),
@@ -276,6 +308,12 @@ export const api = {
     const headers = { "Content-Type": mediaType, ...(key ? { "Idempotency-Key": key } : {}) };
     return (await request("POST", `${stream(name)}/events`, { body, headers })).json() as Promise<{ accepted: number; late: number; rejected?: number }>;
   },
+  trials: async () => (await json<{ trials: Trial[] }>("GET", "trials?timeline=false")).trials,
+  trial: (id: string) => json<Trial>("GET", trial(id)),
+  startTrial: (wish: TrialRequest) => json<Trial>("POST", "trials", wish),
+  dropTrial: (id: string) => request("DELETE", trial(id)),
+  trialSolutions: async (id: string, of: Side, after: number, limit: number) =>
+    (await json<{ solutions: Solution[] }>("GET", `${trial(id)}/solutions?of=${of}&after=${after}&limit=${limit}`)).solutions,
   ontologies: () => json<{ ontologies: Ontology[] }>("GET", "ontologies"),
   readOntology: async (name: string) => (await request("GET", ontology(name), { headers: { Accept: "application/n-triples" } })).text(),
   loadOntology: (name: string, body: Blob | string, mediaType: string, add: boolean) =>

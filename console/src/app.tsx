@@ -18,6 +18,8 @@ import { choose, open, tab, tabs } from "./tabs";
 import { theme, turn } from "./theme";
 import { Tabs } from "./tabbar";
 import { run, Toolbar } from "./toolbar";
+import { TrialPage } from "./trial";
+import { Trials } from "./trials";
 import { Verdict } from "./verdict";
 
 const SPLIT = "epsparql.editor";
@@ -50,6 +52,7 @@ export function App() {
         {shown.kind === "connectors" && <Connectors />}
         {shown.kind === "sparql" && <Sparql />}
         {shown.kind === "health" && <Health />}
+        {shown.kind === "trials" && (shown.id === null ? <Trials /> : <TrialPage key={shown.id} id={shown.id} />)}
         {(shown.kind === "examples" || (shown.kind === "query" && !tab.value)) && <Gallery />}
         {shown.kind === "query" && tab.value && <Work />}
         <PlayBar />

@@ -1,26 +1,32 @@
 /** The order of the table's rows, and which of them are shown: by a column, and by a text that they contain. */
 
-import { computed, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { fullTerm, isNumber } from "./format";
-import { type Row, rows } from "./solutions";
+import { valueOf } from "./lanes";
+import type { Row } from "./solutions";
 
-/** A column: a variable with its `?`, or one of the interval's. Null: the order in which the solutions came. */
+/** A column: a variable with its `?`, a facet, or one of the interval's. Null: the order in which the solutions came. */
 export const order = signal<{ by: string; falls: boolean } | null>(null);
 export const wanted = signal("");
 
-/** The rows that are wanted; the table shows the last of them first. */
-export const arranged = computed<readonly Row[]>(() => {
+/** The rows that contain what is wanted. */
+export function matching(rows: readonly Row[]): readonly Row[] {
   const words = wanted.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = words.length ? rows.value.filter((row) => contains(row, words)) : rows.value;
+  return words.length ? rows.filter((row) => contains(row, words)) : rows;
+}
+
+/** The rows that are wanted, in order; the table shows the last of them first. */
+export function arranged(rows: readonly Row[]): readonly Row[] {
+  const found = matching(rows);
   const chosen = order.value;
   if (!chosen) return found;
   const keyed = found.map((row) => ({ row, key: keyOf(row, chosen.by) }));
   const sign = chosen.falls ? 1 : -1;
   return keyed.sort((a, b) => compare(a.key, b.key, sign)).map(({ row }) => row);
-});
+}
 
 function contains(row: Row, words: readonly string[]): boolean {
-  const text = `${Object.values(row.binding).map(fullTerm).join(" ")} ${row.triples ?? ""}`.toLowerCase();
+  const text = `${Object.values(row.binding).map(fullTerm).join(" ")} ${row.triples ?? ""} ${Object.values(row.facets ?? {}).join(" ")}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -30,7 +36,7 @@ function keyOf(row: Row, by: string): Key {
   if (by === "start") return row.start;
   if (by === "end") return row.end;
   if (by === "lasts") return row.end - row.start;
-  const term = row.binding[by.slice(1)];
+  const term = valueOf(row, by.replace("?", ""));
   return term === undefined ? null : isNumber(term) ? Number(term.value) : term.value;
 }
 

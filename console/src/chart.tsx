@@ -23,7 +23,12 @@ const NEAR = 40;
 /** Lines of more points than these have none of them marked. */
 const MARKED = 150;
 
-interface Plotted {
+interface Span {
+  from: number;
+  to: number;
+}
+
+export interface Plotted {
   name: string;
   series: Series[];
 }
@@ -41,7 +46,7 @@ export function Chart() {
   const by = grouping(shown);
   const chosen = tab.value?.values?.filter((name) => numeric.includes(name)) ?? numeric.filter((name) => name !== by).slice(0, FIRST);
   const { groups, left } = useMemo(() => groupsOf(shown, by), [shown, by]);
-  const plots = useMemo(() => chosen.map((name) => ({ name, series: seriesOf(shown, name, by, groups) })), [shown, chosen.join(" "), by, groups]);
+  const plots = useMemo(() => chosen.map((name) => ({ name: `?${name}`, series: seriesOf(shown, name, by, groups) })), [shown, chosen.join(" "), by, groups]);
   const toggle = (name: string) => change({ values: numeric.filter((each) => (each === name ? !chosen.includes(name) : chosen.includes(each))) });
   return (
     <section class="chart" aria-label="Values over time">
@@ -63,7 +68,7 @@ export function Chart() {
         <Period />
       </div>
       {chosen.length > 0 && <Legend by={by} groups={groups} left={left} />}
-      {plots.some((plot) => plot.series.length) ? <Plots plots={plots} /> : <p class="empty">{why(shown, numeric)}</p>}
+      {plots.some((plot) => plot.series.length) ? <Plots plots={plots} within={bounds.value} hint="Enter shows the solution. The table under Solutions has the same values." choose={(row) => (selected.value = row)} /> : <p class="empty">{why(shown, numeric)}</p>}
     </section>
   );
 }
@@ -75,21 +80,30 @@ function why(shown: readonly Row[], numeric: readonly string[]): string {
   return quoted ? "No solution has a number. Some have texts that look like numbers: xsd:decimal(?x) in the query makes numbers of them." : "No solution has a number, so there is nothing to draw.";
 }
 
-function Plots({ plots }: { plots: readonly Plotted[] }) {
+interface PlotsProps {
+  plots: readonly Plotted[];
+  /** What the axis of time begins and ends with; where a bound is NaN, it is that of the points. */
+  within: Span;
+  /** For those who cannot see it: what Enter does, and where the values can be read. */
+  hint: string;
+  choose: (row: Row) => void;
+}
+
+export function Plots({ plots, within, hint, choose }: PlotsProps) {
   const [box, setBox] = useState<HTMLDivElement | null>(null);
   const room = useSize(box);
   const [at, setAt] = useState<Place | null>(null);
   useEffect(() => setAt(null), [plots.length]);
   const points = plots.flatMap((plot) => plot.series.flatMap((series) => series.points));
   const height = Math.max(LEAST_HEIGHT, Math.floor(room.height / plots.length));
-  const span = useMemo(() => timeSpan(points), [plots, bounds.value]);
+  const span = useMemo(() => timeSpan(points, within), [plots, within.from, within.to]);
   const left = Math.max(44, ...plots.map((plot) => widest(plot, height)));
   const x = (time: number) => left + ((time - span.from) / (span.to - span.from)) * (room.width - left - RIGHT);
   const place = at && pointAt(plots, at) ? at : null;
   const point = place && pointAt(plots, place)!;
   const key = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Enter" && point) selected.value = point.row;
+    if (event.key === "Enter" && point) choose(point.row);
     else if (event.key === "Escape" && place) setAt(null);
     else {
       const next = step(plots, place, event.key);
@@ -105,10 +119,10 @@ function Plots({ plots }: { plots: readonly Plotted[] }) {
       ref={setBox}
       tabIndex={0}
       role="application"
-      aria-label={`${plots.map(({ name }) => `?${name}`).join(" and ")} over time, ${points.length} points. Left and right go along a line, up and down to another one, Enter shows the solution. The table under Solutions has the same values.`}
+      aria-label={`${plots.map(({ name }) => name).join(" and ")} over time, ${points.length} points. Left and right go along a line, up and down to another one. ${hint}`}
       onKeyDown={key}
       onPointerLeave={() => setAt(null)}
-      onClick={() => point && (selected.value = point.row)}
+      onClick={() => point && choose(point.row)}
     >
       {room.width > 0 && (
         <div class="plotted" style={{ height: `${height * plots.length}px` }}>
@@ -129,13 +143,12 @@ interface PlotProps {
   room: Size;
   left: number;
   x: (time: number) => number;
-  span: { from: number; to: number };
+  span: Span;
   chosen: Point | null;
   hover: (found: Omit<Place, "plot"> | null) => void;
 }
 
 function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
-  const { from, to } = extent(plot);
   const y = scaled(plot, room.height);
   const times = ticks(span.from, span.to, Math.max(2, (room.width - left) / 90));
   const corner = times.some((tick) => tick.major) ? "UTC" : `${fullDate(span.from)} UTC`;
@@ -149,12 +162,12 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
   return (
     <svg width={room.width} height={room.height} onPointerDown={find} onPointerMove={find} aria-hidden="true">
       <text class="title" x={left} y={14}>
-        ?{plot.name}
+        {plot.name}
       </text>
       <text class="soft" x={room.width - RIGHT} y={14} text-anchor="end">
         {corner}
       </text>
-      {marks(from, to, lines(room.height)).map((value) => (
+      {figuresOf(plot, room.height).map((value) => (
         <g key={value}>
           <line x1={left} x2={room.width - RIGHT} y1={y(value)} y2={y(value)} />
           <text class="soft" x={left - 6} y={y(value) + 4} text-anchor="end">
@@ -172,7 +185,7 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
       ))}
       {plot.series.map(({ group, points }, k) => (
         <g key={group.key} style={{ color: group.colour }} data-group={group.key}>
-          <polyline points={drawn[k]} />
+          <polyline points={drawn[k]} stroke-dasharray={group.dash} />
           {(marked || points.length === 1) && points.map(({ row, at, value }) => <circle key={row.id} cx={x(at)} cy={y(value)} r={2} />)}
         </g>
       ))}
@@ -182,10 +195,14 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
 }
 
 // ---------------------------------------------------------------- axes
-/** About how many lines across there are. */
-const lines = (height: number) => Math.max(2, Math.floor(height / 34));
+/** The numbers of the axis. Where all values are whole, so are they. */
+function figuresOf(plot: Plotted, height: number): number[] {
+  const { from, to } = extent(plot);
+  const whole = plot.series.every(({ points }) => points.every(({ value }) => Number.isInteger(value)));
+  return marks(from, to, Math.max(2, Math.floor(height / 34))).filter((value) => !whole || Number.isInteger(value));
+}
 
-function extent({ series }: Plotted): { from: number; to: number } {
+function extent({ series }: Plotted): Span {
   let [from, to] = [Infinity, -Infinity];
   for (const { points } of series) {
     for (const { value } of points) {
@@ -205,18 +222,16 @@ function scaled(plot: Plotted, height: number): (value: number) => number {
 
 /** The room that the figures of the axis take. */
 function widest(plot: Plotted, height: number): number {
-  const { from, to } = extent(plot);
-  return 16 + LETTER * Math.max(...marks(from, to, lines(height)).map((value) => figure(value).length));
+  return 16 + LETTER * Math.max(0, ...figuresOf(plot, height).map((value) => figure(value).length));
 }
 
 /** The chosen range, else that of the points. */
-function timeSpan(points: readonly Point[]): { from: number; to: number } {
+function timeSpan(points: readonly Point[], wanted: Span): Span {
   let [from, to] = [Infinity, -Infinity];
   for (const { at } of points) {
     if (at < from) from = at;
     if (at > to) to = at;
   }
-  const wanted = bounds.value;
   if (!Number.isNaN(wanted.from)) from = wanted.from;
   if (!Number.isNaN(wanted.to)) to = wanted.to;
   const margin = Math.max((to - from) * 0.02, 500);

@@ -1,7 +1,7 @@
 /** Draws the timeline: lanes of intervals, a time axis above, and below the whole window with the part that is on view. */
 
 import { fullDate, type Tick, ticks } from "./axis";
-import type { Lanes, Placed } from "./lanes";
+import { FOUND_BY, type Lanes, type Placed, SIDES } from "./lanes";
 import type { Row } from "./solutions";
 
 export const AXIS = 26;
@@ -9,6 +9,8 @@ export const STRIP = 30;
 const GAP = 9;
 const THICK = 15;
 const LEAST = 3;
+/** Where full and hollow bars are to be told apart. */
+const LEAST_HOLLOW = 6;
 /** Where the corner at the left of the axis, and the names of the lanes, begin. */
 const CORNER = 12;
 /** Thinner bars have no round corners: nobody sees them, and thousands of paths take long. */
@@ -102,7 +104,7 @@ export function boxes(picture: Picture): Box[] {
   for (const placed of picture.lanes.placed) {
     if (placed.row.end < picture.view.from || placed.row.start > picture.view.to) continue;
     const left = x(picture, placed.row.start);
-    const w = Math.max(LEAST, x(picture, placed.row.end) - left);
+    const w = Math.max(placed.row.facets ? LEAST_HOLLOW : LEAST, x(picture, placed.row.end) - left);
     found.push({ placed, x: left, y: tops[placed.group]! + placed.lane * thick, w, h: Math.max(1.5, thick - (thick > 5 ? 2 : 1)) });
   }
   return found;
@@ -156,7 +158,7 @@ function names(context: CanvasRenderingContext2D, picture: Picture, colours: Pal
   context.textBaseline = "middle";
   picture.lanes.groups.forEach((group, k) => {
     const middle = tops[k]! + (Math.max(1, group.lanes) * thick) / 2;
-    context.fillStyle = colours.groups[k % colours.groups.length]!;
+    context.fillStyle = colours.groups[group.colour % colours.groups.length]!;
     context.fillRect(0, tops[k]!, 3, Math.max(1, group.lanes) * thick - 2);
     if (!picture.labels[k]) return;
     context.fillStyle = colours.ink;
@@ -186,12 +188,15 @@ function certain(context: CanvasRenderingContext2D, picture: Picture, colours: P
 }
 
 function bar(context: CanvasRenderingContext2D, box: Box, picture: Picture, colours: Palette): void {
-  const { id } = box.placed.row;
+  const { id, facets } = box.placed.row;
   const chosen = id === picture.selected || id === picture.hovered;
-  const colour = colours.groups[box.placed.group % colours.groups.length]!;
+  const colour = colours.groups[picture.lanes.groups[box.placed.group]!.colour % colours.groups.length]!;
+  const side = facets?.[FOUND_BY] ?? "";
   context.fillStyle = colour;
   context.globalAlpha = chosen ? 1 : picture.hovered || picture.selected ? 0.6 : 0.78;
-  if (box.h < ROUND) context.fillRect(box.x, box.y, box.w, box.h);
+  if (side === SIDES[1]) outline(context, box, colour);
+  else if (side === SIDES[2]) context.fillRect(box.x, box.y + box.h / 3, box.w, Math.max(1, box.h / 3));
+  else if (box.h < ROUND) context.fillRect(box.x, box.y, box.w, box.h);
   else {
     context.beginPath();
     context.roundRect(box.x, box.y, box.w, box.h, Math.min(3, box.h / 2, box.w / 2));
@@ -202,6 +207,13 @@ function bar(context: CanvasRenderingContext2D, box: Box, picture: Picture, colo
   context.strokeStyle = colours.ink;
   context.lineWidth = 1.5;
   context.strokeRect(box.x - 1, box.y - 1, box.w + 2, box.h + 2);
+}
+
+/** Only the old side has it: hollow, where the new side's are full, and what both have is a thin line. */
+function outline(context: CanvasRenderingContext2D, { x, y, w, h }: Box, colour: string): void {
+  context.strokeStyle = colour;
+  context.lineWidth = Math.min(1.5, h / 2);
+  context.strokeRect(x + 0.75, y + 0.75, Math.max(1, w - 1.5), Math.max(0.5, h - 1.5));
 }
 
 /** How many solutions end when, over the whole window. */

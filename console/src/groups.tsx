@@ -14,6 +14,8 @@ export interface Group {
   key: string;
   term: Term | undefined;
   colour: string;
+  /** The pattern of its line, as SVG has it; a whole line has none. */
+  dash?: string;
 }
 
 /** The variable that was chosen in the tab, while the rows have it; else the one that parts them best by names. */

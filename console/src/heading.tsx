@@ -1,8 +1,8 @@
 /** A heading of the table by which its rows are put in order, and the field that says which rows are shown. */
 
-import { arranged, order, turn, wanted } from "./arrange";
+import { matching, order, turn, wanted } from "./arrange";
 import { count } from "./format";
-import { rows } from "./solutions";
+import type { Row } from "./solutions";
 
 export function Heading({ by, class: kind = "" }: { by: string; class?: string }) {
   const now = order.value?.by === by ? (order.value.falls ? "descending" : "ascending") : "none";
@@ -16,13 +16,12 @@ export function Heading({ by, class: kind = "" }: { by: string; class?: string }
   );
 }
 
-export function Filter() {
-  const amount = arranged.value.length;
+export function Filter({ rows }: { rows: readonly Row[] }) {
   return (
     <>
       {wanted.value.trim() && (
         <span class="quiet" role="status">
-          {count(amount)} of {count(rows.value.length)} rows
+          {count(matching(rows).length)} of {count(rows.length)} rows
         </span>
       )}
       <input

@@ -3,6 +3,10 @@
 import type { Term } from "./api";
 import type { Row } from "./solutions";
 
+/** The facet of a trial's solutions that says which side found them, and its values, in the order of their lanes and colours. */
+export const FOUND_BY = "found by";
+export const SIDES = ["only new", "only old", "both"];
+
 const MOST_GROUPS = 24;
 const THIN = 3;
 const NAMED = 14;
@@ -14,7 +18,7 @@ export interface Placed {
 }
 
 export interface Lanes {
-  groups: { key: string; term: Term | undefined; lanes: number }[];
+  groups: { key: string; term: Term | undefined; lanes: number; colour: number }[];
   placed: Placed[];
 }
 
@@ -28,19 +32,19 @@ export function fitted(rows: readonly Row[], by: string | null, apart: number, h
 
 /** `apart`: the least gap, in milliseconds, between two intervals of one lane. More groups than can be told apart are one, named "others". */
 function pack(rows: readonly Row[], by: string | null, apart: number, mostLanes: number, mostGroups: number): Lanes {
-  const groups: { key: string; term: Term | undefined; lanes: number; ends: number[] }[] = [];
+  const groups: { key: string; term: Term | undefined; lanes: number; colour: number; ends: number[] }[] = [];
   const numbers = new Map<string, number>();
   const placed: Placed[] = [];
   for (const row of [...rows].sort((a, b) => a.start - b.start)) {
     if (Number.isNaN(row.end)) continue;
-    const term = by === null ? undefined : row.binding[by];
+    const term = by === null ? undefined : valueOf(row, by);
     const key = by === null ? "" : (term?.value ?? "");
     let number = numbers.get(key);
     if (number === undefined) {
       const full = groups.length >= mostGroups;
       number = full ? mostGroups : groups.length;
       numbers.set(key, number);
-      if (!groups[number]) groups[number] = { key: full ? "others" : key, term: full ? undefined : term, lanes: 0, ends: [] };
+      if (!groups[number]) groups[number] = { key: full ? "others" : key, term: full ? undefined : term, lanes: 0, colour: 0, ends: [] };
     }
     const group = groups[number]!;
     const free = group.ends.findIndex((end) => end + apart < row.start);
@@ -49,17 +53,28 @@ function pack(rows: readonly Row[], by: string | null, apart: number, mostLanes:
     group.lanes = group.ends.length;
     placed.push({ row, group: number, lane });
   }
-  return sorted(groups, placed);
+  return sorted(groups, placed, by);
 }
 
 /** Groups in order of their names, so that they keep their places and colours from one drawing to the next. */
-function sorted(groups: Lanes["groups"], placed: Placed[]): Lanes {
-  const order = groups.map((_, k) => k).sort((a, b) => groups[a]!.key.localeCompare(groups[b]!.key, "en", { numeric: true }));
+function sorted(groups: Lanes["groups"], placed: Placed[], by: string | null): Lanes {
+  const side = (number: number) => SIDES.indexOf(groups[number]!.key);
+  const compare = (a: number, b: number) => (by === FOUND_BY ? side(a) - side(b) : groups[a]!.key.localeCompare(groups[b]!.key, "en", { numeric: true }));
+  const order = groups.map((_, k) => k).sort(compare);
   const place = new Map(order.map((was, now) => [was, now]));
   return {
-    groups: order.map((was) => groups[was]!),
+    groups: order.map((was, now) => ({ ...groups[was]!, colour: by === FOUND_BY ? side(was) : now })),
     placed: placed.map((each) => ({ ...each, group: place.get(each.group)! })),
   };
+}
+
+/** The facets that the rows have: all of them have the same. */
+export const facetsOf = (rows: readonly Row[]): string[] => Object.keys(rows[0]?.facets ?? {});
+
+/** The value of a variable or of a facet. The name of a facet has a space, and that of a variable has none. */
+export function valueOf(row: Row, by: string): Term | undefined {
+  const facet = row.facets?.[by];
+  return facet === undefined ? row.binding[by] : { type: "literal", value: facet };
 }
 
 /** The variables of the rows in order of appearance. */

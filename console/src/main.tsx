@@ -10,11 +10,9 @@ import { render } from "preact";
 import { App } from "./app";
 import { goOn } from "./player";
 import { minimise } from "./solutions";
-import { poll, registered } from "./state";
-import { takeLink } from "./tabs";
+import { followAddress, poll, registered } from "./state";
 
-takeLink();
-addEventListener("hashchange", takeLink);
+followAddress();
 render(<App />, document.getElementById("console")!);
 poll();
 minimise(() => registered.value);

@@ -31,7 +31,7 @@ const moment = (field: string | undefined) => (field ? Date.parse(`${field}Z`) :
 const fieldOf = (ms: number) => new Date(ms).toISOString().slice(0, 19);
 
 /** The field's time as an xsd:dateTime; "" for an open bound. Browsers leave out seconds that are zero. */
-const timeOf = (field: string) => (field ? `${field.length === 16 ? `${field}:00` : field}Z` : "");
+export const timeOf = (field: string) => (field ? `${field.length === 16 ? `${field}:00` : field}Z` : "");
 
 async function look(query: QuerySummary, from: string, to: string): Promise<void> {
   const { text, more } = await api.between(query.name, timeOf(from), timeOf(to), WINDOW);

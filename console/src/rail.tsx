@@ -6,8 +6,9 @@ import { connectorsInShort } from "./connectors";
 import { troublesInShort } from "./health";
 import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
 import { millis } from "./solutions";
-import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, view } from "./state";
+import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, type View, view } from "./state";
 import { Spark } from "./spark";
+import { trialsInShort } from "./trials";
 import { showQuery, tab } from "./tabs";
 
 const NONE: ReadonlyMap<string, string> = new Map();
@@ -34,10 +35,11 @@ export function Rail() {
       <div class={`scroll ${many ? "many" : ""}`}>
         <Queries only={many ? wanted.value : ""} />
         {feeds.value && <Streams only={many ? wanted.value : ""} />}
-        {admin.value && <Page kind="ontologies" title="Background" tells={String(ontologies.value.length || "")} />}
-        {admin.value && <Page kind="sparql" title="SPARQL" tells="" />}
-        {admin.value && <Page kind="connectors" title="Connectors" tells={connectorsInShort()} />}
-        <Page kind="health" title="Lag and errors" tells={troublesInShort()} />
+        {admin.value && <Page to={{ kind: "ontologies" }} title="Background" tells={String(ontologies.value.length || "")} />}
+        {admin.value && <Page to={{ kind: "sparql" }} title="SPARQL" tells="" />}
+        {admin.value && <Page to={{ kind: "connectors" }} title="Connectors" tells={connectorsInShort()} />}
+        <Page to={{ kind: "trials", id: null }} title="Trials" tells={trialsInShort()} />
+        <Page to={{ kind: "health" }} title="Lag and errors" tells={troublesInShort()} />
       </div>
       <footer class="links">
         <button type="button" class="plain" aria-current={view.value.kind === "examples"} onClick={() => go({ kind: "examples" })}>
@@ -58,11 +60,11 @@ export function Rail() {
 }
 
 /** The way to a page of its own. */
-function Page({ kind, title, tells }: { kind: "ontologies" | "connectors" | "sparql" | "health"; title: string; tells: string }) {
+function Page({ to, title, tells }: { to: View; title: string; tells: string }) {
   return (
     <section class="way">
       <h2>
-        <button type="button" class="plain heading" aria-current={view.value.kind === kind} onClick={() => go({ kind })}>
+        <button type="button" class="plain heading" aria-current={view.value.kind === to.kind} onClick={() => go(to)}>
           {title} <span class="quiet figures">{tells}</span>
         </button>
       </h2>

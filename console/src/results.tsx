@@ -1,5 +1,6 @@
 /** What the open query has found, and how it works. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { token } from "./api";
 import { showAll } from "./arrange";
@@ -12,13 +13,13 @@ import { PointMap } from "./map";
 import { Partial } from "./partial";
 import { Plan } from "./plan";
 import { selected } from "./selection";
-import { amount, rows, standing, watch } from "./solutions";
+import { amount, fromBeginning, rows, standing, standingRows, truncated, watch } from "./solutions";
 import { different, queries, rateOf, registered, trouble } from "./state";
 import { Table } from "./table";
 import { LONG_AGO } from "./stream";
 import { change, choose, type Pane, pane, showQuery, tab, unused } from "./tabs";
 import { Timeline } from "./timeline";
-import { streamsOf } from "./watermark";
+import { certainUpTo, streamsOf } from "./watermark";
 import { Versions } from "./versions";
 import { Webhooks } from "./webhooks";
 import { Why } from "./why";
@@ -54,13 +55,13 @@ export function Results() {
           ))}
         </div>
         <span class="grow" />
-        {query && pane.value === "solutions" && rows.value.length > 0 && <Filter />}
+        {query && pane.value === "solutions" && rows.value.length > 0 && <Filter rows={rows.value} />}
         {query && <Counts />}
       </div>
       {different.value.length > 0 && <Another />}
       <div class="pane">
         {pane.value === "plan" ? <Plan /> : pane.value === "partial" && query ? <Partial key={query.registered} query={query} /> : pane.value === "versions" && query ? <Versions key={query.registered} query={query} /> : pane.value === "webhooks" && query ? <Webhooks key={query.registered} query={query} /> : query && rows.value.length ? <Shown /> : <Nothing />}
-        {selected.value && !WHOLE.includes(pane.value) && <Why />}
+        {selected.value && !WHOLE.includes(pane.value) && <Why rows={rows.value} />}
       </div>
     </section>
   );
@@ -112,17 +113,28 @@ function Counts() {
   );
 }
 
+function Found() {
+  const query = registered.value!;
+  return (
+    <Split>
+      <Timeline rows={standingRows.value} of={tab.value!.name} live={{ certain: certainUpTo.value, readAll: truncated.value ? () => fromBeginning(query) : null }} />
+      <Table rows={rows.value} first="the newest" />
+    </Split>
+  );
+}
+
 const SPLIT = "epsparql.split";
 
-function Found() {
+/** A timeline above, and a table below. */
+export function Split({ children: [timeline, table] }: { children: [ComponentChildren, ComponentChildren] }) {
   const box = useRef<HTMLDivElement>(null);
   const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.56);
   const drag = useSplit(box, setShare, SPLIT);
   return (
     <div class="found" ref={box} style={{ gridTemplateRows: `minmax(110px, ${share}fr) 7px minmax(80px, ${1 - share}fr)` }}>
-      <Timeline />
+      {timeline}
       <Divider label="Timeline above, table below" share={share} set={setShare} drag={drag} />
-      <Table />
+      {table}
     </div>
   );
 }

@@ -7,12 +7,12 @@ import type { Row } from "./solutions";
 export const selected = signal<Row | null>(null);
 export const hovered = signal<string | null>(null);
 
-/** By which variable the timeline has parted its lanes, and the value of each colour. */
-export const legend = signal<{ by: string | null; keys: readonly string[] }>({ by: null, keys: [] });
+/** By which variable the timeline has parted its lanes, and the colour of each value. */
+export const legend = signal<{ by: string | null; colours: ReadonlyMap<string, number> }>({ by: null, colours: new Map() });
 
 export function showLegend(by: string | null, lanes: Lanes): void {
-  const keys = lanes.groups.map((group) => group.key);
-  if (by !== legend.value.by || keys.join("\n") !== legend.value.keys.join("\n")) legend.value = { by, keys };
+  const colours = new Map(lanes.groups.map((group) => [group.key, group.colour]));
+  if (by !== legend.value.by || String([...colours]) !== String([...legend.value.colours])) legend.value = { by, colours };
 }
 
 /** The colours of the style sheet that groups take in turn. */

@@ -16,6 +16,8 @@ export interface Row {
   end: number;
   binding: Record<string, Term>;
   triples: string | null;
+  /** Of a trial's solution, which is not stored: what else it is told apart by, and the table's columns for it. */
+  facets?: Readonly<Record<string, string>>;
   /** Of a revised query: the solution's own id, by which a later change may withdraw it. */
   solution?: string;
   withdrawn?: boolean;
@@ -126,11 +128,25 @@ function received({ value, ...rest }: Sent): Term {
   return { ...rest, value: `<<( ${parts.map(fullTerm).join(" ")} )>>`, parts };
 }
 
+/** A solution as the server sends it, apart from its id. */
+export interface Solution {
+  query?: string;
+  start: string | null;
+  end: string | null;
+  binding?: Record<string, Sent>;
+  triples?: string;
+  boolean?: boolean;
+}
+
 /** A line of ndjson. */
 export function row(line: string): Row {
-  const found = JSON.parse(line) as { id: string; start: string; end: string; binding?: Record<string, Sent>; triples?: string; boolean?: boolean };
+  const found = JSON.parse(line) as Solution & { id: string };
+  return rowOf(found.id, found);
+}
+
+export function rowOf(id: string, found: Solution): Row {
   const asked = found.boolean === undefined ? {} : { answer: { type: "literal" as const, value: String(found.boolean) } };
-  return { id: found.id, start: millis(found.start), end: millis(found.end), binding: found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : asked, triples: found.triples ?? null };
+  return { id, start: millis(found.start), end: millis(found.end), binding: found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : asked, triples: found.triples ?? null };
 }
 
 /** Date.parse drops what is finer than a millisecond. */

@@ -1,18 +1,20 @@
 /** What the server tells of itself, asked for once a second while somebody looks. */
 
-import { computed, signal } from "@preact/signals";
-import { api, type Connector, type Ontology, type QuerySummary, Refused, type StreamDocument, token } from "./api";
+import { computed, effect, signal } from "@preact/signals";
+import { api, type Connector, type Ontology, type QuerySummary, Refused, type StreamDocument, token, type Trial } from "./api";
 import { repeat } from "./repeat";
-import { differences, tab } from "./tabs";
+import { differences, tab, takeLink } from "./tabs";
 
 const EVERY_MS = 1000;
 const SAMPLES = 60;
-const LISTS = 4;
+const LISTS = 5;
 
 export const queries = signal<readonly QuerySummary[]>([]);
 export const streams = signal<readonly StreamDocument[]>([]);
 export const ontologies = signal<readonly Ontology[]>([]);
 export const connectors = signal<readonly Connector[]>([]);
+/** Without their timelines. */
+export const trials = signal<readonly Trial[]>([]);
 /** What stands in the way, if anything: shown until it is gone. */
 export const trouble = signal<{ code: string; detail: string } | null>(null);
 export const asked = signal(false);
@@ -25,8 +27,8 @@ export const feeds = signal(true);
 export const runner = signal("");
 export const version = signal("");
 export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
-/** What the middle of the page shows: the open tab, the gallery, a stream, the ontologies, or the connectors. */
-type View = { kind: "query" | "examples" | "ontologies" | "connectors" | "sparql" | "health" } | { kind: "stream"; name: string };
+/** What the middle of the page shows: the open tab, the gallery, a stream, a trial or all of them, or one of the other pages. */
+export type View = { kind: "query" | "examples" | "ontologies" | "connectors" | "sparql" | "health" } | { kind: "stream"; name: string } | { kind: "trials"; id: string | null };
 export const view = signal<View>({ kind: "query" });
 export const overlay = signal<"" | "token" | "keys" | "rail">("");
 
@@ -71,12 +73,13 @@ export function refresh(): Promise<void> {
 async function ask(): Promise<void> {
   const asker = token.get();
   try {
-    const [ready, found, fed, known, connected] = await Promise.all([
+    const [ready, found, fed, known, connected, tried] = await Promise.all([
       api.ready().catch(notReady),
       allowed("queries", api.queries, { queries: [] }),
       allowed("streams", api.streams, { streams: [] }),
       allowed("ontologies", api.ontologies, { ontologies: [] }),
       allowed("connectors", api.connectors, { connectors: [] }),
+      allowed("trials", api.trials, []),
     ]);
     if (token.get() !== asker) return await ask(); // another was entered while the server answered
     admin.value = !refused.has("ontologies");
@@ -85,6 +88,7 @@ async function ask(): Promise<void> {
     streams.value = fed.streams;
     ontologies.value = known.ontologies;
     connectors.value = connected.connectors;
+    trials.value = tried;
     runner.value = ready?.runner ?? "";
     if (ready) version.value = ready.version;
     const now = performance.now();
@@ -134,6 +138,22 @@ export function useToken(text: string): void {
   asked.value = false;
   refused.clear();
   void refresh();
+}
+
+// ---------------------------------------------------------------- the address
+/** The trial that is looked at stands in the address: a reload shows it again, and the address shows it to others. */
+export function followAddress(): void {
+  const take = () => {
+    const id = new URLSearchParams(location.hash.slice(1)).get("trial");
+    if (id) view.value = { kind: "trials", id };
+    takeLink();
+  };
+  take();
+  addEventListener("hashchange", take);
+  effect(() => {
+    const id = view.value.kind === "trials" ? view.value.id : null;
+    if (id || location.hash.startsWith("#trial=")) history.replaceState(null, "", id ? `#trial=${encodeURIComponent(id)}` : location.pathname);
+  });
 }
 
 // ---------------------------------------------------------------- doing

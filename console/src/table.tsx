@@ -1,23 +1,24 @@
-/** Solutions as rows, the newest first; only those on view are in the page, however many there are. */
+/** Solutions as rows, the last one first; only those on view are in the page, however many there are. */
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { arranged, order } from "./arrange";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { arranged, order, wanted } from "./arrange";
 import { Cell, isLong } from "./cell";
-import { clock, day, duration, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
+import { clock, day, duration, fullTerm, isNumber, shortTerm } from "./format";
 import { Heading } from "./heading";
-import { variables } from "./lanes";
+import { facetsOf, variables } from "./lanes";
 import { readables } from "./reasons";
 import { COLOURS, hovered, legend, selected } from "./selection";
 import type { Row } from "./solutions";
-import { tab } from "./tabs";
+import { usePrefixes } from "./source";
 
 const HEIGHT = 26;
 const SPARE = 12;
 
-export function Table() {
+/** `first`: which row is at the top, in words. */
+export function Table({ rows, first: top }: { rows: readonly Row[]; first: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState({ top: 0, height: 400 });
-  const shown = arranged.value;
+  const shown = useMemo(() => arranged(rows), [rows, order.value, wanted.value]);
   const newest = shown[shown.length - 1]?.id;
   const before = useRef<{ newest: string | undefined; length: number }>({ newest, length: 0 });
 
@@ -37,7 +38,8 @@ export function Table() {
   const chosen = selected.value?.id;
   useEffect(() => reveal(box.current!, shown, chosen), [chosen]);
 
-  const prefixes = prefixesOf(tab.value?.query ?? "");
+  const prefixes = usePrefixes();
+  const facets = facetsOf(rows);
   const names = variables(shown);
   const triples = shown.some((row) => row.triples !== null);
   const first = Math.max(0, Math.floor(at.top / HEIGHT) - SPARE);
@@ -58,7 +60,7 @@ export function Table() {
       ref={box}
       tabIndex={0}
       role="region"
-      aria-label={`Solutions, ${order.value ? `by ${order.value.by}` : "the newest first"}; up and down choose one`}
+      aria-label={`Solutions, ${order.value ? `by ${order.value.by}` : `${top} first`}; up and down choose one`}
       onKeyDown={move}
       onScroll={(event) => setAt({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
     >
@@ -68,6 +70,9 @@ export function Table() {
             <Heading by="start" />
             <Heading by="end" />
             <Heading by="lasts" class="right lasts" />
+            {facets.map((name) => (
+              <Heading key={name} by={name} />
+            ))}
             {names.map((name) => (
               <Heading key={name} by={`?${name}`} class={numeric(shown, name) ? "right" : ""} />
             ))}
@@ -90,6 +95,11 @@ export function Table() {
               <td class="figures">{time(row.start)}</td>
               <td class="figures">{until(row)}</td>
               <td class="figures right quiet lasts">{duration(row.end - row.start)}</td>
+              {facets.map((name) => (
+                <Cell key={name} text={row.facets![name]!}>
+                  {name === legend.value.by && <Swatch of={row.facets![name]!} />}
+                </Cell>
+              ))}
               {names.map((name) => {
                 const term = row.binding[name];
                 return (
@@ -111,8 +121,8 @@ export function Table() {
 
 /** The colour that the row has in the timeline. */
 function Swatch({ of }: { of: string }) {
-  const at = legend.value.keys.indexOf(of);
-  return <i class="swatch" style={{ background: at < 0 ? "var(--faint)" : `var(--g${at % COLOURS})` }} />;
+  const colour = legend.value.colours.get(of);
+  return <i class="swatch" style={{ background: colour === undefined ? "var(--faint)" : `var(--g${colour % COLOURS})` }} />;
 }
 
 /** Stands for rows that are not in the page. */

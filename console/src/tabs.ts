@@ -64,8 +64,8 @@ export function unused(stem: string, taken: Iterable<string>): string {
   for (let n = 1; ; n++) if (!names.has(n === 1 ? stem : `${stem}-${n}`)) return n === 1 ? stem : `${stem}-${n}`;
 }
 
-/** In what a query that is registered under the tab's name is another one; white space around a text makes none. */
-export function differences(of: Tab, query: QuerySummary): string[] {
+/** In what a registered query is another one; white space around a text makes none. */
+export function differences(of: Wish, query: QuerySummary): string[] {
   const same = { text: of.query.trim() === query.query.trim(), policy: of.policy === query.policy, "default graph": of.default_graph === query.default_graph };
   return Object.entries(same).flatMap(([what, is]) => (is ? [] : [what]));
 }

@@ -3,14 +3,12 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AXIS, type Box, boxes, draw, type Extent, palette, type Picture, STRIP } from "./drawing";
-import { count, duration, prefixesOf, shortTerm, some } from "./format";
-import { fitted, natural, variables } from "./lanes";
+import { count, duration, shortTerm, some } from "./format";
+import { facetsOf, fitted, natural, variables } from "./lanes";
 import { hovered, selected, showLegend } from "./selection";
 import { useSize } from "./size";
-import { fromBeginning, type Row, standingRows, truncated, WINDOW } from "./solutions";
-import { registered } from "./state";
-import { certainUpTo } from "./watermark";
-import { tab } from "./tabs";
+import { type Row, WINDOW } from "./solutions";
+import { usePrefixes } from "./source";
 import { Tip } from "./tip";
 
 const LEAST_MS = 1;
@@ -29,25 +27,33 @@ export function showAll(): void {
   mode.value = "all";
 }
 
-export function Timeline() {
+/** What a timeline that grows is told. */
+interface Live {
+  /** Up to which time the answer is certain; NaN if that is not known. */
+  certain: number;
+  /** Reads from the first solution, where only the newest are shown. */
+  readAll: (() => void) | null;
+}
+
+/** `of`: whose rows they are; what was chosen for others is forgotten. */
+export function Timeline({ rows: shown, of, live }: { rows: readonly Row[]; of: string; live?: Live }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [sheet, setSheet] = useState<HTMLDivElement | null>(null);
   const room = useSize(sheet);
   const [by, setBy] = useState<string | null | undefined>(undefined);
   const [tip, setTip] = useState<{ box: Box; x: number } | null>(null);
-  const key = tab.value?.name;
-  useEffect(() => (setBy(undefined), showAll()), [key]);
+  useEffect(() => (setBy(undefined), showAll()), [of]);
 
-  const shown = standingRows.value;
   const whole = useMemo(() => extent(shown), [shown]);
   const view = viewed(whole);
-  const lanesBy = by === undefined ? natural(shown) : by;
+  const facets = facetsOf(shown);
+  const lanesBy = by === undefined ? (facets[0] ?? natural(shown)) : by;
   const span = whole.to - whole.from;
   const inner = Math.max(60, room.height - AXIS - STRIP - 40);
   const zoom = 2 ** Math.round(Math.log2((view.to - view.from) / span));
   const lanes = useMemo(() => fitted(shown, lanesBy, (zoom * span) / 300, inner), [shown, lanesBy, zoom, span, inner]);
   useEffect(() => showLegend(lanesBy, lanes), [lanes]);
-  const prefixes = prefixesOf(tab.value?.query ?? "");
+  const prefixes = usePrefixes();
   const labels = lanes.groups.map((group) => shortTerm(group.term, prefixes) || group.key);
   const left = lanesBy === null ? 12 : Math.max(92, Math.min(30 + LETTER * Math.max(...labels.map((label) => label.length)), room.width * NAMES));
   const picture: Picture = {
@@ -60,7 +66,7 @@ export function Timeline() {
     labels,
     hovered: hovered.value,
     selected: selected.value?.id ?? null,
-    certain: certainUpTo.value,
+    certain: live?.certain ?? Number.NaN,
   };
   useEffect(() => {
     const frame = requestAnimationFrame(() => canvas.current && room.width && draw(canvas.current, picture, palette(canvas.current.parentElement!)));
@@ -76,6 +82,9 @@ export function Timeline() {
           lanes by
           <select value={lanesBy ?? ""} onChange={(event) => setBy(event.currentTarget.value || null)}>
             <option value="">nothing</option>
+            {facets.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
             {variables(shown).map((name) => (
               <option key={name} value={name}>
                 ?{name}
@@ -87,8 +96,8 @@ export function Timeline() {
         <span class="quiet figures extent">
           {some(shown.length, "interval")} · {duration(Math.round(view.to - view.from))} in view
         </span>
-        {truncated.value && registered.value && (
-          <button type="button" title={`The newest ${count(WINDOW)} are kept here`} onClick={() => fromBeginning(registered.value!)}>
+        {live?.readAll && (
+          <button type="button" title={`The newest ${count(WINDOW)} are kept here`} onClick={live.readAll}>
             Read from the first
           </button>
         )}
@@ -102,9 +111,11 @@ export function Timeline() {
           <button type="button" title="Everything (0)" aria-pressed={mode.value === "all"} onClick={showAll}>
             All
           </button>
-          <button type="button" title="Keep the newest in view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
-            Follow
-          </button>
+          {live && (
+            <button type="button" title="Keep the newest in view (F)" aria-pressed={mode.value === "follow"} onClick={act.follow}>
+              Follow
+            </button>
+          )}
         </span>
       </div>
       <div class="canvas" ref={setSheet}>

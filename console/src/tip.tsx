@@ -2,11 +2,11 @@
 
 import type { ComponentChildren } from "preact";
 import { Behind } from "./behind";
-import { duration, interval, prefixesOf, shortTerm } from "./format";
+import { duration, interval, shortTerm } from "./format";
 import { readables } from "./reasons";
 import type { Size } from "./size";
 import type { Row } from "./solutions";
-import { tab } from "./tabs";
+import { usePrefixes } from "./source";
 
 const WIDTH = 290;
 const AWAY = 12;
@@ -22,13 +22,19 @@ interface Props {
 
 /** Below the mark, or above it in the lower half of the picture. */
 export function Tip({ row, x, y, room, children }: Props) {
-  const prefixes = prefixesOf(tab.value?.query ?? "");
+  const prefixes = usePrefixes();
   const left = `${Math.max(4, Math.min(x + AWAY, room.width - WIDTH))}px`;
   const style = y > room.height / 2 ? { left, bottom: `${room.height - y + AWAY}px` } : { left, top: `${y + AWAY}px` };
   return (
     <div class="tip" style={style} role="tooltip">
       <b class="figures">{interval(row.start, row.end)}</b>
       <span class="quiet"> {duration(row.end - row.start)}</span>
+      {Object.entries(row.facets ?? {}).map(([name, value]) => (
+        <div key={name} class="pair">
+          <span class="quiet">{name}</span>
+          <span>{value}</span>
+        </div>
+      ))}
       {Object.entries(row.binding).map(([name, term]) => (
         <div key={name} class="pair">
           <span class="quiet">?{name}</span>
@@ -37,7 +43,7 @@ export function Tip({ row, x, y, room, children }: Props) {
       ))}
       {row.triples && <pre>{readables(row.triples, prefixes).join("\n")}</pre>}
       {children}
-      <Behind row={row} prefixes={prefixes} />
+      {!row.facets && <Behind row={row} prefixes={prefixes} />}
     </div>
   );
 }

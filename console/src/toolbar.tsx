@@ -3,7 +3,8 @@
 import { effect, signal } from "@preact/signals";
 import { api, type From, type QuerySummary } from "./api";
 import { checked } from "./checks";
-import { admin, attempt, different, notice, queries, registered, say } from "./state";
+import { Promote } from "./promote";
+import { admin, attempt, different, notice, queries, registered, say, view } from "./state";
 import { Sure } from "./sure";
 import { change, link, type Tab, tab, tabs, unused } from "./tabs";
 
@@ -96,6 +97,11 @@ export function Toolbar() {
         </select>
       )}
       <span class="grow" />
+      {admin.value && (
+        <button type="button" disabled={!now.query.trim()} title="Shows what this text would have found in past events; nothing is registered" onClick={() => (view.value = { kind: "trials", id: null })}>
+          Try on the past
+        </button>
+      )}
       <button type="button" onClick={share} title="Copy a link that holds the query">
         Share
       </button>
@@ -109,13 +115,7 @@ export function Toolbar() {
         />
       )}
       {admin.value && query?.state === "running" && different.value.length > 0 && (
-        <button
-          type="button"
-          title="This text takes the query's place while it runs: its solutions and whoever follows them stay"
-          onClick={() => attempt(() => api.promote(now.name, { query: now.query, policy: now.policy, default_graph: now.default_graph }), `the text is to take the place of ${now.name}`)}
-        >
-          Promote
-        </button>
+        <Promote name={now.name} wish={now} />
       )}
       <button
         type="button"

@@ -4,7 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 import { duration, fullTerm, interval, moment, prefixesOf } from "./format";
 import { type Derived, notServed, readable, readables, type Reasons, reasons, type Step } from "./reasons";
 import { selected } from "./selection";
-import { millis, type Row, rows } from "./solutions";
+import { millis, type Row } from "./solutions";
+import { usePrefixes } from "./source";
 import { say } from "./state";
 import { tab } from "./tabs";
 
@@ -12,12 +13,12 @@ const DEEPEST = 40;
 
 type Answer = { kind: "asking" } | { kind: "found"; reasons: Reasons } | { kind: "not"; why: string };
 
-export function Why() {
+export function Why({ rows }: { rows: readonly Row[] }) {
   const row = selected.value;
+  const prefixes = usePrefixes();
   if (!row) return null;
-  const at = rows.value.findIndex((each) => each.id === row.id);
-  const [older, newer] = at < 0 ? [] : [rows.value[at - 1], rows.value[at + 1]];
-  const prefixes = prefixesOf(tab.value?.query ?? "");
+  const at = rows.findIndex((each) => each.id === row.id);
+  const [older, newer] = at < 0 ? [] : [rows[at - 1], rows[at + 1]];
   return (
     <aside class="why" aria-label="The chosen solution">
       <header class="bar">
@@ -43,6 +44,12 @@ export function Why() {
           <span class="quiet">{duration(row.end - row.start)}</span>
         </p>
         <dl>
+          {Object.entries(row.facets ?? {}).map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
           {Object.entries(row.binding).map(([variable, term]) => (
             <div key={variable}>
               <dt>?{variable}</dt>
@@ -59,13 +66,19 @@ export function Why() {
               </dd>
             </div>
           )}
-          <div>
-            <dt>id</dt>
-            <dd>{row.id}</dd>
-          </div>
+          {!row.facets && (
+            <div>
+              <dt>id</dt>
+              <dd>{row.id}</dd>
+            </div>
+          )}
         </dl>
-        <h2>Where it came from</h2>
-        <Origin id={row.id} />
+        {!row.facets && (
+          <>
+            <h2>Where it came from</h2>
+            <Origin id={row.id} />
+          </>
+        )}
       </div>
     </aside>
   );
@@ -74,7 +87,7 @@ export function Why() {
 async function copy(row: Row): Promise<void> {
   const [start, end] = [row.start, row.end].map((ms) => (Number.isNaN(ms) ? null : `${moment(ms).replace(" ", "T")}Z`));
   try {
-    await navigator.clipboard.writeText(JSON.stringify({ id: row.id, start, end, ...(row.triples ? { triples: row.triples } : { binding: row.binding }) }));
+    await navigator.clipboard.writeText(JSON.stringify({ ...(row.facets ?? { id: row.id }), start, end, ...(row.triples ? { triples: row.triples } : { binding: row.binding }) }));
     say("done", "The solution is copied as JSON.");
   } catch {
     say("fault", "This page may not write to the clipboard.");

@@ -8,18 +8,37 @@ it is recognised at its keyword (`refused`).
 import difflib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, cast
-
-from pyparsing import And, Forward, MatchFirst, Opt, ParseElementEnhance, ParseException, ParseFatalException, ParserElement, ZeroOrMore
-from pyparsing import Token as PyparsingToken
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from epsparql.errors import QueryError, Span, SyntaxFault, Unsupported
 from epsparql.parser import ast, ast_queries
+from epsparql.parser.combinators import (
+    SKIP,
+    WORD_END,
+    Forward,
+    QueryText,
+    Sign,
+    ahead,
+    all_of,
+    counting,
+    labelled,
+    make_sign,
+    nested,
+    one_of,
+    optional,
+    parse_text,
+    production,
+    refused,
+    refused_words,
+    repeated,
+    separated,
+    sign,
+    token,
+    word,
+    words,
+)  # fmt: skip
 from epsparql.parser.suggestions import Stop, likely_slip
-
-MAX_DEPTH = 100
-"""At most this many brackets of any kind are open at one place."""
 
 # ---------------------------------------------------------------- terminals [139]-[173]
 _BASE = (
@@ -45,9 +64,6 @@ _STRING = "|".join(
     )
 )
 _NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)"  # [146]-[154]
-_WORD_END = r"(?![\w:]|[.\-][\w.\-]*+:)"  # what goes on to a ':' is a prefixed name, for the longest token counts
-_DIGITS_OR_END = r"(?![^\W\d]|:|[\d.\-][\w.\-]*+:)"  # ends a keyword before a number, as in LIMIT10
-_SKIP = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*+)*+")
 _LEXEME = "|".join(  # only what a fault shows, so \\w is near enough
     (_STRING, _IRIREF, r"[?$]\w+", r"(?:\w[\w.\-]*)?:[\w:]*", r"_:[\w.\-]+", r"@[\w\-]+", _NUMBER, r"\w[\w\-]*", r"&&|\|\||[<>!]=|\^\^|.")
 )
@@ -77,211 +93,6 @@ _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT", "F
 _PREVIOUS = "PREV"
 
 
-# ---------------------------------------------------------------- the text and its furthest fault
-class QueryText(str):
-    """Holds a query's text, and the state of one parse of it.
-
-    `furthest` is the last place at which some token failed, `expected` what the tokens that failed there would have been.
-    """
-
-    text: str
-    furthest: int
-    expected: list[str]
-    depth: int
-
-    @classmethod
-    def from_text(cls, text: str) -> "QueryText":
-        source = cls("\n" + text[1:] if text.startswith("\ufeff") else text)
-        source.text = text
-        source.furthest, source.expected, source.depth = -1, [], 0
-        return source
-
-    def note(self, at: int, expected: str | None) -> None:
-        if at < self.furthest:
-            return
-        if at > self.furthest:
-            self.furthest, self.expected = at, []
-        if expected is not None and expected not in self.expected:
-            self.expected.append(expected)
-
-    def skip(self, at: int) -> int:
-        """Return the place of the next token: blanks and comments are passed over."""
-        found = _SKIP.match(self, at)
-        return found.end() if found else at
-
-
-class Halt(ParseFatalException):
-    """Ends the parse with a fault that no other alternative can mend."""
-
-    def __init__(self, source: QueryText, fault: QueryError) -> None:
-        super().__init__(source, 0, "halt")
-        self.fault = fault
-
-
-# ---------------------------------------------------------------- kinds of parser elements
-class Sign:
-    """Marks a keyword (in capitals) or a sign, which only serves to build nodes."""
-
-    __slots__ = ("span", "value")
-
-    def __init__(self, value: str, span: Span) -> None:
-        self.value = value
-        self.span = span
-
-
-Build = Callable[[QueryText, str, Span], object]
-Result = tuple[int, Any]
-
-
-class Token(PyparsingToken):
-    """Matches a terminal: blanks and comments before it are passed over, and a mismatch is noted in the source."""
-
-    def __init__(self, pattern: str, build: Build, expected: str | None) -> None:
-        super().__init__()
-        self.match = re.compile(f"{_SKIP.pattern}({pattern})").match
-        self.build = build
-        self.expected = expected
-        self.errmsg = expected or ""
-        self._may_return_empty = False
-        self.mayIndexError = False
-        self.callPreparse = False
-        self.leave_whitespace()
-
-    def _generateDefaultName(self) -> str:
-        return self.expected or "token"
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        source = cast(QueryText, instring)
-        found = self.match(source, loc)
-        if found is None:
-            at = source.skip(loc)
-            source.note(at, self.expected)
-            raise ParseException(source, at, self.errmsg, self)
-        start, end = found.span(1)
-        return end, [self.build(source, found[1], Span(start, end))]
-
-
-class Production(ParseElementEnhance):
-    """Matches a production: `make` turns what `expr` found into one node."""
-
-    def __init__(self, expr: ParserElement, make: Callable[[QueryText, list[Any]], object]) -> None:
-        super().__init__(expr)
-        self.make = make
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        assert self.expr is not None
-        loc, found = self.expr._parse(instring, loc, do_actions, callPreParse=False)
-        return loc, [self.make(cast(QueryText, instring), list(found))]
-
-
-class Labelled(ParseElementEnhance):
-    """Names what is expected where `expr` fails at its very start; `first` are the signs it can start with, which spares hopeless attempts."""
-
-    def __init__(self, expr: ParserElement, label: str, first: str = "") -> None:
-        super().__init__(expr)
-        self.label = label
-        self.can_start = re.compile(first).match
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        assert self.expr is not None
-        source = cast(QueryText, instring)
-        start = source.skip(loc)
-        if self.can_start(source, start) is None:
-            source.note(start, self.label)
-            raise ParseException(source, start, self.label, self)
-        noted = len(source.expected) if source.furthest == start else 0
-        try:
-            return self.expr._parse(instring, start, do_actions, callPreParse=False)
-        except ParseException:
-            if source.furthest == start:
-                del source.expected[noted:]
-                source.note(start, self.label)
-            raise
-
-
-class Ahead(ParseElementEnhance):
-    """Matches `expr` where the text goes on with `first`; elsewhere it fails at once and is not mentioned."""
-
-    def __init__(self, first: str, expr: ParserElement) -> None:
-        super().__init__(expr)
-        self.can_start = re.compile(_SKIP.pattern + first).match
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        assert self.expr is not None
-        if self.can_start(instring, loc) is None:
-            raise ParseException(instring, loc, self.errmsg, self)
-        return self.expr._parse(instring, loc, do_actions, callPreParse=False)
-
-
-class Nested(ParseElementEnhance):
-    """Matches something in brackets, and counts the depth, which a query may not drive past `MAX_DEPTH`."""
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
-        assert self.expr is not None
-        source = cast(QueryText, instring)
-        source.depth += 1
-        try:
-            if source.depth > MAX_DEPTH:
-                _refuse_depth(source, source.skip(loc))
-            return self.expr._parse(instring, loc, do_actions, callPreParse=False)
-        finally:
-            source.depth -= 1
-
-
-def _refuse_depth(source: QueryText, at: int) -> None:
-    if source.startswith(("{", "(", "[", "<<"), at):
-        span = Span(at, at + 1)
-        raise Halt(source, SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", span, source.text, "a flatter query"))
-
-
-def _mark(source: QueryText, value: str, span: Span) -> Sign:
-    return Sign(value.upper(), span)
-
-
-def word(name: str, *, expected: str | None = "") -> Token:
-    """Match a keyword; it is mentioned in faults unless `expected` is None."""
-    return Token(f"(?i:{name}){_WORD_END}", _mark, name if expected == "" else expected)
-
-
-def counting(name: str, *, expected: str | None = "") -> Token:
-    """Match a keyword before a number, which may follow at once."""
-    return Token(f"(?i:{name}){_DIGITS_OR_END}", _mark, name if expected == "" else expected)
-
-
-def words(names: Iterable[str], expected: str | None) -> Token:
-    return Token(f"(?i:{'|'.join(sorted(names, key=len, reverse=True))}){_WORD_END}", _mark, expected)
-
-
-def sign(text: str, *, expected: str | None = "") -> Token:
-    return Token(re.escape(text), _mark, f"'{text}'" if expected == "" else expected)
-
-
-def refused(pattern: str, reason: Callable[[str], str]) -> Token:
-    """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned."""
-
-    def build(source: QueryText, value: str, span: Span) -> NoReturn:
-        raise Halt(source, Unsupported(reason(value.upper()), span, source.text))
-
-    return Token(pattern, build, None)
-
-
-def refused_words(reasons: dict[str, str]) -> Token:
-    names = "|".join(sorted(reasons, key=len, reverse=True))
-    return refused(f"(?i:{names}){_WORD_END}", lambda value: reasons[value])
-
-
-def all_of(*parts: ParserElement) -> ParserElement:
-    return And(parts)
-
-
-def one_of(*parts: ParserElement) -> ParserElement:
-    return MatchFirst(parts)
-
-
-def separated(item: ParserElement, separator: ParserElement) -> ParserElement:
-    return And((item, ZeroOrMore(And((separator, item)))))
-
-
 def keep_nodes(found: Iterable[Any]) -> list[Any]:
     """Return what was found without the keywords and signs."""
     return [part for part in found if type(part) is not Sign]
@@ -303,7 +114,7 @@ def _unescape(source: QueryText, text: str, span: Span) -> str:
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
             at = source.index(found[0], span.start)
             place = Span(at, at + len(found[0]))
-            raise Halt(source, SyntaxFault(f"{found[0]} is no Unicode character", place, source.text, "a code point that is a character"))
+            raise SyntaxFault(f"{found[0]} is no Unicode character", place, source.text, "a code point that is a character")
         return chr(code)
 
     return _ESCAPED.sub(written, text) if "\\" in text else text
@@ -312,7 +123,7 @@ def _unescape(source: QueryText, text: str, span: Span) -> str:
 def _iri_ref(source: QueryText, value: str, span: Span) -> ast.IriRef:
     text = _unescape(source, value[1:-1], span)
     if "\\" in value and (found := _NOT_IN_IRIS.search(text)):
-        raise Halt(source, SyntaxFault(f"an escape stands for {found[0]!r}, which no IRI has", span, source.text, "a character that IRIs have"))
+        raise SyntaxFault(f"an escape stands for {found[0]!r}, which no IRI has", span, source.text, "a character that IRIs have")
     return ast.IriRef(text, span)
 
 
@@ -342,21 +153,21 @@ def _literal(source: QueryText, found: list[Any]) -> ast.StringLiteral:
     raise AssertionError(found)
 
 
-iri_ref = Token(_IRIREF, _iri_ref, "an IRI in '<' and '>'")
-iri = Token(f"{_IRIREF}|{_PNAME}", _iri_name, "an IRI")  # [136]
-variable = Token(f"[?$]{_VARNAME}", lambda source, value, span: ast.VariableName(value[1:], span), "a variable")  # [108]
-string = Token(_STRING, _string, "a string")  # [135]
-number = Token(_NUMBER, lambda source, value, span: ast.NumericLiteral(value, span), "a number")  # [130]
-boolean = Token(f"(?i:true|false){_WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false")  # [134]
-language = Token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*+(?:--(?:ltr|rtl)(?![a-zA-Z0-9-]))?(?!--)", _mark, None)  # [145]
-literal = Production(all_of(string, Opt(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
-blank_label = Token(  # [142], [138]
+iri_ref = token(_IRIREF, _iri_ref, "an IRI in '<' and '>'")
+iri = token(f"{_IRIREF}|{_PNAME}", _iri_name, "an IRI")  # [136]
+variable = token(f"[?$]{_VARNAME}", lambda source, value, span: ast.VariableName(value[1:], span), "a variable")  # [108]
+string = token(_STRING, _string, "a string")  # [135]
+number = token(_NUMBER, lambda source, value, span: ast.NumericLiteral(value, span), "a number")  # [130]
+boolean = token(f"(?i:true|false){WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false")  # [134]
+language = token("@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*+(?:--(?:ltr|rtl)(?![a-zA-Z0-9-]))?(?!--)", make_sign, None)  # [145]
+literal = production(all_of(string, optional(one_of(language, all_of(sign("^^", expected=None), iri)))), _literal)  # [129]
+blank_label = token(  # [142], [138]
     f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node"
 )
-anonymous = Token(r"\[[ \t\r\n]*\]", lambda source, value, span: ast.Anonymous(span), None)  # [163]
-integer = Token("[0-9]+", lambda source, value, span: ast.NumericLiteral(value, span), "an integer without a sign")  # [146]
-nil = Token(r"\([ \t\r\n]*\)", lambda source, value, span: ast.Collection((), span), None)  # [161]
-type_verb = Token(f"a{_WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
+anonymous = token(r"\[[ \t\r\n]*\]", lambda source, value, span: ast.Anonymous(span), None)  # [163]
+integer = token("[0-9]+", lambda source, value, span: ast.NumericLiteral(value, span), "an integer without a sign")  # [146]
+nil = token(r"\([ \t\r\n]*\)", lambda source, value, span: ast.Collection((), span), None)  # [161]
+type_verb = token(f"a{WORD_END}", lambda source, value, span: ast.TypeVerb(span), None)
 open_term, close_term = sign("<<(", expected=None), sign(")>>")
 
 # ---------------------------------------------------------------- expressions
@@ -395,7 +206,7 @@ def _reduce(operands: list[ast.Expression], operators: list[Sign]) -> None:
 def _refuse_comparison_chain(source: QueryText, left: Sign, right: Sign) -> None:
     if _OPERATORS[left.value].strength == _OPERATORS[right.value].strength == _COMPARING:
         message = f"{left.value!r} and {right.value!r} cannot follow each other: a comparison gives true or false"
-        raise Halt(source, SyntaxFault(message, right.span, source.text, "'&&', '||', or brackets around one comparison"))
+        raise SyntaxFault(message, right.span, source.text, "'&&', '||', or brackets around one comparison")
 
 
 def _signed(source: QueryText, found: list[Any]) -> ast.Expression:
@@ -403,7 +214,7 @@ def _signed(source: QueryText, found: list[Any]) -> ast.Expression:
     for sign_, after in itertools.pairwise(found[:-1]):
         if sign_.value != "!":
             message = f"{after.value!r} follows {sign_.value!r}: an expression has one sign"
-            raise Halt(source, SyntaxFault(message, after.span, source.text, "brackets around the expression with its own sign"))
+            raise SyntaxFault(message, after.span, source.text, "brackets around the expression with its own sign")
     built: ast.Expression = found[-1]
     for mark in reversed(found[:-1]):
         built = ast.Unary(ast.UnaryOperator(mark.value), built, extent((mark, built)))
@@ -450,7 +261,7 @@ def _previous(source: QueryText, found: list[Any]) -> ast.PreviousCall:
 def _unknown_function(source: QueryText, value: str, span: Span) -> NoReturn:
     near = difflib.get_close_matches(value.upper(), [*_BUILT_INS, *_AGGREGATES, _PREVIOUS], 1)
     hint = f"{_as_written(near[0])}(...)" if near else "a function of SPARQL, or one named by its IRI"
-    raise Halt(source, SyntaxFault(f"there is no function {value}", span, source.text, hint))
+    raise SyntaxFault(f"there is no function {value}", span, source.text, hint)
 
 
 def _as_written(name: str) -> str:
@@ -463,81 +274,83 @@ def _members(source: QueryText, found: list[Any]) -> ast.ExpressionList:
 
 
 open_paren, close_paren, comma = sign("("), sign(")"), sign(",")
-expression_list = Production(  # [71] ArgList, [77] ExpressionList
-    Nested(
+expression_list = production(  # [71] ArgList, [77] ExpressionList
+    nested(
         all_of(
             open_paren,
-            Opt(
+            optional(
                 refused(
-                    f"(?i:DISTINCT){_WORD_END}", lambda value: "DISTINCT stands in SPARQL's own aggregates only: no extension aggregates are known"
+                    f"(?i:DISTINCT){WORD_END}", lambda value: "DISTINCT stands in SPARQL's own aggregates only: no extension aggregates are known"
                 )
             ),
-            Opt(separated(expression, comma)),
+            optional(separated(expression, comma)),
             close_paren,
         )
     ),
     _members,
 )
-bracketed = Production(Nested(all_of(open_paren, expression, close_paren)), lambda source, found: found[1])  # [120]
-exists = Production(  # [125], [126]
-    all_of(one_of(all_of(word("NOT", expected=None), word("EXISTS")), word("EXISTS", expected=None)), Labelled(group, "a group in braces")), _exists
+bracketed = production(nested(all_of(open_paren, expression, close_paren)), lambda source, found: found[1])  # [120]
+exists = production(  # [125], [126]
+    all_of(one_of(all_of(word("NOT", expected=None), word("EXISTS")), word("EXISTS", expected=None)), labelled(group, "a group in braces")), _exists
 )
-opt_distinct = Opt(word("DISTINCT", expected=None))
-no_distinct = Opt(refused(f"(?i:DISTINCT){_WORD_END}", lambda value: "DISTINCT has no meaning in FIRST and LAST, which are the value of one element"))
-aggregate = Ahead(  # [127]
-    f"(?i:{'|'.join(_AGGREGATES)}){_WORD_END}",
-    Production(
+opt_distinct = optional(word("DISTINCT", expected=None))
+no_distinct = optional(
+    refused(f"(?i:DISTINCT){WORD_END}", lambda value: "DISTINCT has no meaning in FIRST and LAST, which are the value of one element")
+)
+aggregate = ahead(  # [127]
+    f"(?i:{'|'.join(_AGGREGATES)}){WORD_END}",
+    production(
         one_of(
-            all_of(word("COUNT", expected=None), Nested(all_of(open_paren, opt_distinct, one_of(sign("*"), expression), close_paren))),
+            all_of(word("COUNT", expected=None), nested(all_of(open_paren, opt_distinct, one_of(sign("*"), expression), close_paren))),
             all_of(
                 word("GROUP_CONCAT", expected=None),
-                Nested(all_of(open_paren, opt_distinct, expression, Opt(all_of(sign(";"), word("SEPARATOR"), sign("="), string)), close_paren)),
+                nested(all_of(open_paren, opt_distinct, expression, optional(all_of(sign(";"), word("SEPARATOR"), sign("="), string)), close_paren)),
             ),
-            all_of(words(("FIRST", "LAST"), None), Nested(all_of(open_paren, no_distinct, expression, close_paren))),
+            all_of(words(("FIRST", "LAST"), None), nested(all_of(open_paren, no_distinct, expression, close_paren))),
             all_of(
                 words(set(_AGGREGATES) - {"COUNT", "GROUP_CONCAT", "FIRST", "LAST"}, None),
-                Nested(all_of(open_paren, opt_distinct, expression, close_paren)),
+                nested(all_of(open_paren, opt_distinct, expression, close_paren)),
             ),
         ),
         _aggregate,
     ),
 )
 built_in = one_of(  # [121]
-    Production(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
-    Production(all_of(word("BOUND", expected=None), Nested(all_of(open_paren, variable, close_paren))), _bound),
+    production(all_of(words(set(_BUILT_INS) - {"BOUND"}, "a function call"), expression_list), _built_in),
+    production(all_of(word("BOUND", expected=None), nested(all_of(open_paren, variable, close_paren))), _bound),
     exists,
     aggregate,
-    Production(all_of(word(_PREVIOUS, expected=None), Nested(all_of(open_paren, expression, close_paren))), _previous),
-    Token(
-        f"(?!(?i:{'|'.join((*_KEYWORDS, *_BUILT_INS, *_AGGREGATES, _PREVIOUS))}){_WORD_END})[A-Za-z][A-Za-z0-9_]*{_WORD_END}(?={_SKIP.pattern}\\()",
+    production(all_of(word(_PREVIOUS, expected=None), nested(all_of(open_paren, expression, close_paren))), _previous),
+    token(
+        f"(?!(?i:{'|'.join((*_KEYWORDS, *_BUILT_INS, *_AGGREGATES, _PREVIOUS))}){WORD_END})[A-Za-z][A-Za-z0-9_]*{WORD_END}(?={SKIP}\\()",
         _unknown_function,
         None,
     ),
 )
-iri_or_function = Production(all_of(iri, Opt(expression_list)), _iri_or_function)  # [128]
-expression_verb = Labelled(one_of(variable, iri, type_verb), "a predicate")
+iri_or_function = production(all_of(iri, optional(expression_list)), _iri_or_function)  # [128]
+expression_verb = labelled(one_of(variable, iri, type_verb), "a predicate")
 triple_value = Forward()
-triple_value <<= Production(  # ExprTripleTerm
-    Nested(
+triple_value <<= production(  # ExprTripleTerm
+    nested(
         all_of(
             open_term,
-            Labelled(one_of(variable, iri), "a variable or an IRI"),
+            labelled(one_of(variable, iri), "a variable or an IRI"),
             expression_verb,
-            Labelled(one_of(variable, iri, literal, number, boolean, triple_value), "an object"),
+            labelled(one_of(variable, iri, literal, number, boolean, triple_value), "an object"),
             close_term,
         )
     ),
     _triple_value,
 )
 primary = one_of(triple_value, variable, number, bracketed, literal, boolean, built_in, iri_or_function)  # [119]
-unary_sign = Token(f"!|[+-](?!{_NUMBER[5:]})", _mark, None)
-unary = Labelled(Production(all_of(ZeroOrMore(unary_sign), primary), _signed), "an expression")  # [118]
-binary_operator = Token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _build_operator, "an operator")
-in_operator = Token(f"(?i:NOT{_SKIP.pattern}IN|IN){_WORD_END}", _build_operator, None)  # [114]
-expression <<= Production(  # [110]-[117]
-    all_of(unary, ZeroOrMore(one_of(all_of(binary_operator, unary), all_of(in_operator, expression_list)))), _fold
+unary_sign = token(f"!|[+-](?!{_NUMBER[5:]})", make_sign, None)
+unary = labelled(production(all_of(repeated(unary_sign), primary), _signed), "an expression")  # [118]
+binary_operator = token(rf"(?!{_IRIREF})(?:\|\||&&|!=|[<>]=|[=<>+\-*/])", _build_operator, "an operator")
+in_operator = token(f"(?i:NOT{SKIP}IN|IN){WORD_END}", _build_operator, None)  # [114]
+expression <<= production(  # [110]-[117]
+    all_of(unary, repeated(one_of(all_of(binary_operator, unary), all_of(in_operator, expression_list)))), _fold
 )
-constraint = one_of(bracketed, built_in, Production(all_of(iri, expression_list), _iri_or_function))  # [69]
+constraint = one_of(bracketed, built_in, production(all_of(iri, expression_list), _iri_or_function))  # [69]
 
 
 # ---------------------------------------------------------------- triples
@@ -547,7 +360,7 @@ def _property(source: QueryText, found: list[Any]) -> ast.Property:
         for one in objects:
             if isinstance(one, ast.Annotated):
                 message = "an annotation stands after a property path, which is no predicate of a triple"
-                raise Halt(source, SyntaxFault(message, one.span, source.text, "an IRI or a variable as the predicate"))
+                raise SyntaxFault(message, one.span, source.text, "an IRI or a variable as the predicate")
     return ast.Property(found[0], tuple(objects))
 
 
@@ -618,51 +431,56 @@ def _negated(source: QueryText, found: list[Any]) -> ast.NegatedPath:
     return ast.NegatedPath(tuple(keep_nodes(found)), extent(found))
 
 
-semicolon = Token(f";(?:{_SKIP.pattern};)*+", _mark, "';'")
+semicolon = token(f";(?:{SKIP};)*+", make_sign, "';'")
 dot = sign(".")
 node = Forward()
 path = Forward()
 bar, hat = sign("|", expected=None), sign("^", expected=None)
-in_property_set = Production(all_of(Opt(hat), one_of(iri, type_verb)), _inverse)  # [96]
-negated = Production(  # [95]
+in_property_set = production(all_of(optional(hat), one_of(iri, type_verb)), _inverse)  # [96]
+negated = production(  # [95]
     all_of(
         sign("!", expected=None),
-        one_of(in_property_set, Nested(all_of(open_paren, Opt(separated(in_property_set, bar)), close_paren))),
+        one_of(in_property_set, nested(all_of(open_paren, optional(separated(in_property_set, bar)), close_paren))),
     ),
     _negated,
 )
-path_in_brackets = Production(Nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
-path_primary = Labelled(one_of(iri, type_verb, negated, path_in_brackets), "the next part of the path, which is no variable")  # [94]
-path_modifier = Token(f"\\*|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})", _mark, None)  # [93]
-path_element = Production(all_of(path_primary, Opt(path_modifier)), _repeated)  # [91]
-path_part = Production(all_of(Opt(hat), path_element), _inverse)  # [92]
-path_sequence = Production(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
-path <<= Production(separated(path_sequence, bar), _alternative)  # [88], [89]
-_NO_PATH = f"(?!{_SKIP.pattern}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
-lone_iri = Token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
-lone_type = Token(f"a{_WORD_END}{_NO_PATH}", lambda source, value, span: ast.TypeVerb(span), None)
-verb = Labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
-reifier = Production(all_of(sign("~", expected=None), Opt(one_of(variable, iri, blank_label, anonymous))), _reifier)
+path_in_brackets = production(nested(all_of(open_paren, path, close_paren)), lambda source, found: found[1])
+path_primary = labelled(one_of(iri, type_verb, negated, path_in_brackets), "the next part of the path, which is no variable")  # [94]
+path_modifier = token(f"\\*|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})", make_sign, None)  # [93]
+path_element = production(all_of(path_primary, optional(path_modifier)), _repeated)  # [91]
+path_part = production(all_of(optional(hat), path_element), _inverse)  # [92]
+path_sequence = production(separated(path_part, sign("/", expected=None)), _sequence)  # [90]
+path <<= production(separated(path_sequence, bar), _alternative)  # [88], [89]
+_NO_PATH = f"(?!{SKIP}(?:[/|*]|\\?(?!\\w)|\\+(?!{_NUMBER[5:]})))"
+lone_iri = token(f"(?>{_IRIREF}|{_PNAME}){_NO_PATH}", _iri_name, None)  # a path of one link, the common case, without the way through [88] to [94]
+lone_type = token(f"a{WORD_END}{_NO_PATH}", lambda source, value, span: ast.TypeVerb(span), None)
+verb = labelled(one_of(variable, lone_iri, lone_type, path), "a predicate")  # [78], [84], [85]
+reifier = production(all_of(sign("~", expected=None), optional(one_of(variable, iri, blank_label, anonymous))), _reifier)
 annotation_block = Forward()
-object_ = Production(all_of(Labelled(node, "an object"), ZeroOrMore(one_of(reifier, annotation_block))), _annotated)  # [80], [87]
+object_ = production(all_of(labelled(node, "an object"), repeated(one_of(reifier, annotation_block))), _annotated)  # [80], [87]
 objects = separated(object_, comma)  # [79], [86]
-property_ = Production(all_of(verb, objects), _property)
-properties = all_of(property_, ZeroOrMore(all_of(semicolon, Opt(property_))))  # [77], [83]
-annotation_block <<= Production(Nested(all_of(sign("{|", expected=None), properties, sign("|}"))), _annotation_block)
-blank_properties = Production(Nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
-collection = Production(Nested(all_of(sign("(", expected=None), node, ZeroOrMore(node), sign(")"))), _collection)  # [102], [103]
+property_ = production(all_of(verb, objects), _property)
+properties = all_of(property_, repeated(all_of(semicolon, optional(property_))))  # [77], [83]
+annotation_block <<= production(nested(all_of(sign("{|", expected=None), properties, sign("|}"))), _annotation_block)
+blank_properties = production(nested(all_of(sign("[", expected=None), properties, sign("]"))), _blank_properties)  # [99], [101]
+collection = production(nested(all_of(sign("(", expected=None), node, repeated(node), sign(")"))), _collection)  # [102], [103]
 atom = one_of(variable, iri, literal, number, boolean, blank_label, anonymous)
-plain_verb = Labelled(one_of(variable, iri, type_verb), "a predicate")
+plain_verb = labelled(one_of(variable, iri, type_verb), "a predicate")
 triple_term, reified_triple = Forward(), Forward()
 triple_part = one_of(triple_term, atom)
-triple_term <<= Production(
-    Nested(all_of(open_term, Labelled(triple_part, "a subject"), plain_verb, Labelled(triple_part, "an object"), close_term)), _triple_node
+triple_term <<= production(
+    nested(all_of(open_term, labelled(triple_part, "a subject"), plain_verb, labelled(triple_part, "an object"), close_term)), _triple_node
 )
 reified_part = one_of(triple_term, reified_triple, atom)
-reified_triple <<= Production(
-    Nested(
+reified_triple <<= production(
+    nested(
         all_of(
-            sign("<<", expected=None), Labelled(reified_part, "a subject"), plain_verb, Labelled(reified_part, "an object"), Opt(reifier), sign(">>")
+            sign("<<", expected=None),
+            labelled(reified_part, "a subject"),
+            plain_verb,
+            labelled(reified_part, "an object"),
+            optional(reifier),
+            sign(">>"),
         )
     ),
     _reified,
@@ -670,12 +488,12 @@ reified_triple <<= Production(
 term = one_of(variable, iri, literal, number, triple_term, boolean, blank_label, anonymous, nil)  # [106], [109]
 triples_node = one_of(blank_properties, collection, reified_triple)  # [98], [100]
 node <<= one_of(term, triples_node)  # [104], [105]
-triples = Labelled(  # [75], [81]
-    Production(one_of(all_of(term, properties), all_of(triples_node, Opt(properties))), _build_triples),
+triples = labelled(  # [75], [81]
+    production(one_of(all_of(term, properties), all_of(triples_node, optional(properties))), _build_triples),
     "a triple pattern",
     r"(?!\.(?![0-9]))[^{};,)\]]",
 )
-triples_block = all_of(triples, ZeroOrMore(all_of(dot, triples)), Opt(dot))  # [52], [55]
+triples_block = all_of(triples, repeated(all_of(dot, triples)), optional(dot))  # [52], [55]
 
 
 # ---------------------------------------------------------------- patterns
@@ -786,55 +604,55 @@ _SEQOPTIONAL = (
 )
 _OPERATOR_NAMES = [*(operator.value for operator in ast.ChainOperator), "EQUALOPTIONAL"]
 
-braces = Labelled(group, "a group in braces")
-bare_duration = Token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Sign(value, span), None)
-duration = Labelled(  # Dur
-    Production(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), number, bare_duration), _duration),
+braces = labelled(group, "a group in braces")
+bare_duration = token(r"[+-]?[Pp][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)*", lambda source, value, span: Sign(value, span), None)
+duration = labelled(  # Dur
+    production(one_of(all_of(string, optional(all_of(sign("^^", expected=None), iri))), number, bare_duration), _duration),
     'a duration such as "PT10S"^^xsd:duration, or a number of seconds',
 )
 step = one_of(
-    Production(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
-    Production(all_of(counting("WITHIN"), duration), _within),
-    Production(all_of(word("WITHOUT"), braces, Opt(all_of(word("FOR"), duration))), _build_without),
-    refused(f"(?i:SEQOPTIONAL){_WORD_END}", lambda value: _SEQOPTIONAL),
+    production(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
+    production(all_of(counting("WITHIN"), duration), _within),
+    production(all_of(word("WITHOUT"), braces, optional(all_of(word("FOR"), duration))), _build_without),
+    refused(f"(?i:SEQOPTIONAL){WORD_END}", lambda value: _SEQOPTIONAL),
 )
-chain = Production(all_of(group, ZeroOrMore(step)), _chain)  # [67], Chain
-filter_ = Production(all_of(word("FILTER"), Labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
-bind = Production(all_of(word("BIND"), Nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
-optional = Production(all_of(word("OPTIONAL"), braces), _optional)  # [57]
-minus = Production(all_of(word("MINUS"), braces), _minus)  # [66]
-applied = one_of(filter_, optional, bind, minus)
-name = Labelled(one_of(variable, iri), "a variable or an IRI")  # [107]
-graph = Production(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
-service = Production(all_of(word("SERVICE", expected=None), Opt(word("SILENT", expected=None)), name, braces), _service)  # [59]
-window_element = Production(all_of(word("WINDOW", expected=None), name, braces), _window_element)
+chain = production(all_of(group, repeated(step)), _chain)  # [67], Chain
+filter_ = production(all_of(word("FILTER"), labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
+bind = production(all_of(word("BIND"), nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
+optional_ = production(all_of(word("OPTIONAL"), braces), _optional)  # [57]
+minus = production(all_of(word("MINUS"), braces), _minus)  # [66]
+applied = one_of(filter_, optional_, bind, minus)
+name = labelled(one_of(variable, iri), "a variable or an IRI")  # [107]
+graph = production(all_of(word("GRAPH"), name, braces), _build_graph)  # [58]
+service = production(all_of(word("SERVICE", expected=None), optional(word("SILENT", expected=None)), name, braces), _service)  # [59]
+window_element = production(all_of(word("WINDOW", expected=None), name, braces), _window_element)
 open_brace, close_brace = sign("{"), sign("}")
 triple_data = Forward()
-triple_data <<= Production(  # TripleTermData
-    Nested(
+triple_data <<= production(  # TripleTermData
+    nested(
         all_of(
             open_term,
-            Labelled(iri, "the IRI of a subject"),
-            Labelled(one_of(iri, type_verb), "a predicate"),
-            Labelled(one_of(iri, literal, number, boolean, triple_data), "an object without variables"),
+            labelled(iri, "the IRI of a subject"),
+            labelled(one_of(iri, type_verb), "a predicate"),
+            labelled(one_of(iri, literal, number, boolean, triple_data), "an object without variables"),
             close_term,
         )
     ),
     _triple_node,
 )
-data_term = Labelled(one_of(number, triple_data, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
-row = Production(Nested(all_of(open_paren, ZeroOrMore(data_term), close_paren)), _values_row)
+data_term = labelled(one_of(number, triple_data, iri, literal, boolean, word("UNDEF")), "an IRI, a literal or UNDEF", "[^(){}]")  # [65]
+row = production(nested(all_of(open_paren, repeated(data_term), close_paren)), _values_row)
 data = one_of(  # [62]
-    Production(all_of(variable, open_brace, ZeroOrMore(data_term), close_brace), _values_of_one),  # [63]
-    Production(all_of(open_paren, ZeroOrMore(variable), close_paren, open_brace, ZeroOrMore(row), close_brace), _values_of_many),  # [64]
+    production(all_of(variable, open_brace, repeated(data_term), close_brace), _values_of_one),  # [63]
+    production(all_of(open_paren, repeated(variable), close_paren, open_brace, repeated(row), close_brace), _values_of_many),  # [64]
 )
-values = Production(all_of(word("VALUES"), data), _build_values)  # [28], [61]
-not_triples = Labelled(  # [56]
+values = production(all_of(word("VALUES"), data), _build_values)  # [28], [61]
+not_triples = labelled(  # [56]
     one_of(chain, applied, graph, values, window_element, service), "a group, FILTER, BIND, OPTIONAL, MINUS, GRAPH, VALUES", "[{A-Za-z]"
 )
-group_body = all_of(Opt(triples_block), ZeroOrMore(all_of(not_triples, Opt(dot), Opt(triples_block))))  # [54]
+group_body = all_of(optional(triples_block), repeated(all_of(not_triples, optional(dot), optional(triples_block))))  # [54]
 sub_select = Forward()
-group <<= Production(Nested(all_of(sign("{"), one_of(Ahead(f"(?i:SELECT){_WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
+group <<= production(nested(all_of(sign("{"), one_of(ahead(f"(?i:SELECT){WORD_END}", sub_select), group_body), sign("}"))), _build_group)  # [53]
 
 
 # ---------------------------------------------------------------- queries
@@ -914,7 +732,7 @@ def _run_clause(source: QueryText, found: list[Any]) -> ast.RunClause:
         if isinstance(part, Clause):
             if part.name in parts:
                 message = f"{part.name} stands twice in one RUN"
-                raise Halt(source, SyntaxFault(message, part.span, source.text, "each of WHILE, GAP, UNTIL and WITHIN at most once"))
+                raise SyntaxFault(message, part.span, source.text, "each of WHILE, GAP, UNTIL and WITHIN at most once")
             parts[part.name] = part.parts[0]
         elif isinstance(part, ast.DurationText):
             parts["GAP"] = part
@@ -987,133 +805,126 @@ _UPDATE = {
     for name in ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 }
 
-prefix_name = Token(f"(?:{_PREFIX})?:", _prefixed_name, "a prefix such as ex:")  # [140]
-base = Production(all_of(word("BASE"), iri_ref), _base)  # [5]
-prefix = Production(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
-short_string = Token("|".join(_SHORT_STRINGS), _mark, "a string in single quotes or double quotes")
+prefix_name = token(f"(?:{_PREFIX})?:", _prefixed_name, "a prefix such as ex:")  # [140]
+base = production(all_of(word("BASE"), iri_ref), _base)  # [5]
+prefix = production(all_of(word("PREFIX"), prefix_name, iri_ref), _prefix)  # [6]
+short_string = token("|".join(_SHORT_STRINGS), make_sign, "a string in single quotes or double quotes")
 version = all_of(word("VERSION"), short_string)  # which says what the text is written for, and nothing follows from it
-declarations = ZeroOrMore(one_of(base, prefix, version))  # [4]
-stream_name = Production(Labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
-in_stream = Production(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
-window_length = Labelled(  # Dur
-    Production(one_of(all_of(string, Opt(all_of(sign("^^", expected=None), iri))), bare_duration), _duration),
+declarations = repeated(one_of(base, prefix, version))  # [4]
+stream_name = production(labelled(one_of(iri, word("default")), "the IRI of a stream"), _stream)
+in_stream = production(all_of(word("STREAM"), stream_name), lambda source, found: found[1])
+window_length = labelled(  # Dur
+    production(one_of(all_of(string, optional(all_of(sign("^^", expected=None), iri))), bare_duration), _duration),
     'a duration such as "PT10S"^^xsd:duration',
 )
 open_bracket, close_bracket = sign("["), sign("]")
 sliding = all_of(open_bracket, word("RANGE"), window_length, word("STEP"), window_length, close_bracket)
 from_ = one_of(  # [13]
-    Production(all_of(word("FROM"), in_stream), _from_stream),
-    Production(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
-    Production(all_of(word("FROM", expected=None), Opt(word("NAMED")), Labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
+    production(all_of(word("FROM"), in_stream), _from_stream),
+    production(all_of(word("FROM", expected=None), word("NAMED"), word("WINDOW"), iri, word("ON"), stream_name, sliding), _from_window),
+    production(all_of(word("FROM", expected=None), optional(word("NAMED")), labelled(iri, "the IRI of a graph")), _from_graph),  # [14]-[16]
 )
 into = one_of(
-    Production(all_of(word("INTO"), in_stream), lambda source, found: found[1]),
-    Production(all_of(word("INTO", expected=None), word("BACKGROUND"), Labelled(iri, "the IRI of a graph")), _into_background),
+    production(all_of(word("INTO"), in_stream), lambda source, found: found[1]),
+    production(all_of(word("INTO", expected=None), word("BACKGROUND"), labelled(iri, "the IRI of a graph")), _into_background),
 )
-item = Production(one_of(variable, Nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
-items = Labelled(one_of(sign("*"), all_of(item, ZeroOrMore(Labelled(item, "another variable")))), "variables, '*' or (expression AS ?variable)")
+item = production(one_of(variable, nested(all_of(open_paren, expression, word("AS"), variable, close_paren))), _item)
+items = labelled(one_of(sign("*"), all_of(item, repeated(labelled(item, "another variable")))), "variables, '*' or (expression AS ?variable)")
 where = one_of(  # [17]
-    all_of(word("WHERE"), Production(all_of(Labelled(chain, "a pattern in braces"), ZeroOrMore(Labelled(applied, "FILTER"))), _where)),
-    Labelled(group, "a pattern in braces"),
+    all_of(word("WHERE"), production(all_of(labelled(chain, "a pattern in braces"), repeated(labelled(applied, "FILTER"))), _where)),
+    labelled(group, "a pattern in braces"),
 )
-call = one_of(built_in, Production(all_of(iri, expression_list), _iri_or_function))
-group_key = Production(  # [20]
-    one_of(variable, Nested(all_of(open_paren, expression, Opt(all_of(word("AS"), variable)), close_paren)), call), _group_key
+call = one_of(built_in, production(all_of(iri, expression_list), _iri_or_function))
+group_key = production(  # [20]
+    one_of(variable, nested(all_of(open_paren, expression, optional(all_of(word("AS"), variable)), close_paren)), call), _group_key
 )
-group_clause = Production(  # [19]
+group_clause = production(  # [19]
     all_of(
         word("GROUP", expected="a solution modifier such as GROUP BY or LIMIT"),
         word("BY"),
-        Labelled(group_key, "a variable, a function call or (expression AS ?variable)"),
-        ZeroOrMore(group_key),
+        labelled(group_key, "a variable, a function call or (expression AS ?variable)"),
+        repeated(group_key),
     ),
     _clause,
 )
-having_clause = Production(  # [21], [22]
-    all_of(word("HAVING", expected=None), Labelled(constraint, "a condition in brackets or a function call"), ZeroOrMore(constraint)), _clause
+having_clause = production(  # [21], [22]
+    all_of(word("HAVING", expected=None), labelled(constraint, "a condition in brackets or a function call"), repeated(constraint)), _clause
 )
 run_part = one_of(  # RunPart
-    Production(all_of(word("WHILE"), Labelled(bracketed, "a condition in brackets")), _clause),
-    Production(all_of(word("GAP"), window_length), _clause),
-    Production(all_of(word("UNTIL"), braces), _clause),
-    Production(all_of(counting("WITHIN"), duration), _clause),
+    production(all_of(word("WHILE"), labelled(bracketed, "a condition in brackets")), _clause),
+    production(all_of(word("GAP"), window_length), _clause),
+    production(all_of(word("UNTIL"), braces), _clause),
+    production(all_of(counting("WITHIN"), duration), _clause),
 )
-run_report = Opt(words(("EACH", "CLOSED"), "EACH or CLOSED"))  # Report
+run_report = optional(words(("EACH", "CLOSED"), "EACH or CLOSED"))  # Report
 window_body = one_of(  # WindowBody
-    all_of(word("RANGE"), window_length, Opt(all_of(word("STEP"), window_length))),
+    all_of(word("RANGE"), window_length, optional(all_of(word("STEP"), window_length))),
     all_of(counting("ROWS"), integer),
     all_of(word("SESSION"), window_length, run_report),
-    all_of(word("RUN"), run_part, ZeroOrMore(run_part), run_report),
+    all_of(word("RUN"), run_part, repeated(run_part), run_report),
 )
-window_clause = Production(  # WindowClause
-    Production(
+window_clause = production(  # WindowClause
+    production(
         all_of(word("WINDOW", expected=None), open_bracket, window_body, close_bracket),
         _window_clause,
     ),
     lambda source, found: Clause("WINDOW", (found[0],), found[0].span),
 )
-order_condition = Production(  # [24]
-    one_of(variable, all_of(words(("ASC", "DESC"), None), Labelled(bracketed, "an expression in brackets")), constraint), _order_condition
+order_condition = production(  # [24]
+    one_of(variable, all_of(words(("ASC", "DESC"), None), labelled(bracketed, "an expression in brackets")), constraint), _order_condition
 )
-order_clause = Production(  # [23]
+order_clause = production(  # [23]
     all_of(
         word("ORDER", expected=None),
         word("BY"),
-        Labelled(order_condition, "a variable, a function call, ASC(...) or DESC(...)"),
-        ZeroOrMore(order_condition),
+        labelled(order_condition, "a variable, a function call, ASC(...) or DESC(...)"),
+        repeated(order_condition),
     ),
     _clause,
 )
-limit_clause = Production(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
-offset_clause = Production(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
-limits = one_of(all_of(limit_clause, Opt(offset_clause)), all_of(offset_clause, Opt(limit_clause)))  # [25]
-modifier = Production(  # [18]
-    all_of(Opt(group_clause), Opt(having_clause), Opt(window_clause), Opt(order_clause), Opt(limits)), _modifier
+limit_clause = production(all_of(counting("LIMIT", expected=None), integer), _clause)  # [26]
+offset_clause = production(all_of(counting("OFFSET", expected=None), integer), _clause)  # [27]
+limits = one_of(all_of(limit_clause, optional(offset_clause)), all_of(offset_clause, optional(limit_clause)))  # [25]
+modifier = production(  # [18]
+    all_of(optional(group_clause), optional(having_clause), optional(window_clause), optional(order_clause), optional(limits)), _modifier
 )
-trailing = all_of(modifier, Opt(values))  # [18], [28]
-body = Production(all_of(where, trailing), _body)
-no_pattern = Token("", lambda source, value, span: ast.GroupGraphPattern((), span), None)
-select_clause = all_of(word("SELECT"), Opt(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
-sub_select <<= Production(all_of(select_clause, body), _sub_select)  # [8]
-select = Production(all_of(select_clause, ZeroOrMore(from_), body), _build_select)  # [7]
-template = Labelled(Production(all_of(sign("{"), Opt(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
-construct = Production(  # [10]
+trailing = all_of(modifier, optional(values))  # [18], [28]
+body = production(all_of(where, trailing), _body)
+no_pattern = token("", lambda source, value, span: ast.GroupGraphPattern((), span), None)
+select_clause = all_of(word("SELECT"), optional(words(("DISTINCT", "REDUCED"), None)), items)  # [9]
+sub_select <<= production(all_of(select_clause, body), _sub_select)  # [8]
+select = production(all_of(select_clause, repeated(from_), body), _build_select)  # [7]
+template = labelled(production(all_of(sign("{"), optional(triples_block), sign("}")), _template), "a template in braces")  # [73], [74]
+construct = production(  # [10]
     all_of(
         word("CONSTRUCT"),
         one_of(
-            all_of(template, Opt(into), ZeroOrMore(from_), body),
-            all_of(Opt(into), ZeroOrMore(from_), Production(all_of(word("WHERE"), template, trailing), _body)),
+            all_of(template, optional(into), repeated(from_), body),
+            all_of(optional(into), repeated(from_), production(all_of(word("WHERE"), template, trailing), _body)),
         ),
     ),
     _construct,
 )
-ask = Production(all_of(word("ASK"), ZeroOrMore(from_), body), _ask)  # [12]
-targets = Labelled(one_of(sign("*"), all_of(name, ZeroOrMore(name))), "variables, IRIs or '*'")
-describe = Production(
-    all_of(word("DESCRIBE"), targets, ZeroOrMore(from_), Production(all_of(one_of(where, no_pattern), trailing), _body)), _describe
+ask = production(all_of(word("ASK"), repeated(from_), body), _ask)  # [12]
+targets = labelled(one_of(sign("*"), all_of(name, repeated(name))), "variables, IRIs or '*'")
+describe = production(
+    all_of(word("DESCRIBE"), targets, repeated(from_), production(all_of(one_of(where, no_pattern), trailing), _body)), _describe
 )  # [11]
-register = Production(
+register = production(
     all_of(word("REGISTER", expected=None), words(("RSTREAM", "ISTREAM", "DSTREAM"), "RSTREAM, ISTREAM or DSTREAM"), stream_name, word("AS")),
     _registration,
 )
-end = Token("\\Z", _mark, "the end of the query")
-document = Production(  # [1]-[4]
-    all_of(declarations, Opt(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end), _build_document
+end = token("\\Z", make_sign, "the end of the query")
+document = production(  # [1]-[4]
+    all_of(declarations, optional(all_of(register, declarations)), one_of(select, construct, ask, describe, refused_words(_UPDATE)), end),
+    _build_document,
 )
-document.parse_with_tabs()
-document.streamline()
 
 
 # ---------------------------------------------------------------- faults
 def parse_document(text: str) -> ast_queries.Document:
     """Parse a query's text. Raises `QueryError`."""
-    source = QueryText.from_text(text)
-    try:
-        parsed: ast_queries.Document = document.parse_string(source)[0]
-    except Halt as halt:
-        raise halt.fault from None
-    except ParseException:
-        raise _fault(source) from None
+    parsed: ast_queries.Document = parse_text(document, text, _fault)
     return parsed
 
 

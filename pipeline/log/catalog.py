@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+import msgspec
+from msgspec.structs import replace as replace_fields
+
 from engine.messages import (
     CERTAIN,
     DROP,
@@ -40,9 +43,8 @@ CLOCK_SILENCE: Micros = 1_000_000
 """A stream without times of its own is silent for this long before the clock advances it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Represents a stream as of some log position.
+class Stream(msgspec.Struct, frozen=True):
+    """Represents a stream as of some log position. It is a struct because each body makes a new one.
 
     `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late. `sources` are the declared ones, and
     `declared` is the clock when they were.
@@ -290,9 +292,9 @@ class Catalogue:
                 if entry.stream is not None:
                     stream = self.stream(entry.stream)
                     left = release_waiting(stream.waiting, entry.watermark)
-                    self.streams[entry.stream] = replace(stream, watermark=entry.watermark, waiting=left)
+                    self.streams[entry.stream] = replace_fields(stream, watermark=entry.watermark, waiting=left)
             case Finish():
-                self.streams[entry.stream] = replace(self.stream(entry.stream), finished=True, watermark=END_OF_TIME, waiting=())
+                self.streams[entry.stream] = replace_fields(self.stream(entry.stream), finished=True, watermark=END_OF_TIME, waiting=())
             case SetStream():
                 self._set(entry, at)
             case DropStream():
@@ -345,7 +347,7 @@ class Catalogue:
             end = record.source_latest if declared else record.latest
             added = known.waiting if end is None else add_waiting(known.waiting, end, entry.rows - record.late)
             waiting = release_waiting(added, entry.watermark)
-        self.streams[entry.stream] = replace(
+        self.streams[entry.stream] = replace_fields(
             known,
             waiting=waiting,
             latest=record.latest,
@@ -401,12 +403,12 @@ class Catalogue:
             return
         version = Version(
             entry.offset, entry.text, entry.policy, entry.default_graph, entry.reads_from, at, entry.by, entry.keeps,
-            None if entry.reads_from is None else 0,  # entries before it give the background and watermarks, piece by piece too
+            None if entry.reads_from is None else entry.begins or 0,  # entries before `reads_from` give the background and watermarks
         )  # fmt: skip
         versions = [each for each in known.versions or (known.first_version,) if each.state != "withdrawn"]
         self.queries[entry.name] = replace(known, versions=(*versions, version))
         if entry.reads_from is not None:
-            self.rereads[entry.offset] = entry.offset, 0, entry.offset
+            self.rereads[entry.offset] = entry.offset, entry.begins or 0, entry.offset
 
     def _change_version(self, promotion: int, **changes: Any) -> None:
         """Change what is known of a promotion. It is the last of its query, because a query has one at a time."""
@@ -451,7 +453,7 @@ class Catalogue:
 
     def _set(self, entry: SetStream, at: Micros) -> None:
         known = self.stream(entry.stream)
-        changed = replace(
+        changed = replace_fields(
             known,
             max_delay=entry.max_delay,
             idle_timeout=entry.idle_timeout,

@@ -7,14 +7,15 @@ that was restored from a copy is the same one, up to where the copy ends.
 from pathlib import Path
 
 from pipeline.errors import Gone
+from pipeline.log.reader import Published
 from pipeline.log.segments import Frame, FrameReader, mark_of, oldest, read_opening
 
 
 class Marks:
-    """Computes marks of the log of a data directory. One thread at a time."""
+    """Computes marks of the log of a data directory. One thread at a time. `published` is what a writer in this process hands on."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._directory = data_dir / "log"
+    def __init__(self, data_dir: Path, published: Published | None = None) -> None:
+        self._directory, self._published = data_dir / "log", published
         self._frames = FrameReader(self._directory)
         self._last: Frame | None = None
 
@@ -35,6 +36,9 @@ class Marks:
 
         0 where there is none, or it is not known any more.
         """
+        while self._published and self._last and self._last.after < position and (known := self._published.find_frame(self._last.after)):
+            self._last = known[0]
+            self._frames.pass_over(self._last)
         if self._last is None or self._last.after < position:
             begin = position - 1 if self._last is None else self._last.after
             try:
@@ -44,8 +48,7 @@ class Marks:
                 link = read_opening(self._directory, first).link if first == position else None
                 return 0 if link is None else mark_of(link.crc)
             self._last = found or self._last
-        known = self._last is not None and self._last.first < position <= self._last.after
-        return mark_of(self._last.crc) if known and self._last is not None else 0
+        return mark_of(self._last.crc) if self._last is not None and self._last.first < position <= self._last.after else 0
 
     def holds(self, mark: str) -> bool:
         """Tell whether a mark is of this log. Raises: Gone."""

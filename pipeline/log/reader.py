@@ -90,16 +90,18 @@ class LogReader:
 
     def __init__(self, data_dir: Path | str, published: Published | None = None, *, sliced: bool = False) -> None:
         self._frames = FrameReader(Path(data_dir) / "log")
-        self._published, self._sliced, self._poll = published, sliced, HeadPoll(self._frames.head_file)
+        self.published = published
+        """This is what a writer in this process hands on; None without one."""
+        self._sliced, self._poll = sliced, HeadPoll(self._frames.head_file)
 
     def head(self) -> int:
         """Return the position after the last published entry."""
-        return self._published.position if self._published is not None else self._frames.head().position
+        return self.published.position if self.published is not None else self._frames.head().position
 
     def wait(self, position: int, timeout: float) -> int:
         """Return the head, as soon as it is beyond `position` or `timeout` seconds have passed."""
-        if self._published is not None:
-            return self._published.wait(position, timeout)
+        if self.published is not None:
+            return self.published.wait(position, timeout)
         return self._poll.wait(self.head, position, timeout)
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
@@ -178,7 +180,7 @@ class LogReader:
 
     def _parts(self, position: int, max_rows: int, until: int | None) -> Iterator[Block]:
         until = self.head() if until is None else min(until, self.head())
-        while position < until and self._published is not None and (known := self._published.find_frame(position)) is not None:
+        while position < until and self.published is not None and (known := self.published.find_frame(position)) is not None:
             (frame, content), entries = known, tuple(record.entry for record in known[1].records)
             if frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
                 yield Block(entries, content.rows)
@@ -220,8 +222,8 @@ class LogReader:
         return partial(self._frames.part, frame)
 
     def _tell(self, fault: Corrupt) -> None:
-        if self._published is not None:
-            self._published.damage = str(fault)
+        if self.published is not None:
+            self.published.damage = str(fault)
 
 
 class SharedReader(LogReader):

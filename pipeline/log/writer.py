@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -480,7 +481,7 @@ def _judge_lateness(catalogue: Catalogue, request: _Request, at: Micros, opened:
         raise StreamFinished(stream.name)
     by_clock = request.arrived is not None and _is_untimed(rows, request.arrived)
     if by_clock != stream.by_clock:
-        stream = replace(stream, by_clock=stream.is_clocked(by_clock, rows.num_rows))
+        stream = msgspec.structs.replace(stream, by_clock=stream.is_clocked(by_clock, rows.num_rows))
     if stream.by_clock:
         rows = _not_before(rows, stream.watermark)
     ends = int64s(rows.column("end")) if rows.num_rows else np.empty(0, np.int64)

@@ -23,8 +23,8 @@ from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
 
 _log = logging.getLogger(__name__)
-_SHARE = 20
-"""A report is written when so many times as long has passed as the last one took: 5 % of the time at most."""
+_SHARE, _LEAST_S = 20, 0.05
+"""A report is written when so many times as long has passed as the last one took: 5 % of the time at most. And when so many seconds have passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Reporter:
         with suppress(OSError):
             write_note(self._path, msgspec.json.encode(report))
         self._position, ended = engine.position, self._clock()
-        self._after = ended + _SHARE * (ended - began)
+        self._after = ended + max(_SHARE * (ended - began), _LEAST_S)
 
 
 def report_of(engine: Engine) -> EngineReport:

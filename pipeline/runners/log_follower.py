@@ -27,6 +27,7 @@ from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_log import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
+_TURN_S = 0.004  # between the beginnings of two evaluations: what comes meanwhile shares the second one, with its commit and its delivery
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as long each time that nothing was gained
 _log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class WholeWork:
         return self.reader.wait(position, timeout)
 
     def open_output(self) -> SolutionWriter:
-        return SolutionWriter(self.data, recent=self.recent)
+        return SolutionWriter(self.data, recent=self.recent, published=self.reader.published)
 
     def open_host(self) -> Host:
         return host_for(self.data, settle(self.data, self.buckets), reader=self.reader, snapshot_weight=self.snapshot_weight)
@@ -177,10 +178,14 @@ class Following:
         with closing(self._work.open_host()) as host:
             for _ in host.run(self.position, self.position, self._max_rows):
                 raise AssertionError("an empty range brings nothing")
-            self.state = "running"
+            self.state, turn_s = "running", 0.0
             while not self._over.is_set():
                 head = self._work.wait(self.position, _WAKE_S)
                 if head > self.position:
+                    if (early_s := turn_s - time.monotonic()) > 0:
+                        self._over.wait(early_s)
+                        head = self._work.head()
+                    turn_s = time.monotonic() + _TURN_S
                     self._advance(host, output, head)
                 else:
                     host.tell()

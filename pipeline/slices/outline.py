@@ -54,6 +54,10 @@ class LogOutline:
         self._static_rules = set(static_rules)
         self.changes: list[int] = []
         """These entries change the background."""
+        self.drops: list[Drop] = []
+        """These entries drop queries that were registered before the first entry, or are no static rules."""
+        self.reads_rows = False
+        """Entries of version 0.1.0 do not say how far their stream had come: their rows do, for themselves."""
         self.breaks: list[int] = []
         """What comes after such an entry cannot be found without what was before it: it changes the background, or drops a stream."""
         after = {name: StreamCourse(replace(time)) for name, time in begun.items()}
@@ -77,7 +81,7 @@ class LogOutline:
                 entry = record.entry
                 match entry:
                     case Events() if entry.stream in self._streams:
-                        latest = _latest_end(reader, entry) if record.latest is None else record.latest
+                        latest = self._latest_end(reader, entry) if record.latest is None else record.latest
                         _advance(courses, entry.stream, entry.watermark, latest, entry.rows - record.late)
                     case Tick(stream=str(stream)) if stream in self._streams:
                         _advance(courses, stream, entry.watermark, NO_TIME, 0)
@@ -91,6 +95,14 @@ class LogOutline:
                         continue
                 yield entry, courses
 
+    def _latest_end(self, reader: LogReader, entry: Events) -> Micros:
+        """Return the latest end of what an entry brings in time, from its rows: logs of version 0.1.0 do not say it."""
+        if not entry.rows:
+            return NO_TIME
+        self.reads_rows = True
+        ends = source_of(next(reader.blocks(entry.offset, 1, entry.offset + 1))).read_ends()
+        return max((end for end in ends.tolist() if end != NO_END), default=NO_TIME)
+
     def _note_change(self, entry: Entry) -> None:
         match entry:
             case Facts() | Entail():
@@ -100,6 +112,9 @@ class LogOutline:
                 self.changes.append(entry.offset)
             case Drop() if entry.registered in self._static_rules:
                 self.changes.append(entry.offset)
+            case Drop():
+                self.drops.append(entry)
+                return
             case DropStream() if entry.stream in self._streams:
                 pass
             case _:
@@ -150,11 +165,3 @@ def _advance(courses: Courses, stream: str, watermark: Micros | None, latest: Mi
     before = courses.get(stream, StreamCourse(StreamTime()))
     reached = before.time.watermark if watermark is None else max(watermark, before.time.watermark)
     courses[stream] = StreamCourse(StreamTime(reached, max(latest, before.time.latest), fed=True), before.events + events)
-
-
-def _latest_end(reader: LogReader, entry: Events) -> Micros:
-    """Return the latest end of what an entry brings in time, from its rows: logs of version 0.1.0 do not say it."""
-    if not entry.rows:
-        return NO_TIME
-    ends = source_of(next(reader.blocks(entry.offset, 1, entry.offset + 1))).read_ends()
-    return max((end for end in ends.tolist() if end != NO_END), default=NO_TIME)

@@ -91,17 +91,27 @@ class SlicePlanner:
             if (begin := self._find_begin(keep)) is not None and begin > broken:
                 yield max(begin, self.first), keep
 
-    def _find_begin(self, keep: int) -> int | None:
+    def find_settled_begin(self, position: int) -> int | None:
+        """Return where to begin to read for queries that stand at a position as if they had read all; None where that is not known.
+
+        What they find at each instant then is as in a slice. One event more, which they look back to no longer, tells changes of the background that
+        come later that there were earlier events.
+        """
+        return self._find_begin(position, settled=True)
+
+    def _find_begin(self, keep: int, *, settled: bool = False) -> int | None:
         """Return where a slice begins to read whose solutions count from a position on; None where none can."""
         begins = [keep]
         for query in self.queries:
             time = None if query.reach.micros is None else self._find_time(keep, query.rests_on)
             if time is None or query.reach.micros is None:
                 return None
-            found = self.outline.find_first(time - query.reach.micros, query.rests_on)
+            since = time - query.reach.micros
+            found = self.outline.find_first(since, query.rests_on)
             begins.append(keep if found is None else found)
-            if query.reach.opens:  # its first instant lies before
-                earlier = self.outline.find_earlier(time, query.reads - frozenset(self.written), keep)
+            if settled or query.reach.opens:  # its first instant lies before
+                before, place = (since, begins[-1]) if settled else (time, keep)
+                earlier = self.outline.find_earlier(before, query.reads - frozenset(self.written), place)
                 if earlier is None or earlier < self.first:
                     return None
                 begins.append(earlier)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.messages import int64s
 from pipeline.formats.native import json_writer as native
 from pipeline.solutions.event_lines import write_event
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
@@ -51,7 +52,7 @@ class Lines:
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form], envelope: Envelope = Envelope.LINE) -> Lines:
     """Write each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
     named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
-    if named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
+    if not named or named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
         return _written(envelope, _parts(solutions, forms))
     lines = [_write_row(solutions.slice(row, 1), forms, named, envelope) for row in range(solutions.num_rows)]
     return Lines(b"".join(lines), np.cumsum([len(line) for line in lines], dtype=np.int64))
@@ -116,7 +117,7 @@ def _written(kind: int, parts: _Parts) -> Lines:
 def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
     rows, queries = solutions.num_rows, solutions.column("query")
     values, text = _values(solutions.column("values"))
-    times = [_fixed(solutions.column(name).view(pa.int64()).to_numpy()) for name in ("start", "end", "ordinal")]
+    times = [_fixed(int64s(solutions.column(name)) if rows else np.empty(0, np.int64)) for name in ("start", "end", "ordinal")]
     fragments, table = _fragments(tuple(queries.dictionary.to_pylist()), tuple(forms.items()))
     size = int(values[1][values[0][-1]]) - int(values[1][values[0][0]]) if rows else 0
     terms = int(values[0][-1]) - int(values[0][0]) if rows else 0

@@ -20,6 +20,7 @@ from engine.messages import Micros, StateChange, int64s
 from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
 from pipeline.head_poll import HeadPoll
 from pipeline.log.log_fingerprint import Marks
+from pipeline.log.reader import Published
 from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
 from pipeline.solutions.query_index import FrameIndex, Index, RecentFrames, read_base
 from pipeline.solutions.solution_ids import (
@@ -68,10 +69,12 @@ class Tally:
 class SolutionWriter:
     """Writes a data directory's solution log, as its only writer. One thread at a time. Raises: Locked, Corrupt.
 
-    A reader in the same process finds what was written last in `recent`, which is its own.
+    A reader in the same process finds what was written last in `recent`, which is its own. `published` is the input log's, of its writer.
     """
 
-    def __init__(self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES, recent: RecentFrames | None = None) -> None:
+    def __init__(
+        self, data_dir: Path | str, *, segment_bytes: int = SEGMENT_BYTES, recent: RecentFrames | None = None, published: Published | None = None
+    ) -> None:
         directory = Path(data_dir) / "solutions"
         self._frames = FrameWriter(directory, durable=False, segment_bytes=segment_bytes)
         try:
@@ -83,7 +86,7 @@ class SolutionWriter:
             raise
         self._recent = recent or RecentFrames()
         self._recent.begin(self._frames.head)
-        self._marks = Marks(Path(data_dir))
+        self._marks = Marks(Path(data_dir), published)
         self._last: dict[int, Key] = {registered: places.last for registered, places in index.places.items() if places.last is not None}
 
     @property

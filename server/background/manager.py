@@ -117,6 +117,11 @@ class BackgroundManager:
             known.update(found)
         return {iri for iri in iris if known[iri]}
 
+    def read_facts(self, rules: Sequence[Registration]) -> "FactIndex":
+        """Return the background as it stands, with what the static rules among `rules` derive."""
+        with self._turn:
+            return self._background_after(None, {}, self.catalogue.entailment, _static_rules(rules))
+
     def close(self) -> None:
         self._reader.close()
 

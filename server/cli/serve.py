@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from errno import ENOSPC
+from errno import EINVAL, ENOSPC
 
 import uvicorn
 from fastapi import FastAPI
@@ -339,9 +339,11 @@ def _config(app: FastAPI, settings: Settings, certificate: Certificate | None) -
 def listen(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
+        if not 0 <= settings.port <= 0xFFFF:
+            raise OSError(EINVAL, "ports end at 65535")
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else "ports end at 65535"
-        raise SettingsError(f"cannot listen on {settings.host} port {settings.port}: {why}; choose another with --port, 0 for any free one") from None
+    except OSError as error:
+        told = f"cannot listen on {settings.host} port {settings.port}: {error.strerror}"
+        raise SettingsError(f"{told}; choose another with --port, 0 for any free one") from None
     prepare(listener, settings.stall_s + _GRACE_S)
     return listener

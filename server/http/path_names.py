@@ -31,7 +31,7 @@ def decode_name(segment: str) -> str:
         name = unquote(segment, errors="strict")
     except UnicodeDecodeError:
         raise bad_request("bad-name", f"the path segment {segment!r} is not percent-encoded UTF-8") from None
-    if not name or any(character < " " for character in name):
+    if not name or min(name) < " ":
         raise bad_request("bad-name", f"{name!r} is no name: it is empty or holds control characters")
     if name in (".", ".."):
         raise bad_request("bad-name", f"{name!r} is no name: clients take it for a step in the path, encoded or not")

@@ -3,9 +3,11 @@
 import json
 import logging
 import sys
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from server.observability.middleware import REQUEST_ID
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+"""Lines that are logged during a request carry this id."""
 
 
 class JsonLines(logging.Formatter):

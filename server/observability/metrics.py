@@ -32,6 +32,7 @@ class RequestCounts:
         self._seconds = Histogram(
             "epsparql_http_request_seconds", "Seconds until a request was answered in full", ("route",), buckets=_BUCKETS, registry=self.registry
         )
+        self._series: dict[tuple[str, str, str], tuple[Counter, Histogram | None]] = {}
         ProcessCollector(namespace="epsparql", registry=self.registry)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -39,10 +40,13 @@ class RequestCounts:
 
         `route` is a template, so names in paths make no series; paths that clients make up share one series.
         """
-        known = method if route else "other"
-        self._count.labels(known, route or "none", str(status)).inc()
-        if method != "WEBSOCKET":
-            self._seconds.labels(route or "none").observe(seconds)
+        series = method if route else "other", route or "none", str(status)
+        if series not in self._series:
+            self._series[series] = self._count.labels(*series), self._seconds.labels(series[1]) if method != "WEBSOCKET" else None
+        counter, histogram = self._series[series]
+        counter.inc()
+        if histogram is not None:
+            histogram.observe(seconds)
 
 
 def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:

@@ -1,19 +1,17 @@
 """Handles what every request needs, whatever its route: an id, security headers, counts, a line in the log, and one in the audit."""
 
 import logging
+import random
 import re
 import time
-import uuid
-from contextvars import ContextVar
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.observability.logging import REQUEST_ID
 from server.observability.metrics import RequestCounts
 
-REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-"""Lines that are logged during a request carry this id."""
 _GIVEN = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _CONTENT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -30,6 +28,7 @@ SECURE = {
     "Cache-Control": "no-store",
 }
 """All answers have these headers, where a route does not say otherwise."""
+_SECURE = [(name.lower().encode(), value.encode()) for name, value in SECURE.items()]
 _log = logging.getLogger("epsparql.requests")
 
 
@@ -44,7 +43,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex
+        request_id = given if _GIVEN.fullmatch(given) else f"{random.getrandbits(128):032x}"
         REQUEST_ID.set(request_id)
         began, status = time.perf_counter(), 0
 
@@ -53,10 +52,9 @@ class RequestMiddleware:
             match message["type"]:
                 case "http.response.start":
                     status = message["status"]
-                    headers = MutableHeaders(scope=message)
-                    for name, value in SECURE.items():
-                        headers.setdefault(name, value)
-                    headers["X-Request-Id"] = request_id
+                    headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                    named = {name for name, _ in headers}
+                    message = {**message, "headers": headers + [each for each in _SECURE if each[0] not in named]}
                 case "websocket.accept":
                     message = {**message, "headers": [*message.get("headers", ()), (b"x-request-id", request_id.encode())]}
                 case "websocket.close":

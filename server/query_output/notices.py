@@ -29,10 +29,12 @@ class Notices:
 
     def is_ready(self, registration: Registration) -> bool:
         """Return whether all notices are there already, so that none is read from the solution log."""
-        return all(version.offset in self._notices for version in registration.promoted[1:])
+        return not registration.versions or all(version.offset in self._notices for version in registration.promoted[1:])
 
     def find_next(self, registration: Registration, after: str) -> Notice | None:
         """Return the first notice beyond the id `after`."""
+        if not registration.versions:
+            return None
         for old, new in pairwise(registration.promoted):
             if new.offset not in self._notices:
                 last = _find_last_before(self._solutions, self._registered, new.position)
@@ -69,8 +71,8 @@ def hash_text(text: str) -> str:
 
 def split_by_form(registration: Registration, found: pa.RecordBatch) -> Sequence[tuple[pa.RecordBatch, Form]]:
     """Return solutions (STORED) in parts of one form each, in their order. Versions of a query may have other columns."""
-    versions = registration.promoted
-    if len(versions) == 1 or not found.num_rows:
+    versions = registration.promoted if registration.versions else ()
+    if len(versions) <= 1 or not found.num_rows:
         return [(found, find_form(registration.text, registration.emit))]
     place = np.searchsorted([version.position for version in versions], int64s(found.column("entry")), side="right") - 1
     forms = [get_shape(version.text).form for version in versions]

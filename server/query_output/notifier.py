@@ -34,7 +34,7 @@ class _Signal:
 class Notifier:
     """Counts in `generation` how often something may have been new. Runs on the event loop only, `announce_commit` aside.
 
-    `watermarks` has a sample of the streams' watermarks for each generation.
+    `watermarks` has samples of the streams' watermarks, one for many generations that come at once.
     """
 
     def __init__(self, log: LogWriter, solutions: SolutionReader) -> None:
@@ -74,10 +74,11 @@ class Notifier:
 
     def _advance(self) -> None:
         self.generation += 1
-        loop = asyncio.get_running_loop()
-        if not self.watermarks.take_sample(self._log.catalogue, loop.time()) and not self._resampling:
-            self._resampling = True
-            loop.call_later(_SETTLE_S, self._resample)
+        if not self._resampling:  # otherwise the next sample will see what is new
+            loop = asyncio.get_running_loop()
+            if not self.watermarks.take_sample(self._log.catalogue, loop.time()):
+                self._resampling = True
+                loop.call_later(_SETTLE_S, self._resample)
         self._news.set()
         self._news = asyncio.Event()
 

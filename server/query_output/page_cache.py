@@ -26,11 +26,15 @@ class SolutionLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """Holds consecutive solutions of a registration: the parts of their ids (`times` in µs, and `ordinals`), and their text."""
+    """Holds consecutive solutions of a registration: the parts of their ids (`times` in µs, and `ordinals`), and their text.
+
+    `newest` says that nothing followed them when they were read.
+    """
 
     times: NDArray[int64]
     ordinals: NDArray[int64]
     written: Lines
+    newest: bool
 
     def __len__(self) -> int:
         return len(self.times)
@@ -95,10 +99,10 @@ class PageCache:
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
-    async def read_after(self, last: str | None, generation: int) -> Page | Notice:
-        """Return up to PAGE solutions after the id `last`, or the notice that stands there.
+    async def read_after(self, last: str | None, generation: int) -> tuple[Page | Notice, bool]:
+        """Return up to PAGE solutions after the id `last`, or the notice that stands there; and whether there may be more after that.
 
-        The page is empty only if there were none when something was last new, in `generation`. Raises: ValueError for what is no id.
+        If not, nothing followed when something was last new, in `generation`. The page is empty only then. Raises: ValueError for what is no id.
         """
         kept = self._readings.get(last)
         if kept is None or not (_has_news(kept.page) or kept.generation >= generation):
@@ -106,7 +110,8 @@ class PageCache:
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
             self._readings.popitem(last=False)
-        return await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
+        page = await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
+        return page, isinstance(page, Notice) or not page.newest or kept.generation < generation
 
     def _start_reading(self, last: str | None) -> asyncio.Future[Page | Notice]:
         at_hand = None if last is None else self._read_at_hand(last, PAGE)

@@ -38,13 +38,13 @@ class QueryOutput:
 
             def read_page(after: str | None, limit: int) -> Page | Notice:
                 now, found = self._read_settled(registration, lambda: self._solutions.read(number, after, limit))
-                return _write_page(now, found, notices.find_next(now, after or ""), envelope)
+                return _write_page(now, found, notices.find_next(now, after or ""), envelope, limit)
 
             def read_page_at_hand(after: str, limit: int) -> Page | Notice | None:
                 now, found = self._read_settled(registration, lambda: self._solutions.read_at_hand(number, after, limit))
                 if found is None or not notices.is_ready(now):
                     return None
-                return _write_page(now, found, notices.find_next(now, after), envelope)
+                return _write_page(now, found, notices.find_next(now, after), envelope, limit)
 
             self._pages[number, envelope] = PageCache(read_page, read_page_at_hand)
         return self._pages[number, envelope]
@@ -58,7 +58,7 @@ class QueryOutput:
         while True:
             before, found = now, read()
             now = self._catalog.refresh(registration) or registration
-            if now.promoted == before.promoted:
+            if now is before or now.promoted == before.promoted:
                 return now, found
 
     def get_progress(self, registration: Registration) -> QueryProgress | None:
@@ -79,8 +79,12 @@ class QueryOutput:
             self._pages.pop((registration.registered, envelope), None)
 
 
-def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notice | None, envelope: Envelope) -> Page | Notice:
-    """Write the solutions up to the next notice, which are all of one text; or return the notice, where it stands before all of them."""
+def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notice | None, envelope: Envelope, limit: int) -> Page | Notice:
+    """Write the solutions up to the next notice, which are all of one text; or return the notice, where it stands before all of them.
+
+    Nothing follows them if there are fewer than were asked for, and no notice.
+    """
+    newest = notice is None and found.num_rows < limit
     times, ordinals = int64s(found.column("end")), int64s(found.column("ordinal"))
     if notice is not None:
         end, ordinal = key_of(notice.id)
@@ -89,4 +93,4 @@ def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notic
             return notice
         found, times, ordinals = found.slice(0, old), times[:old], ordinals[:old]
     ((part, form),) = split_by_form(registration, found)
-    return Page(times, ordinals, ndjson(part, {registration.name: form}, envelope))
+    return Page(times, ordinals, ndjson(part, {registration.name: form}, envelope), newest)

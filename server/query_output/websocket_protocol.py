@@ -9,6 +9,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 _EXTENSION = "epsparql.writer"
+_AHEAD, _SMALL = 128, 4 << 10
+"""So many messages of at most so many bytes may wait for the app before nothing more is read."""
 
 
 class WebSocketWriter(WebSocketsSansIOProtocol):
@@ -34,8 +36,12 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         if self._ignores_messages:
             self.frames = []
-        else:
-            super().send_receive_event_to_app()
+            return
+        paused, reads_on = self.read_paused, self.queue.qsize() < _AHEAD and sum(map(len, self.frames)) <= _SMALL
+        self.read_paused = paused or reads_on  # uvicorn would pause for each message, at the cost of two system calls
+        super().send_receive_event_to_app()
+        if reads_on:
+            self.read_paused = paused
 
     def take_received(self, most: int) -> list[Any]:
         """Return up to `most` ASGI messages that came already, for one who has just received the one before them."""

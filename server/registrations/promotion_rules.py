@@ -1,11 +1,14 @@
 """Decides which text may take the place of a query that runs (docs/decisions/0071-promotions.md)."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from engine.messages import Promote, Withdraw
+from engine.background.fact_store import FactIndex
+from engine.messages import Promote, Register, Withdraw
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
-from pipeline.registrations.stream_dependencies import find_sources
+from pipeline.registrations.stream_dependencies import find_fed, find_sources
+from pipeline.slices.late_beginning import find_late_beginning
 from pipeline.solutions.formats import Bindings
 from server.http.problem_details import unknown_fault
 from server.registrations.catalog_view import CatalogView
@@ -43,17 +46,35 @@ def check_new_text(catalog: CatalogView, known: Registration, text: str, *, may_
         raise conflict_fault("other-streams", detail, name)
 
 
+def begin_late(catalog: CatalogView, data: Path, wish: Promote, start: int, known: FactIndex) -> Promote:
+    """Return the wish with where the text may begin to read so late that it takes over with the same solutions. `known` is the background.
+
+    The caller lets nothing change the background or the queries until the entry is written. Raises: Gone, Corrupt.
+    """
+    rules = [rule for rule in catalog.list_rules() if get_shape(rule.text).graph is None]
+    queries = [Register(rule.registered, rule.name, rule.text, rule.policy, rule.default_graph) for rule in rules]
+    query = Register(wish.registered, wish.name, wish.text, wish.policy, wish.default_graph)
+    late = find_late_beginning(data, [*queries, query], known, find_fed(catalog.log.catalogue.streams).keys(), (start, catalog.log.head()))
+    return wish if late is None else replace(wish, begins=late.begins, marks=late.marks)
+
+
+def find_reading_start(known: Registration, start: str | int | None) -> int:
+    """Return the offset from which a text that is to take a query's place reads. None stands for where the query began to read."""
+    if start is None:
+        return known.registered + 1 if known.reads_from is None else known.reads_from
+    return start if isinstance(start, int) else 0
+
+
 def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str | int | None) -> Promote:
     """Return the entry that puts a text in a query's place; runs in the log's committer.
 
-    `start` None stands for where the query began to read. Raises: Fault 400, 404, 409.
+    `start` is as for `find_reading_start`, or "now". Raises: Fault 400, 404, 409.
     """
     known = _find_promotable(catalog, wish)
     if wish.keeps:
         return replace(wish, offset=offset)
-    if start is None:
-        start = known.registered + 1 if known.reads_from is None else known.reads_from
-    return replace(wish, offset=offset, reads_from=find_start(catalog, offset, wish.name, start))
+    begins = start if start == "now" else find_reading_start(known, start)
+    return replace(wish, offset=offset, reads_from=find_start(catalog, offset, wish.name, begins))
 
 
 def _find_promotable(catalog: CatalogView, wish: Promote) -> Registration:

@@ -32,7 +32,7 @@ from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.notices import hash_text
 from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
 from server.registrations.companions import find_companions, name_companion, write_companion
-from server.registrations.promotion_rules import check_new_text, promote_entry
+from server.registrations.promotion_rules import begin_late, check_new_text, find_reading_start, promote_entry
 from server.registrations.revision_rules import check_revised_place, check_revised_text
 from server.service import Service
 from server.settings import Settings
@@ -465,6 +465,9 @@ def _append_promotion(service: Service, known: Registration, wish: Wish, by: str
     last = known.versions[-1] if known.versions else None
     if last is not None and last.state == "failed":  # the catalog is told, and forgets it
         service.log.append(lambda offset: Withdraw(offset, last.offset, known.name, last.reason))
+    if not keeps and wish.start != NOW and not service.log.oldest():
+        start, rules = find_reading_start(known, wish.start), service.catalog.list_rules()
+        wanted = begin_late(service.catalog, service.settings.data, wanted, start, service.background.read_facts(rules))
     return service.log.append(lambda offset: promote_entry(service.catalog, offset, wanted, wish.start))
 
 

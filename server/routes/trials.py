@@ -91,7 +91,7 @@ class EndedQuery(BaseModel):
 
 
 class TrialDocument(BaseModel):
-    """Describes a trial. `state` is waiting, running, completed or failed, with the reason.
+    """Describes a trial. `state` is waiting, running, completed or failed, with the reason. `old_query` is the text of `compare_with` at its start.
 
     `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the queries that look back without a
     bound, with the reason of each. Because of them, the trial works on one core.
@@ -105,6 +105,7 @@ class TrialDocument(BaseModel):
     policy: str
     default_graph: str
     compare_with: str | None
+    old_query: str | None
     from_: str = Field(alias="from")
     to: str
     progress: TrialProgress | None
@@ -190,15 +191,18 @@ async def post_trial(request: Request, response: Response, service: Shared, trie
     start, end = _read_place(found, "from", _BEGINNING), _read_place(found, "to", _NOW)
     plan = await asyncio.to_thread(_plan_trial, service, name, wish, old, start, end)
     names = tuple(dict.fromkeys(watched.name for engine in plan.engines for watched in engine.watched))
-    asked = TrialWish(wish.text, wish.policy, wish.default_graph, None if old is None else old.name, start.written, end.written, names)
+    compared: tuple[str | None, str | None] = (None, None) if old is None else (old.name, old.text)
+    asked = TrialWish(wish.text, wish.policy, wish.default_graph, *compared, start.written, end.written, names)
     trial = tried.start_trial(asked, plan, service.clock())
     response.headers["Location"] = f"/trials/{trial.id}"
     return _describe_trial(trial)
 
 
 @router.get("/trials", summary="List the trials that the token may read, the newest first")
-async def list_trials(service: Shared, tried: Tried, caller: Reader) -> TrialList:
-    return TrialList(trials=[_describe_trial(trial) for trial in tried.list_trials() if all(map(caller.may, _list_scopes(trial)))])
+async def list_trials(
+    tried: Tried, caller: Reader, timeline: Annotated[bool, Query(description="With false, the slots of the timelines are left out.")] = True
+) -> TrialList:
+    return TrialList(trials=[_describe_trial(trial, slots=timeline) for trial in tried.list_trials() if all(map(caller.may, _list_scopes(trial)))])
 
 
 @router.get("/trials/{id}", summary="Show a trial: its progress, its counts and its timeline", responses=_NONE)
@@ -291,10 +295,10 @@ def _find_range(service: Service, head: int, name: str, start: _Place, end: _Pla
 # ---------------------------------------------------------------- what is shown
 
 
-def _describe_trial(trial: Trial) -> TrialDocument:
+def _describe_trial(trial: Trial, *, slots: bool = True) -> TrialDocument:
     wish, status = trial.wish, trial.status or TrialStatus(0, 0, 0)
     shown = [ComparedQuery(query=name, **_name_counts(found)) for name, found in status.counts.items()]
-    slots = [TrialSlot(at=iso(slot * status.width), **_name_counts(found)) for slot, found in status.slots]
+    timeline = [TrialSlot(at=iso(slot * status.width), **_name_counts(found)) for slot, found in status.slots] if slots else []
     progress = None
     if trial.status is not None:
         progress = TrialProgress(position=status.position, to=status.until, rows=status.rows, **{"from": status.first})
@@ -307,12 +311,13 @@ def _describe_trial(trial: Trial) -> TrialDocument:
         policy=wish.policy,
         default_graph=wish.default_graph,
         compare_with=wish.compare_with,
+        old_query=wish.old_query,
         to=wish.end,
         progress=progress,
         counts=TrialCounts(**_name_counts([sum(found[kind] for found in status.counts.values()) for kind in range(len(KINDS))])),
         kept=TrialCounts(new=status.kept.get(NEW, 0), old=status.kept.get(OLD, 0), both=status.kept.get(BOTH, 0)),
         queries=shown,
-        timeline=TrialTimeline(width=format_duration(status.width) or "", slots=slots),
+        timeline=TrialTimeline(width=format_duration(status.width) or "", slots=timeline),
         ended=[EndedQuery.model_validate(asdict(each)) for each in status.ended],
         unbounded=status.unbounded,
         **{"from": wish.start},

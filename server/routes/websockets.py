@@ -46,6 +46,8 @@ _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
 _TOGETHER, _SHORT, _GROUP = 128, 4 << 10, 64 << 10
 """So many frames that came at once are taken at once. If none of them has more characters than the second, they are parsed in groups of so many bytes."""
+_TURN_S = 0.004
+"""Short frames that come within this time share a turn, where their sender does not wait for the acks."""
 _POLICIES = ("disconnect", "drop-oldest")
 
 router = APIRouter()
@@ -118,6 +120,10 @@ class _Answers:
     _unsent: deque[Answer] = field(default_factory=deque)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def any_unsent(self) -> bool:
+        return bool(self._unsent)
+
     def add(self, answer: Answer) -> None:
         self._unsent.append(answer)
         self._news.set()
@@ -164,9 +170,16 @@ async def feed(websocket: WebSocket, name: str) -> None:
 
 
 async def _take_frames(websocket: WebSocket, service: Service, stream: str, answers: _Answers) -> None:
-    writer = find_writer(websocket.scope)
+    writer, loop = find_writer(websocket.scope), asyncio.get_running_loop()
+    waits_for_acks, turn_s = True, loop.time()
     while True:
-        messages = [await websocket.receive(), *writer.take_received(_TOGETHER - 1)]
+        first = await websocket.receive()
+        waits_for_acks = waits_for_acks and not answers.any_unsent
+        short = len(first.get("text") or first.get("bytes") or b"") <= _SHORT  # of longer ones, only one is received at a time
+        if short and not waits_for_acks and (early_s := turn_s - loop.time()) > 0:
+            await asyncio.sleep(early_s)
+        turn_s = loop.time() + _TURN_S
+        messages = [first, *writer.take_received(_TOGETHER - 1)]
         frames = [(message.get("text"), message.get("bytes")) for message in messages if message["type"] == "websocket.receive"]
         together = _parse_together(frames, get_stream_settings(service, stream), service.clock())
         if together is not None:

@@ -138,7 +138,6 @@ class _Broadcast:
                             return
                         case page:
                             await self._send_page(page)
-                            await asyncio.sleep(0)  # cached pages do not yield to the event loop, so no buffer would empty meanwhile
         except Exception as fault:  # noqa: BLE001 - each member's own connection tells of it
             for member in self.members:
                 if member.left is not None and not member.left.done():

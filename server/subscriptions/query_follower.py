@@ -26,6 +26,8 @@ class Idle:
     """Reports that nothing is new: once when everything has been sent, then each time after a while without news."""
 
 
+_ASK_S = 0.02
+"""Progress that cannot be told yet is asked for again after this time."""
 FeedItem = Page | Notice | QueryProgress | Idle | End
 _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
@@ -45,15 +47,19 @@ async def _read_items(service: Service, registration: Registration, after: str |
     every_s, idle_s = service.settings.progress_s, service.settings.comment_s
     last, said, caught_up = after, None, False
     told_s = loop.time()
-    said_s = told_s - every_s
+    said_s = asked_s = told_s - every_s
     while True:
-        rung = service.notifier.generation_of(registration)  # read this, `end` and `progress` before the page: they hold if the page turns out empty
+        rung = service.notifier.generation_of(registration)  # read this, `end` and `progress` before the page: they hold if nothing follows it
         end = _find_end(service, registration)
-        progress = service.output.get_progress(registration) if end is None and loop.time() >= said_s + every_s else said
-        page = await pages.read_after(last, rung)
+        progress, now_s = said, loop.time()
+        if end is None and now_s >= max(said_s + every_s, asked_s + _ASK_S):
+            progress, asked_s = service.output.get_progress(registration), now_s
+        page, more = await pages.read_after(last, rung)
         if page:
             last, told_s = page.last, loop.time()
             yield page
+        if more:
+            await asyncio.sleep(0)  # neither cached pages nor sending into a buffer with room yield to the event loop
             continue
         if end is not None:
             yield end

@@ -66,7 +66,6 @@ class Subscriber:
                                 return closing
                             if delivery.last != page.last:
                                 break  # there was a gap, and it reads on from the gap's end
-                            await asyncio.sleep(0)  # sending into a buffer with room does not yield to the event loop
 
     async def _note_base(self) -> None:
         """Record how many solutions came before the first one sent, once the subscriber has caught up with the log."""

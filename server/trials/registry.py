@@ -28,12 +28,13 @@ _LINE = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrialWish:
-    """Holds a trial as a client wants it; `names` are the queries whose solutions are compared."""
+    """Holds a trial as a client wants it, and the text of the query that it is compared with; `names` are those whose solutions are compared."""
 
     query: str
     policy: str
     default_graph: str
     compare_with: str | None
+    old_query: str | None
     start: str
     end: str
     names: tuple[str, ...]

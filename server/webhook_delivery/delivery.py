@@ -6,9 +6,11 @@ A delivery that the receiver does not take is retried after growing pauses.
 import asyncio
 import logging
 import random
+import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from http import HTTPStatus
 
 import httpx
@@ -73,7 +75,6 @@ class Deliveries:
         self.targets = TargetPolicy(service.settings.allow_hosts)
         self._observers: dict[tuple[str, str], Webhook] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._tls = httpx.create_ssl_context(trust_env=False)
 
     # ------------------------------------------------------------ what there is
     def __iter__(self) -> Iterator[Webhook]:
@@ -169,6 +170,11 @@ class Deliveries:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_AFTER_FAULT_S):
                         await self._service.lifecycle.stopping.wait()
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Read the certification authorities when there is something to deliver, because it takes 50 ms of CPU."""
+        return httpx.create_ssl_context(trust_env=False)
 
     def _create_client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))

@@ -38,6 +38,7 @@ def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(papers, "one_core", lambda: None)
 
 
+@pytest.mark.soak  # it takes four seconds to draw all figures; one of them is drawn below
 def test_every_figure_has_its_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The bench itself compares how much comes out with what must."""
     page = tmp_path / "paper-experiments.md"

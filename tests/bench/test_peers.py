@@ -41,6 +41,7 @@ def _w1_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "WORKLOADS", {"W1": WORKLOADS["W1"]})
 
 
+@pytest.mark.soak  # two processes, each with the engine; the test below has the rest of the way
 def test_both_run_over_the_same_events(tmp_path: Path) -> None:
     (text,) = peers.measure(stand_in(tmp_path), 3_000, 300)
     line = json.loads(text)

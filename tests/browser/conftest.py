@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from epsparql.client import Client, segment
 from tests.server.conftest import empty, serving
+from tests.server.operations.test_security import digest
 
 DEADLINE_MS = 60_000
 expect.set_options(timeout=DEADLINE_MS)  # other suites run beside this one, so a page may take its time
@@ -36,11 +37,22 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
+def restricted(tmp_path: Path) -> Iterator[str]:
+    """A server with tokens, whose webhooks may go to this machine."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{digest('root')} admin\n{digest('some')} read:*\n")
+    with serving(tmp_path / "data", token_file=tokens, allow_hosts=("127.0.0.1",)) as url:
+        yield url
+
+
+@pytest.fixture
 def client(url: str) -> Iterator[Client]:
     """The server is emptied afterwards, so that each test finds it new."""
     client = Client(url)
     yield client
     empty(client)
+    for trial in client.trials():
+        client.drop_trial(trial["id"])
     for ontology in client._json("GET", "/ontologies")["ontologies"]:
         client.request("DELETE", f"/ontologies/{segment(ontology['name'])}")
 

@@ -221,7 +221,16 @@ def test_pictures(page: Page, client: Client, pictures: Path) -> None:
     expect(page.locator(".step .live").first).to_be_visible()
     expect(page.locator(".verdict")).to_contain_text("no faults")
     taken["plan"] = page.screenshot(path=pictures / "console-plan.png")
-    assert len(set(taken.values())) == 5
+    work.tab(page, "wind").click()
+    work.write(page, client.query("wind")["query"].replace("?a * 1.1", "?a * 1.5").replace("PT3H", "PT4H"))
+    page.get_by_role("button", name="Try on the past").click()
+    page.get_by_role("button", name="Start the trial").click()
+    expect(page.get_by_role("status").filter(has_text="are the same")).to_be_visible()
+    page.get_by_role("checkbox", name="both").check()
+    expect(page.locator("tr[data-id]").first).to_be_visible()
+    page.mouse.move(0, 0)
+    taken["trial"] = page.screenshot(path=pictures / "console-trial.png")
+    assert len(set(taken.values())) == 6
     assert min(map(len, taken.values())) > 40_000
 
 

@@ -1,8 +1,6 @@
 """The console's pages of the background, of lag and errors, and of webhooks; the order and the filter of the table; the way to the documentation."""
 
-from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +9,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from epsparql.client import Client
 from tests.browser.test_access import AXE, FAINT, RULES, VIOLATIONS
 from tests.browser.test_connectors import enter
-from tests.server.conftest import EX, event, serving, values
-from tests.server.operations.test_security import digest
+from tests.server.conftest import EX, event, values
 from tests.support.webhook_receiver import receiving
 
 pytestmark = pytest.mark.slow
@@ -91,15 +88,6 @@ def test_the_documentation_is_a_link_away(page: Page, url: str) -> None:
     assert link.evaluate("(link) => link.href") == f"{url}/docs/"
 
 
-@pytest.fixture
-def restricted(tmp_path: Path) -> Iterator[str]:
-    """A server with tokens, whose webhooks may go to this machine."""
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"{digest('root')} admin\n{digest('some')} read:*\n")
-    with serving(tmp_path / "data", token_file=tokens, allow_hosts=("127.0.0.1",)) as url:
-        yield url
-
-
 def test_webhooks_are_created_tested_and_deleted(context: BrowserContext, restricted: str) -> None:
     Client(restricted, "root").register("alert", values("hall"))
     page = context.new_page()
@@ -124,7 +112,9 @@ def test_webhooks_are_created_tested_and_deleted(context: BrowserContext, restri
 
 
 def test_a_reader_sees_what_may_be_seen(context: BrowserContext, restricted: str) -> None:
-    Client(restricted, "root").register("alert", values("hall"))
+    root = Client(restricted, "root")
+    root.register("alert", values("hall"))
+    root.start_trial(values("hall"), compare_with="alert")
     page = context.new_page()
     page.goto(f"{restricted}/")
     enter(page, "some")
@@ -137,6 +127,12 @@ def test_a_reader_sees_what_may_be_seen(context: BrowserContext, restricted: str
     go(page, "alert")
     page.get_by_role("tab", name="Webhooks").click()
     expect(page.get_by_text("Webhooks are shown to tokens with the scope admin")).to_be_visible()
+    go(page, "Trials")
+    expect(page.get_by_text("Trials are started with tokens that have the scope admin.")).to_be_visible()
+    page.get_by_role("region", name="Trials, the newest first").get_by_role("button", name="alert").click()
+    expect(page.get_by_text("A new text beside that of alert, over all of the log.")).to_be_visible()
+    for change in ("Promote", "Discard", "Cancel", "Try on the past"):
+        expect(page.get_by_role("button", name=change)).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)
     page.close()
 

@@ -19,9 +19,11 @@ from connectors.errors import SystemFault, WrongOption
 from connectors.inbound.mqtt import MqttSource
 from connectors.outbound.mqtt import MqttSink
 from connectors.outbound.sink import Cursor, SolutionMessage
+from epsparql.client import Client as ServerClient
 from epsparql.terms import XSD, Iri, Literal
 from tests.connectors.systems.brokers import Daemon, mosquitto
-from tests.connectors.systems.chaos import CHAIN_KILLS, EX, QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
+from tests.connectors.systems.chaos import EX, QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
+from tests.server.conftest import serving
 
 pytestmark = pytest.mark.slow
 VERSIONS = ("5", "3.1.1")
@@ -138,7 +140,7 @@ def test_every_message_is_evaluated_and_no_solution_comes_twice_whoever_is_kille
             publisher = TopicPublisher(broker.port, "readings/a", event)
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, broker.restart)
-                kill_at_random(victims, chance, lambda: int(server.client.stream("default")["accepted"]), CHAIN_KILLS)
+                kill_at_random(victims, chance, lambda: int(server.client.stream("default")["accepted"]))
             finally:
                 total = publisher.stop()
             publish(broker.port, "readings/a", *map(event, range(max(total - AGAIN, 0), total + 1)))
@@ -196,11 +198,12 @@ def test_topics_are_told_in_an_envelope_with_the_payload_as_written(broker: Daem
 def test_bare_numbers_become_triples_of_what_the_topic_names(tmp_path: Path, broker: Daemon) -> None:
     publish(broker.port, "readings/cellar", "21.50", retain=True)
     mapping = {"base": EX, "subject": "{+topic}", "properties": {"payload": ":value"}}
-    with restarted_server(tmp_path) as server:
-        server.client.create_stream("default", mapping=mapping)
-        server.client.register("values", QUERY)
-        with connecting(tmp_path, server.url, {"readings": connector_in(broker, envelope=True, format="application/json")}):
-            (found,) = server.client.solutions("values", wait_s=60)
+    with serving(tmp_path / "data") as url:
+        client = ServerClient(url)
+        client.create_stream("default", mapping=mapping)
+        client.register("values", QUERY)
+        with connecting(tmp_path, url, {"readings": connector_in(broker, envelope=True, format="application/json")}):
+            (found,) = client.solutions("values", wait_s=60)
         assert (found["s"], found["v"]) == (Iri(f"{EX}readings/cellar"), Literal("21.50", XSD + "decimal"))
 
 

@@ -22,7 +22,7 @@ from connectors.outbound.postgresql import PostgresqlSink
 from connectors.outbound.sink import Cursor, SolutionMessage
 from epsparql.client import ApiError, Client
 from tests.connectors.systems.brokers import Postgresql, nats_server, postgresql
-from tests.connectors.systems.chaos import CHAIN_KILLS, QUERY, connecting, event, kill_at_random, restarted_server, wait_for
+from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, wait_for
 from tests.connectors.systems.jetstream import Publisher, create_stream
 
 pytestmark = pytest.mark.slow
@@ -318,7 +318,7 @@ def test_from_jetstream_to_postgresql_each_message_is_one_row_whoever_is_killed(
             publisher = Publisher(url, "readings.a", event)
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, broker.restart, database.restart)
-                kill_at_random(victims, chance, lambda: count_rows(database), CHAIN_KILLS)
+                kill_at_random(victims, chance, lambda: count_rows(database))
             finally:
                 total = publisher.stop()
             wait_for(lambda: count_rows(database) >= total, "the last row")
@@ -394,7 +394,7 @@ def test_from_postgresql_to_postgresql_each_change_is_one_row_whoever_is_killed(
         with connecting(tmp_path, server.url, connectors) as connect:
             try:
                 victims = (lambda: connect.kill_worker(chance), server.restart, database.restart)
-                kill_at_random(victims, chance, lambda: count_rows(database), CHAIN_KILLS)
+                kill_at_random(victims, chance, lambda: count_rows(database))
             finally:
                 inserter.stop()
             with psycopg.connect(database.url) as session:

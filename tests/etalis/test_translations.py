@@ -107,7 +107,7 @@ def translated(program: str) -> dict[str, str]:
     return {f"{rule.head.name}{k}": text.rule(rule) for k, rule in enumerate(rules)}
 
 
-@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs(), events=streams())
 def test_programs_and_their_translations(program: str, events: list[Event]) -> None:
     try:

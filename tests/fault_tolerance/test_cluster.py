@@ -85,14 +85,14 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None
 
 
 def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the demo's year, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
+    """Readings of the demo, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
 
-    Spark's processes know each other by a secret, as those of compose.yaml do.
+    Spark's processes know each other by a secret, as those of compose.yaml do. A worker with another secret is not let in.
     """
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
-    data, year = tmp_path / "data", instants(find())
+    data, year = tmp_path / "data", of_the_year()
     half = len(year) // 2
     (tmp_path / "store").mkdir()
     with served(tmp_path / "store") as store, running_cluster(tmp_path, 2) as (url, workers):
@@ -103,7 +103,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
             for name, text in QUERIES.items():
                 cases.register(log, name, text)
             chosen = ("spark.executor.memory=700m",)
-            runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(buckets=2, snapshot_weight=20_000, store=uri, conf=chosen))
+            runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(buckets=2, snapshot_weight=10_000, store=uri, conf=chosen))
             runner.start()
 
             def state() -> str:
@@ -111,7 +111,8 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
 
             try:
                 cases.eventually(lambda: runner.ready, 180, state)
-                feed(log, year[: half // 2])
+                refuse_stranger(tmp_path, monkeypatch, url)
+                feed(log, year[:half])
                 cases.reached(data, log.head(), 180, state)
                 cases.eventually(lambda: any(name.endswith(".snapshot") for name in connect_store(uri).names("snapshots")), 60, state)
                 assert not list(data.glob("snapshots/*.snapshot")), "the engines are elsewhere"
@@ -120,7 +121,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
                 assert all("-Xmx700M" in args and "-Dspark.authenticate=true" in args for args in executors)
                 assert not any(SECRET in args for _, args in cases.processes().values()), "a command line is seen by all users"
                 os.killpg(workers[busy(workers)].pid, signal.SIGKILL)
-                feed(log, year[half // 2 : half])
+                feed(log, year[half:])
                 cases.reached(data, cases.finish(log) + 1, 180, state)
                 cases.eventually(lambda: read_report(data) is not None, 30, state)
             finally:
@@ -129,11 +130,10 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
     assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "elsewhere")
 
 
-def test_who_has_another_secret_is_not_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "conf", "one")))
-    with running_cluster(tmp_path, 0) as (url, _):
-        other = authenticated(tmp_path / "other", "another")
-        monkeypatch.setenv("SPARK_CONF_DIR", str(other))
+def refuse_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """See that a worker with another secret does not register."""
+    with monkeypatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(authenticated(tmp_path / "other", "another")))
         with running_daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
             cases.eventually(lambda: said(tmp_path / "stranger", "(?i)authenticat|SaslException|digest"), 60, lambda: "no refusal")
             assert not said(tmp_path / "stranger", "Successfully registered")

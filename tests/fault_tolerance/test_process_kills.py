@@ -31,16 +31,16 @@ from tests.support import spark_cases as cases
 pytestmark = pytest.mark.slow
 MASTER = "local[2,4]"
 MESSAGES_S = 50
-BACKLOG_KILLS = 3
+BACKLOG_KILLS = 3 if is_full() else 2
 BUCKETS = 2
 HITS = 5  # tries to hit a victim that stands
-MOMENT_S = 20 if is_full() else 5
+MOMENT_S = 20 if is_full() else 3
 """How long a moment is sought, which takes a core; a process that it does not come to in that time is killed all the same."""
 WORKER = "pipeline.spark.worker_daemon pyspark.worker"
 Family = Mapping[int, str]
 """Processes by their numbers, and their command lines."""
 SNAPSHOT_WEIGHT = 500  # five entries: most lives write a snapshot
-EVENTS, IDS = 1_000_000, 1_000
+EVENTS, IDS = 1_000_000 if is_full() else 200_000, 1_000
 CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
 
 # A server in the one respect that matters here: it owns the runner, and dies with no chance to say so.
@@ -189,8 +189,8 @@ def found_of(runner: SparkRunner, victim: str, seen: Family) -> tuple[int, ...]:
 
 MANY = ["worker", "JVM", "worker", "driver", "worker", "driver and JVM", "worker", "daemon", *["worker"] * 5]
 """With the two servers below. A job of Spark's bears three deaths of one task."""
-FEW = ["JVM", "daemon", "worker", "driver and JVM"]
-"""Outside `make soak`: each kind of victim dies once, and a worker while a snapshot is written. More of the same is merely longer."""
+FEW = ["daemon", "driver and JVM", "worker"]
+"""Outside `make soak`: each process dies once, and a worker while a snapshot is written. More of the same is merely longer."""
 
 
 # ---------------------------------------------------------------- moments
@@ -220,7 +220,7 @@ def test_in_process(tmp_path: Path) -> None:
     """The runner's process dies at random moments, then while it writes snapshots, and between solutions and the head that publishes them."""
     chance, data = Random(7), tmp_path / "data"
     with fed(data, seed=7) as (log, client):
-        for _ in range(5 if is_full() else 2):
+        for _ in range(5 if is_full() else 1):
             with host("inprocess", data):
                 moves_on(data, client, chance.randrange(5, 40))
         with host("inprocess", data) as process:
@@ -228,7 +228,7 @@ def test_in_process(tmp_path: Path) -> None:
             at_a_snapshot(data)
             process.kill()
         torn = 0
-        for _ in range(8 if is_full() else 4):
+        for _ in range(8 if is_full() else 2):
             if torn:
                 break
             with host("inprocess", data) as process:

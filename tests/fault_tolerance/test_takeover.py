@@ -1,10 +1,11 @@
 """Servers that stand by for each other over one store: killed, paused and cut off from the store, and looked at from outside.
 
 Each server is a process, and reaches an emulation of S3 by a line of its own. Whoever sends gives each event a key, and sends it to either server until
-it is acknowledged. In the end each acknowledged event has one solution, under one id.
+it is acknowledged. In the end each acknowledged event has one solution, under one id. EPSPARQL_TAKEOVERS says how many takeovers (`make takeovers`).
 """
 
 import itertools
+import os
 import random
 import signal
 import socket
@@ -27,8 +28,9 @@ from tests.support.s3_emulator import CREDENTIALS, Line, S3Bucket, served
 TERM_S = 4.0
 WITHIN_S = 10.0
 """A takeover takes no longer, from the death to the next acknowledgement."""
-PATIENCE_S = 120.0
-FEW, MANY = 4, 200
+PATIENCE_S = 600.0
+TAKEOVERS = int(os.environ.get("EPSPARQL_TAKEOVERS", 200 if is_full() else 4))
+IS_TIMED = is_full() or "EPSPARQL_TAKEOVERS" in os.environ  # elsewhere, other tests take the time
 KILL, PAUSE, CUT, TOGETHER = FAULTS = ("kill", "pause", "cut", "together")
 
 
@@ -90,7 +92,7 @@ class Sender:
     failure: str = ""
 
     def run(self) -> None:
-        client = Client(self.urls, patience_s=-25)  # a request waits five seconds: a server that is paused does not answer
+        client = Client(self.urls)  # it turns by itself from a server that is paused, long before its own time limit
         for number in itertools.count():
             deadline = time.monotonic() + PATIENCE_S
             while number not in self.acked and not self.stopping.is_set():
@@ -195,7 +197,7 @@ def test_a_server_that_stands_by_takes_over(pair: list[Member]) -> None:
     try:
         took: dict[str, list[float]] = {fault: [] for fault in FAULTS}
         sender.wait_for_next(time.monotonic())
-        for fault in [*FAULTS, *(chance.choice(FAULTS) for _ in range((MANY if is_full() else FEW) - FEW))]:
+        for fault in [*FAULTS, *(chance.choice(FAULTS) for _ in range(TAKEOVERS - len(FAULTS)))]:
             leader = leader_of(pair)
             other = next(member for member in pair if member is not leader)
             _wait_for_standby(other)
@@ -205,12 +207,12 @@ def test_a_server_that_stands_by_takes_over(pair: list[Member]) -> None:
             f"\n{sum(map(len, took.values()))} takeovers, {len(sender.acked)} events; the longest took",
             {fault: round(s, 1) for fault, s in longest.items()},
         )
-        if is_full():  # elsewhere, other tests take the time
-            assert max(longest[KILL], longest[PAUSE], longest[CUT]) < WITHIN_S, longest
         sender.stopping.set()
         threads[0].join(PATIENCE_S)
         assert sender.failure == ""
         check_from_outside(client, sender, told)
+        if IS_TIMED:
+            assert max(longest[KILL], longest[PAUSE], longest[CUT]) < WITHIN_S, longest
     finally:
         sender.stopping.set()
         over.set()

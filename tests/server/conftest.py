@@ -12,11 +12,14 @@ import httpx
 import pytest
 
 from epsparql.client import Client, segment
+from pipeline.errors import PipelineError
 from pipeline.log import LogWriter
+from pipeline.replay.input_files import SourceFault
 from pipeline.replication.replicator import Replicator
-from server.cli.serve import Server, gate_of, listen
+from server.cli.commands import parser
+from server.cli.serve import Server, _serve_now, gate_of, listen
 from server.process import clock
-from server.settings import Settings
+from server.settings import Settings, SettingsError, settings_from
 from tests.support.logs import until as until
 
 EX = "http://example.org/"
@@ -46,6 +49,20 @@ def serving(data: Path, **chosen: Any) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+def refusal_of(*arguments: str) -> str:
+    """Return why `epsparql serve` with these arguments does not start. It is started as the command does, but in this process and with its logging."""
+
+    def run(*_: object, **__: object) -> None:
+        pytest.fail("the server started")
+
+    given = vars(parser().parse_args(["serve", "--runner", "inprocess", *arguments]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "run", run)
+        with pytest.raises((SettingsError, SourceFault, PipelineError)) as refused:
+            _serve_now(settings_from(given, os.environ, pytest.fail))
+    return str(refused.value)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from tests.simulation.history import run_history
 from tests.simulation.world import Broken
 from tests.soak import first_seed, is_full
 
-_SEEDS = 10_000 if is_full() else 25
+_SEEDS = 10_000 if is_full() else 10
 _MOST = 1_000
 """A fault that is put back is found by one of so many histories."""
 
@@ -75,7 +75,7 @@ def _no_look_at_the_solutions() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("put_back", "stored", "seed"),
-    [(_no_look_at_the_chain, False, 7), (_no_look_at_the_solutions, False, 7), (_second_sync, False, 9), (_untold_recovery, True, 19)],
+    [(_no_look_at_the_chain, False, 7), (_no_look_at_the_solutions, False, 17), (_second_sync, False, 15), (_untold_recovery, True, 32)],
 )
 def test_a_fault_that_is_put_back_is_found(put_back: Callable[[], AbstractContextManager[None]], stored: bool, seed: int) -> None:
     with put_back():

@@ -31,8 +31,8 @@ REMEDIES = re.compile(r"restore|remove |stop it")
 BACKUP = "log and catalogue.json of "
 SHORT = 40
 """How many directories CI tries."""
-CHILDREN = 2
-"""The damaged directories that a real server starts on, in each minute: what all of them do is tried in this process."""
+CHILDREN = 1
+"""The damaged directories that a real server starts on, one in each minute: what all of them do is tried in this process."""
 
 
 @dataclass(frozen=True)

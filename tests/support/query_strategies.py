@@ -1,7 +1,11 @@
-"""Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to meet everything."""
+"""Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to meet everything.
+
+Strategies are kept (`cache`). Hypothesis looks into each one that is new, and that takes longer than to draw from it.
+"""
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 
 from hypothesis import strategies as st
@@ -90,18 +94,22 @@ NUMERALS = (
 """Numbers of every type, and what is none though it says so: (datatype, lexical form)."""
 
 
+@cache
 def numerals() -> st.SearchStrategy[str]:
     return st.sampled_from(NUMERALS).map('"{0[1]}"^^xsd:{0[0]}'.format)
 
 
+@cache
 def _durations() -> st.SearchStrategy[str]:
     return SECONDS.map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
 
 
+@cache
 def _instants() -> st.SearchStrategy[str]:
     return SECONDS.map(lambda seconds: f'"1970-01-01T00:00:0{seconds}Z"^^xsd:dateTime')
 
 
+@cache
 def _operands() -> st.SearchStrategy[str]:
     plain = st.sampled_from((*VARIABLES, "?v", "?v", "?w", "0", "1", "2", "0.5", "1.5e0"))
     leaves = st.one_of(plain, plain, plain, numerals())
@@ -110,6 +118,7 @@ def _operands() -> st.SearchStrategy[str]:
     return st.one_of(leaves, leaves, arithmetic, chosen)
 
 
+@cache
 @st.composite
 def calculations(draw: st.DrawFn) -> str:
     """A comparison of sums and products of two numbers of a stream and of others."""
@@ -123,6 +132,7 @@ def calculations(draw: st.DrawFn) -> str:
 _COMPARED = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
 
 
+@cache
 def _tests() -> st.SearchStrategy[str]:
     values = st.tuples(_operands(), _COMPARED, _operands())
     lengths = st.tuples(st.just("getDURATION()"), _COMPARED, _durations())
@@ -132,6 +142,7 @@ def _tests() -> st.SearchStrategy[str]:
     return st.one_of(values, values, lengths, times, gaps, shifted).map(" ".join) | st.sampled_from(VARIABLES).map("BOUND({})".format)
 
 
+@cache
 def conditions() -> st.SearchStrategy[str]:
     return st.recursive(
         _tests(),
@@ -143,12 +154,14 @@ def conditions() -> st.SearchStrategy[str]:
     )
 
 
+@cache
 def computed() -> st.SearchStrategy[str]:
     """Expressions whose value is worth binding."""
     return st.one_of(_operands(), _operands(), _tests(), st.sampled_from(("getDURATION()", "getSTARTTIME()", "getENDTIME()")))
 
 
 # ---------------------------------------------------------------- patterns
+@cache
 def _triples(anonymous: bool) -> st.SearchStrategy[str]:
     """Few constants and few shared objects, else nothing ever matches; `_:@` becomes a blank node of its own."""
     blank = ["_:@"] if anonymous else []
@@ -158,17 +171,20 @@ def _triples(anonymous: bool) -> st.SearchStrategy[str]:
     return st.tuples(st.sampled_from(subjects), st.sampled_from(predicates), st.sampled_from(objects)).map(" ".join)
 
 
+@cache
 def basic(anonymous: bool = True) -> st.SearchStrategy[str]:
     one = _triples(anonymous)
     return st.one_of(one, one, st.tuples(one, one).map(" . ".join)).map("{{ {} }}".format)
 
 
+@cache
 def shared() -> st.SearchStrategy[str]:
     """Groups that agree on the subject and often match."""
     objects = st.sampled_from(("?v", "?w", "?u", "?t"))
     return st.tuples(st.sampled_from((":p", ":p", ":q", ":r", "?p")), objects).map(lambda parts: f"{{ ?s {' '.join(parts)} }}")
 
 
+@cache
 def about_triples() -> st.SearchStrategy[str]:
     """Triples whose object is a triple term with variables, in a group; reifiers and annotations among them."""
     inner = st.tuples(
@@ -187,6 +203,7 @@ def about_triples() -> st.SearchStrategy[str]:
     return st.one_of(said, said, reified, annotated, taken, made, st.tuples(said, reified).map(" . ".join)).map("{{ {} }}".format)
 
 
+@cache
 def triple_queries() -> st.SearchStrategy[str]:
     """Shapes over groups with triple terms and over others."""
     groups = st.one_of(about_triples(), about_triples(), shared())
@@ -201,6 +218,7 @@ def triple_queries() -> st.SearchStrategy[str]:
     return st.sampled_from(shapes).flatmap(lambda shape: shaped(shape, groups)).map(lambda body: PROLOGUE + _numbered(f"SELECT * WHERE {body}"))
 
 
+@cache
 def triple_rules() -> st.SearchStrategy[str]:
     """Rules that write reifiers and triple terms into another stream."""
     templates = st.sampled_from(("?s :r <<( ?s :p ?v )>>", "?s :p ?v {| :q ?w |}", "<< ?t :q _:x >> :r _:x", ":a :p <<( ?s :p <<( ?t :q ?v )>> )>>"))
@@ -208,6 +226,7 @@ def triple_rules() -> st.SearchStrategy[str]:
     return st.tuples(templates, bodies).map(lambda parts: PROLOGUE + _numbered(f"CONSTRUCT {{ {parts[0]} }} INTO STREAM <{OTHER}> WHERE {parts[1]}"))
 
 
+@cache
 def paths() -> st.SearchStrategy[str]:
     """A path of a few steps between two nodes."""
     steps = st.recursive(
@@ -224,6 +243,7 @@ def paths() -> st.SearchStrategy[str]:
     return st.tuples(ends[0], steps | closed, ends[1]).map(" ".join)
 
 
+@cache
 def tables() -> st.SearchStrategy[str]:
     """VALUES of one column or two."""
     cells = {"?v": ("1", "2", "1.0", "UNDEF"), "?s": (":a", ":b", ":a", "UNDEF"), "?w": ("1", "2")}
@@ -235,6 +255,7 @@ def tables() -> st.SearchStrategy[str]:
     return st.one_of(one, one, two)
 
 
+@cache
 def shaped(shape: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """The shape with its letters filled in, as a group."""
     timers = st.integers(1, 4).map(lambda seconds: f'"PT{seconds}S"^^xsd:duration')
@@ -268,6 +289,7 @@ LINKS = (
 )  # fmt: skip
 
 
+@cache
 @st.composite
 def run_windows(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     """Runs and sessions, with gaps that many neighbours have exactly, and parts that often let elements link, so that the others decide."""
@@ -285,6 +307,7 @@ def run_windows(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     return f"[RUN {' '.join(f'{name} {draw(parts[name])}' for name in chosen)}{report}]"
 
 
+@cache
 @st.composite
 def aggregations(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     """A SELECT of groups, from SELECT to LIMIT."""
@@ -302,6 +325,7 @@ def aggregations(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     return f"SELECT {head} WHERE {body}{grouping}{having}{window}{order}"
 
 
+@cache
 def modifiers() -> st.SearchStrategy[str]:
     comparators = st.sampled_from(("?v", "DESC(?v)", "?s", "DESC(?w)", "(?v + 1)", "DESC(getSTARTTIME())", "(!BOUND(?w))"))
     order = st.lists(comparators, min_size=1, max_size=2).map(lambda keys: f" ORDER BY {' '.join(keys)}")
@@ -309,6 +333,7 @@ def modifiers() -> st.SearchStrategy[str]:
     return st.one_of(st.just(""), order, slices, st.tuples(order, slices).map("".join))
 
 
+@cache
 @st.composite
 def sub_selects(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     if draw(st.booleans()):
@@ -319,6 +344,7 @@ def sub_selects(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
     return f"SELECT {draw(st.sampled_from(('', '', 'DISTINCT ')))}{head} WHERE {body}{draw(modifiers())}"
 
 
+@cache
 def nested(*, anonymous: bool = True, arithmetic: bool = True, leaves: int = 4) -> st.SearchStrategy[str]:
     """Shapes in shapes, half of them of the operators."""
     shapes = (*OPERATORS, *OPERATORS, *SHAPES, *BINDINGS) if arithmetic else (*OPERATORS, *WITHIN_EXPRESSIONS, *PATHS, *GRAPHS)
@@ -334,17 +360,20 @@ def _numbered(text: str) -> str:
 
 
 # ---------------------------------------------------------------- queries
+@cache
 def _streams() -> st.SearchStrategy[str]:
     datasets = (*[""] * 9, "FROM :g ", "FROM NAMED :g FROM :h ", "FROM NAMED :g FROM NAMED :h ")
     streams = ("", "", "", f"FROM STREAM <{OTHER}> ", f"FROM STREAM <default> FROM STREAM <{OTHER}> ")
     return st.tuples(st.sampled_from(streams), st.sampled_from(datasets)).map("".join)
 
 
+@cache
 def of_shape(shape: str) -> st.SearchStrategy[str]:
     """Queries for everything that one shape of groups finds."""
     return shaped(shape, shared()).map(lambda body: PROLOGUE + _numbered(f"SELECT * WHERE {body}"))
 
 
+@cache
 def groupings() -> st.SearchStrategy[str]:
     """Aggregates and windows over groups that often match."""
     bodies = st.one_of(
@@ -356,6 +385,7 @@ def groupings() -> st.SearchStrategy[str]:
     return aggregations(bodies).map(lambda text: PROLOGUE + _numbered(text))
 
 
+@cache
 @st.composite
 def run_queries(draw: st.DrawFn) -> str:
     """Runs and sessions by themselves, and as operands of a chain."""
@@ -387,6 +417,7 @@ def run_queries(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(chain.format(*operands))
 
 
+@cache
 @st.composite
 def orderings(draw: st.DrawFn) -> str:
     """ORDER BY, LIMIT and OFFSET over groups that often match."""
@@ -397,6 +428,7 @@ def orderings(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(f"SELECT {head} WHERE {body}{draw(modifiers())}")
 
 
+@cache
 def within(graph: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """SELECTs of any kind, over what lies in one graph."""
     shapes = st.sampled_from((*SHAPES, *BINDINGS)).flatmap(lambda shape: shaped(shape, groups))
@@ -407,6 +439,7 @@ def within(graph: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]
     return found.map(lambda text: PROLOGUE + _numbered(text.replace(" WHERE ", dataset, 1)))
 
 
+@cache
 @st.composite
 def forms(draw: st.DrawFn) -> str:
     """ASK and DESCRIBE."""
@@ -415,6 +448,7 @@ def forms(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(f"{head} {draw(_streams())}WHERE {body}{draw(st.sampled_from(('', '', '', ' OFFSET 1', ' ORDER BY ?v LIMIT 1')))}")
 
 
+@cache
 @st.composite
 def window_queries(draw: st.DrawFn) -> str:
     """RSP-QL."""
@@ -439,6 +473,7 @@ def window_queries(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(f"REGISTER {report} <urn:out> AS SELECT {head} {windows}WHERE {{ {body} }}")
 
 
+@cache
 @st.composite
 def selects(draw: st.DrawFn) -> str:
     body = draw(nested())
@@ -454,12 +489,14 @@ def selects(draw: st.DrawFn) -> str:
     return PROLOGUE + _numbered(f"SELECT {distinct}{head} {draw(_streams())}WHERE {body}{draw(st.just('') | modifiers())}")
 
 
+@cache
 def queries() -> st.SearchStrategy[str]:
     """Any: shapes that often match, shapes in shapes, groups, ordered ones, ASK and DESCRIBE."""
     shapes = st.sampled_from((*SHAPES, *BINDINGS)).flatmap(of_shape)
     return st.one_of(shapes, shapes, selects(), groupings(), orderings(), forms())
 
 
+@cache
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """Rules whose terms come from the data alone, so that the fixpoint is finite."""
@@ -482,10 +519,12 @@ PREDICATES = tuple(map(parse_shorthand, ("p", "p", "q", "q", "r")))
 MAX_DELAY = 3 * SECOND
 
 
+@cache
 def triples() -> st.SearchStrategy[Triple]:
     return st.tuples(st.sampled_from(TERMS), st.sampled_from(PREDICATES), st.sampled_from(OBJECTS))
 
 
+@cache
 def occurrences() -> st.SearchStrategy[Occurrence]:
     """Ends meet often; half of the occurrences are points."""
     return st.builds(
@@ -497,6 +536,7 @@ def occurrences() -> st.SearchStrategy[Occurrence]:
     )
 
 
+@cache
 def numeric_feeds() -> st.SearchStrategy[list[Occurrence]]:
     """Numbers of every type, as objects of `:p` and then of `:q`."""
     literals = st.lists(st.sampled_from(NUMERALS).map(lambda pair: Literal(pair[1], XSD + pair[0])), min_size=1, max_size=4, unique=True)
@@ -505,6 +545,7 @@ def numeric_feeds() -> st.SearchStrategy[list[Occurrence]]:
     return st.tuples(first, later).map(lambda parts: [*parts[0], *parts[1]])
 
 
+@cache
 def triple_feeds() -> st.SearchStrategy[list[Occurrence]]:
     """Occurrences of which most are about triples."""
     inner = st.recursive(triples(), lambda deeper: st.tuples(st.sampled_from(TERMS), st.just(PREDICATES[0]), deeper.map(_triple_term)), max_leaves=2)
@@ -520,12 +561,14 @@ def _triple_term(triple: Triple) -> TripleTerm:
     return TripleTerm(subject, predicate, object_)
 
 
+@cache
 def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:
     """Rarely few: most queries find nothing in those."""
     full = st.lists(occurrences(), min_size=most // 2, max_size=most, unique=True)
     return st.one_of(full, full, full, st.lists(occurrences(), max_size=2))
 
 
+@cache
 def run_feeds() -> st.SearchStrategy[list[Occurrence]]:
     """Elements `:p` of two subjects that come in runs, and fewer `:q` between them; some have the same end, and some a length."""
     numbers = tuple(map(parse_shorthand, ("1", "2", "2", "3", "1.5")))
@@ -540,11 +583,13 @@ def run_feeds() -> st.SearchStrategy[list[Occurrence]]:
     return st.lists(one, min_size=8, max_size=18, unique=True)
 
 
+@cache
 def facts() -> st.SearchStrategy[list[Fact]]:
     known = st.tuples(st.sampled_from(TERMS), st.just(parse_shorthand("k")), st.sampled_from(OBJECTS))
     return st.lists(st.builds(Fact, st.one_of(known, known, triples()), st.sampled_from(GRAPH_NAMES)), max_size=3, unique=True)
 
 
+@cache
 def settings() -> st.SearchStrategy[Settings]:
     return st.builds(Settings, default_graph=st.sampled_from(("all", "all", "all", "unnamed")))
 

@@ -6,18 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 
 import pyoxigraph as ox
-from rdflib import Graph
-from rdflib.collection import Collection
-from rdflib.namespace import RDF, Namespace
 
 from pipeline.errors import FormatError
 from pipeline.formats.background import read_graphs, syntax_of
-from tests.w3c.suite import MF, ROOT_1_2
+from tests.w3c.suite import MF, RDF, ROOT_1_2, Manifest, file_name
 
 RDF_12 = ROOT_1_2 / "rdf12"
 _BASE = "https://w3c.github.io/rdf-tests/rdf/rdf12/"
 _KINDS = {"NegativeSyntax": "negative", "PositiveSyntax": "positive", "Eval": "evaluation", "PositiveC14N": "canonical"}
-_RDFT = Namespace("http://www.w3.org/ns/rdftest#")
+_RDFT = "http://www.w3.org/ns/rdftest#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +73,14 @@ def rdf_cases() -> tuple[RdfCase, ...]:
 
 def _cases(manifest: Path) -> Iterator[RdfCase]:
     folder = "/".join(manifest.parts[-3:-1])
-    graph = Graph().parse(manifest, publicID=f"{_BASE}{folder}/manifest.ttl")
-    for listed in graph.objects(None, MF.entries):
-        for test in Collection(graph, listed):
-            kind = next(str(kind) for kind in graph.objects(test, RDF.type) if str(kind).startswith(_RDFT))
-            action, result = graph.value(test, MF.action), graph.value(test, MF.result)
-            yield RdfCase(
-                folder,
-                str(test).rpartition("#")[2],
-                next(meaning for ending, meaning in _KINDS.items() if kind.endswith(ending)),
-                str(action).rpartition("/")[2],
-                None if result is None else str(result).rpartition("/")[2],
-            )
+    read = Manifest(manifest, f"{_BASE}{folder}/manifest.ttl")
+    for test in read.tests():
+        kind = next(kind for kind in read.objects(test, RDF + "type") if kind.startswith(_RDFT))
+        [action], result = read.objects(test, MF + "action"), read.value(test, MF + "result")
+        yield RdfCase(
+            folder,
+            test.rpartition("#")[2],
+            next(meaning for ending, meaning in _KINDS.items() if kind.endswith(ending)),
+            file_name(action),
+            None if result is None else file_name(result),
+        )

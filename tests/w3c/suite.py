@@ -1,13 +1,13 @@
 """The W3C's SPARQL 1.0, 1.1 and 1.2 test suites, read from their manifests."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
-from rdflib import RDF, Graph, Namespace, URIRef
-from rdflib.collection import Collection
-from rdflib.term import Node
+import pyoxigraph as ox
 
 ROOT = Path(__file__).parents[3] / "shared" / "w3c-sparql"
 ROOT_1_2 = ROOT.parent / "w3c-1.2"
@@ -18,10 +18,11 @@ BASES = {
 }
 """Where a suite lives on the Web: the base of the relative IRIs in its files."""
 
-MF = Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
-QT = Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-query#")
-SD = Namespace("http://www.w3.org/ns/sparql-service-description#")
-ENT = Namespace("http://www.w3.org/ns/entailment/")
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
+QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
+SD = "http://www.w3.org/ns/sparql-service-description#"
+ENT = "http://www.w3.org/ns/entailment/"
 OTHER_SPECIFICATIONS = (
     "add", "basic-update", "clear", "copy", "delete", "delete-data", "delete-insert", "delete-where", "drop", "move", "syntax-update-1", "syntax-update-2",
     "update-silent", "service", "service-description", "protocol", "graph-store-protocol", "http-rdf-update",
@@ -38,14 +39,14 @@ class Kind(Enum):
 
 
 KINDS = {
-    MF.QueryEvaluationTest: Kind.EVALUATION,
-    MF.CSVResultFormatTest: Kind.EVALUATION,
-    MF.PositiveSyntaxTest: Kind.POSITIVE,
-    MF.PositiveSyntaxTest11: Kind.POSITIVE,
-    MF.NegativeSyntaxTest: Kind.NEGATIVE,
-    MF.NegativeSyntaxTest11: Kind.NEGATIVE,
+    MF + "QueryEvaluationTest": Kind.EVALUATION,
+    MF + "CSVResultFormatTest": Kind.EVALUATION,
+    MF + "PositiveSyntaxTest": Kind.POSITIVE,
+    MF + "PositiveSyntaxTest11": Kind.POSITIVE,
+    MF + "NegativeSyntaxTest": Kind.NEGATIVE,
+    MF + "NegativeSyntaxTest11": Kind.NEGATIVE,
 }
-UPDATES = (MF.PositiveUpdateSyntaxTest, MF.NegativeUpdateSyntaxTest, MF.UpdateEvaluationTest)
+UPDATES = (MF + "PositiveUpdateSyntaxTest", MF + "NegativeUpdateSyntaxTest", MF + "UpdateEvaluationTest")
 """Tests of updates, which stand among the others in SPARQL 1.2's groups."""
 
 
@@ -89,49 +90,79 @@ def beyond_rdfs() -> list[SuiteCase]:
     return [case for case in _all_cases() if is_beyond_rdfs(case)]
 
 
-def _all_cases() -> list[SuiteCase]:
+@cache
+def _all_cases() -> tuple[SuiteCase, ...]:
     manifests = [*sorted(ROOT.glob("*/*/manifest.ttl")), *sorted(ROOT_1_2.glob("sparql12/*/manifest.ttl"))]
-    return [case for manifest in manifests if manifest.parent.name not in OTHER_SPECIFICATIONS for case in _cases(manifest)]
+    return tuple(case for manifest in manifests if manifest.parent.name not in OTHER_SPECIFICATIONS for case in _cases(manifest))
 
 
 def is_beyond_rdfs(case: SuiteCase) -> bool:
     return bool(case.regimes) and not case.regimes & {"RDF", "RDFS"}
 
 
+class Manifest:
+    """Holds the triples of a manifest by subject and predicate. A term is the value of its IRI or literal, or the label of its blank node."""
+
+    def __init__(self, path: Path, base: str) -> None:
+        self._objects = defaultdict[tuple[str, str], list[str]](list)
+        for quad in ox.parse(path.read_bytes(), ox.RdfFormat.TURTLE, base_iri=base):
+            self._objects[_value(quad.subject), quad.predicate.value].append(_value(quad.object))
+
+    def objects(self, subject: str, predicate: str) -> list[str]:
+        return self._objects.get((subject, predicate), [])
+
+    def value(self, subject: str, predicate: str) -> str | None:
+        return next(iter(self.objects(subject, predicate)), None)
+
+    def items(self, head: str) -> Iterator[str]:
+        """Yield the members of a list."""
+        while head != RDF + "nil":
+            yield from self.objects(head, RDF + "first")
+            [head] = self.objects(head, RDF + "rest")
+
+    def tests(self) -> list[str]:
+        return [test for (_, predicate), heads in self._objects.items() if predicate == MF + "entries" for head in heads for test in self.items(head)]
+
+
+def _value(term: object) -> str:
+    match term:
+        case ox.NamedNode(value=value) | ox.BlankNode(value=value) | ox.Literal(value=value):
+            return str(value)
+    raise AssertionError(term)
+
+
 def _cases(manifest: Path) -> Iterator[SuiteCase]:
     suite, group = manifest.parts[-3:-1]
-    graph = Graph().parse(manifest, publicID=f"{BASES[suite]}{group}/manifest.ttl")
-    for head in graph.objects(None, MF.entries):
-        for test in Collection(graph, head):
-            if graph.value(test, RDF.type) not in UPDATES:
-                yield _case(graph, test, suite, group)
+    read = Manifest(manifest, f"{BASES[suite]}{group}/manifest.ttl")
+    for test in read.tests():
+        kind = read.value(test, RDF + "type")
+        if kind not in UPDATES:
+            yield _case(read, test, KINDS[str(kind)], suite, group)
 
 
-def _case(graph: Graph, test: Node, suite: str, group: str) -> SuiteCase:
-    action = graph.value(test, MF.action)
-    assert action is not None, test
-    query = graph.value(action, QT.query) or action
-    result = graph.value(test, MF.result)
+def _case(read: Manifest, test: str, kind: Kind, suite: str, group: str) -> SuiteCase:
+    [action] = read.objects(test, MF + "action")
+    result = read.value(test, MF + "result")
     return SuiteCase(
         suite=suite,
         group=group,
-        name=str(test).rpartition("#")[2],
-        kind=KINDS[URIRef(str(graph.value(test, RDF.type)))],
-        query=_file(query),
-        data=tuple(sorted(_file(data) for data in graph.objects(action, QT.data))),
-        graphs=tuple(sorted(_file(data) for data in graph.objects(action, QT.graphData))),
-        result=None if result is None else _file(result),
-        lax=graph.value(test, MF.resultCardinality) == MF.LaxCardinality,
-        regimes=frozenset(_regimes(graph, graph.value(action, SD.entailmentRegime))),
+        name=test.rpartition("#")[2],
+        kind=kind,
+        query=file_name(read.value(action, QT + "query") or action),
+        data=tuple(sorted(map(file_name, read.objects(action, QT + "data")))),
+        graphs=tuple(sorted(map(file_name, read.objects(action, QT + "graphData")))),
+        result=None if result is None else file_name(result),
+        lax=read.value(test, MF + "resultCardinality") == MF + "LaxCardinality",
+        regimes=frozenset(_regimes(read, read.value(action, SD + "entailmentRegime"))),
     )
 
 
-def _regimes(graph: Graph, value: Node | None) -> list[str]:
+def _regimes(read: Manifest, value: str | None) -> list[str]:
     if value is None:
         return []
-    members = [value] if isinstance(value, URIRef) else list(Collection(graph, value))
-    return [str(member).removeprefix(str(ENT)) for member in members]
+    members = read.items(value) if read.objects(value, RDF + "first") else [value]
+    return [member.removeprefix(ENT) for member in members]
 
 
-def _file(node: Node) -> str:
-    return str(node).rpartition("/")[2]
+def file_name(iri: str) -> str:
+    return iri.rpartition("/")[2]

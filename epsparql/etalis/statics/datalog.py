@@ -1,6 +1,7 @@
 """This module closes static rules: Horn rules over facts with stratified negation, by their least fixpoint (docs/etalis.md)."""
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -344,9 +345,14 @@ def evaluate(term: Term, answers: Answers) -> Value | None:
         return None
 
 
+_HOLDS: Mapping[str, Callable[[Value, Value], object]] = {
+    "<": operator.lt, ">": operator.gt, "=<": operator.le, ">=": operator.ge, "=:=": operator.eq, "=\\=": operator.ne,
+}  # fmt: skip
+
+
 def compare(name: str, atom: Struct, answers: Answers) -> bool:
     """Return whether a comparison of two numbers holds; it is false for anything else."""
     left, right = (evaluate(part, answers) for part in atom.args)
     if left is None or right is None:
         return False
-    return {"<": left < right, ">": left > right, "=<": left <= right, ">=": left >= right, "=:=": left == right, "=\\=": left != right}[name]
+    return bool(_HOLDS[name](left, right))

@@ -8,13 +8,17 @@ import pyarrow as pa
 Part = bytes | memoryview
 
 
+_AS_THEY_ARE = pa.ipc.IpcWriteOptions()
+"""Without options, Arrow would look at variables of the environment for each stream."""
+
+
 def stream_of(rows: pa.RecordBatch | pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     write_stream(sink, rows)
     return sink.getvalue()
 
 
-def write_stream(sink: pa.NativeFile, rows: pa.RecordBatch | pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> None:
+def write_stream(sink: pa.NativeFile, rows: pa.RecordBatch | pa.Table, options: pa.ipc.IpcWriteOptions = _AS_THEY_ARE) -> None:
     with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
         stream.write(rows)
 
@@ -27,7 +31,7 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_le
 
 def write_rows(sink: pa.NativeFile, rows: pa.RecordBatch) -> None:
     """Write rows of the input log as a stream. Where there are many, its buffers are compressed, which any reader of Arrow undoes."""
-    write_stream(sink, rows, _COMPRESSED if rows.num_rows >= COMPRESSED_ROWS else None)
+    write_stream(sink, rows, _COMPRESSED if rows.num_rows >= COMPRESSED_ROWS else _AS_THEY_ARE)
 
 
 def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:

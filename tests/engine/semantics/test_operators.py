@@ -80,6 +80,22 @@ def test_values_beside_a_stream(body: str, count: int) -> None:
     assert agree({"q": f"SELECT * {{ {body} }}"}, READINGS) == {"q": count}
 
 
+ERRORS = [
+    pytest.param("?a > 1 && ?z > 0", 0, id="true and an error"),
+    pytest.param("?z > 0 && ?a > 1", 0, id="an error and true"),
+    pytest.param("!(?a > 1 && ?z > 0)", 1, id="not: false and an error"),
+    pytest.param("!(?z > 0 && ?a > 1)", 1, id="not: an error and false"),
+    pytest.param("?a > 1 || ?z > 0", 2, id="true or an error"),
+    pytest.param("!(?a > 1 || ?z > 0)", 0, id="not: false or an error"),
+    pytest.param("!(?z > 0 || ?a > 1)", 0, id="not: an error or false"),
+]
+
+
+@pytest.mark.parametrize(("condition", "count"), ERRORS)
+def test_errors_in_filters(condition: str, count: int) -> None:
+    assert agree({"q": f"SELECT * {{ ?s :A ?a OPTIONAL {{ ?s :Z ?z }} FILTER({condition}) }}"}, READINGS) == {"q": count}
+
+
 HIDDEN = [
     pytest.param("SELECT (COUNT(DISTINCT *) AS ?m) { { SELECT ?s { ?s :A ?x } } }", "A(1)@1 A(2)@1", id="COUNT(DISTINCT *)"),
     pytest.param("SELECT (SAMPLE(?b) AS ?m) { { SELECT ?b { ?b :A ?a } } }", "A(z,1)@1 A(y,2)@1", id="SAMPLE"),

@@ -1,6 +1,6 @@
 """These tests check the catalog: what the log's entries amount to."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.messages import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
 from engine.messages import Drop as DropQuery

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import Corrupt, Locked, OutOfOrder
 from pipeline.log.segments import HEADER, FrameReader, FrameWriter, segment_path, segments
-from tests.soak import examples
+from tests.soak import examples, is_full
 from tests.support.logs import until
 
 PAYLOADS = [b"", b"a", b"eight by", b"\xffEPF" * 20, bytes(range(256)) * 40]
@@ -188,7 +188,7 @@ while True:
 
 def test_a_writer_killed_again_and_again_leaves_a_sound_log_to_readers_that_follow_it(tmp_path: Path) -> None:
     reader, position = FrameReader(tmp_path), 0
-    for _ in range(5):
+    for _ in range(5 if is_full() else 2):
         before = position
         process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)])
         until(lambda before=before: reader.head().position > before + 300, "the writer writes")  # type: ignore[misc]

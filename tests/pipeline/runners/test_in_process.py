@@ -7,9 +7,10 @@ import zlib
 from collections import Counter
 from contextlib import closing
 from errno import EIO, ENOSPC
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
-from threading import current_thread
+from threading import Event, Thread, current_thread
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +68,29 @@ def run_to_head(directory: Path, log: LogWriter, **options: Any) -> None:
     until(lambda: runner.position == log.head() or runner.state.startswith("failed"), "the head is reached")
     runner.stop()
     assert runner.state == "stopped", runner.state
+
+
+def test_evaluations_begin_a_turn_apart_and_share_what_comes_meanwhile(tmp_path: Path) -> None:
+    """The marks of the log's frames, which the writer hands on, are those of its files: those of large frames too."""
+    begun, over = list[float](), Event()
+    with LogWriter(tmp_path, Clock()) as log:
+        following = log_follower.Following(
+            log_follower.WholeWork(tmp_path, log.reader()), over, log_follower.Callbacks(lambda _lo, _hi, took_s: begun.append(monotonic() - took_s))
+        )
+        following.open()
+        thread = Thread(target=following.run)
+        thread.start()
+        register(log)
+        for first in range(0, 3_000, 1_500):
+            feed(log, range(first, first + 20))
+            log.append_events("default", occurrences(*range(first + 20, first + 1_500)))
+        until(lambda: following.position == log.head(), "the head is reached")
+        over.set()
+        thread.join()
+    assert min(after - before for before, after in pairwise(begun)) > log_follower._TURN_S / 2, "told times are those of another clock"
+    with closing(FrameReader(tmp_path / "solutions")) as frames, closing(Marks(tmp_path)) as marks:
+        found = [(frame.flags, marks.mark_before(frame.after)) for frame in frames.frames(0)]
+    assert [mark for mark, _ in found] == [mark for _, mark in found]
 
 
 def test_it_follows_answers_and_tells(tmp_path: Path) -> None:

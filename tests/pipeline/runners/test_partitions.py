@@ -52,7 +52,7 @@ def run(data: Path, buckets: int | None, until: Callable[[], bool] = lambda: Tru
         runner.stop()
 
 
-@pytest.mark.parametrize("buckets", [1, 2, 3, 4])
+@pytest.mark.parametrize("buckets", [1, 2, 3, 4] if is_full() else [1, 4])
 @pytest.mark.parametrize("case", cases.CASES)
 def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
     run(copied(logs / case, tmp_path), buckets, max_rows=60)

@@ -109,7 +109,7 @@ def feeds() -> st.SearchStrategy[list[Occurrence]]:
 
 
 @given(queries=programs(), data=st.data())
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(300, 30))
 def test_slices_give_what_one_engine_gives(queries: Mapping[str, str], data: st.DataObject) -> None:
     streams = {"default": data.draw(feeds(), "default"), OTHER: data.draw(feeds(), "other")}
     if "r" in queries:

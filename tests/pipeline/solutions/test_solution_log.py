@@ -20,7 +20,7 @@ from pipeline.log.segments import segment_path, segments
 from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_ids import KeyRange, assign, key_of
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, Tally, _chosen, listed, solution_id
-from tests.soak import examples
+from tests.soak import examples, is_full
 from tests.support.logs import solutions, until
 
 
@@ -71,7 +71,7 @@ def test_ranges_come_once_and_in_order(tmp_path: Path) -> None:
             writer.commit(lo, hi, solutions())
     with pytest.raises(OutOfOrder, match="ends at 9"):
         writer.commit(5, 6, solutions((1, 5, 9, ["<x:b>"])))
-    with pytest.raises(OutOfOrder, match="ends fall"):
+    with pytest.raises(OutOfOrder, match="after one that ends at"):
         writer.commit(5, 6, solutions((1, 5, 11, ["<x:b>"]), (1, 5, 10, ["<x:b>"])))
     writer.commit(5, 6, solutions())
     assert SolutionReader(tmp_path).tally(1).count == 1
@@ -253,7 +253,7 @@ while True:
 def test_a_writer_killed_again_and_again_gives_each_solution_once_to_a_reader_that_follows(tmp_path: Path) -> None:
     reader, seen = SolutionReader(tmp_path), 0
     after: str | None = None
-    for _ in range(3):
+    for _ in range(3 if is_full() else 1):
         with subprocess.Popen([sys.executable, "-c", COMMITTER, str(tmp_path)]) as process:
             goal = seen + 200
             while seen < goal:

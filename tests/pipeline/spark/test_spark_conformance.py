@@ -1,4 +1,4 @@
-"""Conformance cases on Spark: one in ten, in `make soak` every one; and some through `replay --runner spark`.
+"""Conformance cases on Spark: one in ten, in `make soak` every one and some through `replay --runner spark`.
 
 In-process, tests/engine/semantics/test_conformance.py runs all of them: Spark is to bring what the same engine finds.
 """
@@ -34,7 +34,8 @@ def test_the_server_s_job(spark: SparkSession, tmp_path: Path) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("case", CASES[7::80] if is_full() else CASES[7:8], ids=lambda path: path.name)
+@pytest.mark.soak  # in CI, tests/server/cli/test_cli.py replays on Spark
+@pytest.mark.parametrize("case", CASES[7::80], ids=lambda path: path.name)
 def test_replay_on_spark(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
     status = commands.main(

@@ -43,6 +43,7 @@ def test_a_directory_of_micro_batches_goes_on(buckets: int, spark: SparkSession,
     assert len(found[0]) > len(before) > 0
 
 
+@pytest.mark.soak  # in CI, test_cluster.py has tasks that know the store alone, and test_spill.py what is too long for a row
 def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     """Tasks that know the store alone bring back what is too long for a row by it, too."""
     data, store = tmp_path / "data", tmp_path / "store"
@@ -61,6 +62,7 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     assert [*(store / "spill").iterdir()] == []
 
 
+@pytest.mark.soak  # in CI, test_long_running_task.py has the refusal without a JVM of its own
 def test_a_runner_with_too_few_slots_says_so_and_does_not_try_again(tmp_path: Path) -> None:
     cases.write("sequences", tmp_path)
     runner = SparkRunner(tmp_path, "local[1,4]", options=SparkOptions(buckets=2))

@@ -28,7 +28,7 @@ from server.cli.settings_doc import group_settings
 from server.cli.subcommands.definition import YELLOW, paint
 from server.routes.explain import PlanDocument
 from server.settings import Settings, SettingsError
-from tests.server.conftest import EX, event, moment, values
+from tests.server.conftest import EX, event, moment, refusal_of, values
 
 OK, USER_FAULT = 0, 2
 
@@ -346,16 +346,12 @@ class TestServe:
             pytest.param(["--port", "0", "--export", "{}/file"], "--export {}/file cannot be used", id="export"),
         ],
     )
-    @pytest.mark.slow
     def test_what_is_not_there(self, tmp_path: Path, arguments: list[str], told: str) -> None:
-        """The command runs in a process of its own, since it decides on that process's logging and limits."""
+        """A process is refused in test_restart.py, and says why."""
         write(tmp_path, "file", "")
-        command = [sys.executable, "-m", "server.cli", "serve", "--data", str(tmp_path / "data"), *(each.format(tmp_path) for each in arguments)]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=Path(__file__).parents[3])
-        assert run.returncode == USER_FAULT
-        assert told.format(tmp_path) in run.stderr
-        assert "Traceback" not in run.stderr
-        assert "Errno" not in run.stderr
+        refused = refusal_of("--data", str(tmp_path / "data"), *(each.format(tmp_path) for each in arguments))
+        assert told.format(tmp_path) in refused
+        assert "Errno" not in refused
 
 
 def test_a_start_on_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ def port() -> int:
 
 
 def test_an_orderly_stop_and_a_start_on_the_same_data(tmp_path: Path) -> None:
+    """Meanwhile a second server is refused."""
     with Child(tmp_path / "data", "inprocess", tmp_path / "log") as child:
         client = Client(child.url)
         client.wait_ready(COMPILING_S)
@@ -37,6 +38,9 @@ def test_an_orderly_stop_and_a_start_on_the_same_data(tmp_path: Path) -> None:
         client.send("default", event(10), key="k")
         client.send("default", event(20))
         first = client.solutions("q", wait_s=30)
+        second = Child(tmp_path / "data", "inprocess", tmp_path / "second")
+        with pytest.raises(ChildFailed, match="in use"):
+            second.__enter__()
         assert child.stop() == 0, (tmp_path / "log").read_text()
     with Child(tmp_path / "data", "inprocess", tmp_path / "log") as child:
         client = Client(child.url)
@@ -49,13 +53,6 @@ def test_an_orderly_stop_and_a_start_on_the_same_data(tmp_path: Path) -> None:
         found = client.solutions("q", after=first[-1].id, wait_s=30)
         assert [each.end for each in found] == [moment(20)]
         assert "Traceback" not in (tmp_path / "log").read_text()
-
-
-def test_two_servers_do_not_share_a_directory(tmp_path: Path) -> None:
-    with Child(tmp_path / "data", "inprocess", tmp_path / "log"):
-        second = Child(tmp_path / "data", "inprocess", tmp_path / "second")
-        with pytest.raises(ChildFailed, match="in use"):
-            second.__enter__()
 
 
 class Follower:
@@ -116,7 +113,9 @@ def told(seen: Sequence[Solution]) -> list[str]:
     [
         pytest.param("inprocess", 1, (slice(600, 1000), slice(4400, 4500)), id="in-process"),
         pytest.param("inprocess", 3, (slice(600, 1100), slice(4400, 4700)), id="in-process, longer", marks=pytest.mark.soak),
-        pytest.param("spark", 1, (slice(600, 1000), slice(4400, 4500)), id="spark"),
+        pytest.param(
+            "spark", 1, (slice(600, 1000), slice(4400, 4500)), id="spark", marks=pytest.mark.soak
+        ),  # in CI, test_process_kills.py kills what has a runner on Spark
         pytest.param("spark", 2, (slice(600, 1100), slice(4400, 4700)), id="spark, longer", marks=pytest.mark.soak),
     ],
 )

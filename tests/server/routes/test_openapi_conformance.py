@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this pro
     "ignore:The recursion limit will not be reset:hypothesis.errors.HypothesisWarning"
 )
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
-EXAMPLES = 25 if is_full() else 5  # of each operation
+EXAMPLES = 25 if is_full() else 3  # of each operation
 KNOWN: dict[str, Any] = {"name": "0", "id": "0", "version": 1}  # of what is there, so that not all that is asked for is unknown
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from engine.messages import Events, Promote
 from epsparql.client import Client, Promoted, Solution, segment
+from pipeline.log import LogReader
 from pipeline.runners.catch_up import Catching
 from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
 from tests.server.conftest import EX, serving, until, values
@@ -120,6 +122,27 @@ def test_old_solutions_up_to_a_position_and_new_ones_beyond_it(client: Client, h
         assert streamed(http, name, ids[-1], last or "") == rest
     with dial(str(http.base_url), f"/queries/{segment(name)}/feed?after={ids[old - 1]}") as connection:
         assert kind_of(str(connection.recv(30))) == "promoted"
+
+
+def test_no_more_is_read_than_the_text_looks_back_to(client: Client, data: Path, stream: str, name: str) -> None:
+    """Two events lie in five seconds, and one more is read."""
+    near = f"PREFIX : <{EX}> SELECT ?s ?v FROM STREAM <{stream}> WHERE {{ {{ {{ ?s :value ?u }} SEQ {{ ?s :value ?v }} }} WITHIN 'PT5S' }}"
+    registered = client.register(name, values(stream))["registered"]
+    after = client.register(f"{name} new", near)["registered"]
+    send(client, stream, range(1, 50, 3))
+    client.promote(name, near)
+    promotion = taken_over(client, name)
+    send(client, stream, range(50, 56))
+    client.finish(stream)
+    until(lambda: client.query(name)["lag"] == 0, "the end is applied")
+    with closing(LogReader(data)) as reader:
+        asked = reader.entry(promotion["asked"])
+        assert isinstance(asked, Promote)
+        assert asked.begins is not None
+        assert sum(isinstance(reader.entry(k), Events) for k in range(asked.begins, asked.offset)) == 3
+    found = [(each.entry, each.end, each.values) for each in rows(data, registered) if each.entry > promotion["position"]]
+    assert found == [(each.entry, each.end, each.values) for each in rows(data, after) if each.entry > promotion["position"]]
+    assert found
 
 
 def test_equal_plans_keep_the_state_and_take_over_at_once(client: Client, http: httpx.Client, data: Path, stream: str, name: str) -> None:

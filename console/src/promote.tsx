@@ -1,0 +1,43 @@
+/** The button that puts a text in the place of a running query. If the text has other columns, it asks once more. */
+
+import { useState } from "preact/hooks";
+import { api, Refused, type Wish } from "./api";
+import { attempt } from "./state";
+
+interface Props {
+  /** The query's name. */
+  name: string;
+  wish: Wish;
+  class?: string;
+  /** Called once the server has taken the text. */
+  done?: () => void;
+}
+
+export function Promote({ name, wish, class: kind, done }: Props) {
+  /** The text whose other columns were told. */
+  const [others, tell] = useState("");
+  const asks = others === wish.query;
+  const press = async () => {
+    const { query, policy, default_graph } = wish;
+    const taken = await attempt(
+      () =>
+        api.promote(name, { query, policy, default_graph }, asks ? "change" : "keep").catch((error: unknown) => {
+          if (error instanceof Refused && error.problem.code === "other-columns") tell(query);
+          throw error;
+        }),
+      `the text is to take the place of ${name}`,
+    );
+    if (taken) done?.();
+  };
+  return (
+    <button
+      type="button"
+      class={kind}
+      title={asks ? "Whoever follows the query gets the columns of the new text" : "This text takes the query's place while it runs: its solutions and whoever follows them stay"}
+      onClick={press}
+      onBlur={() => tell("")}
+    >
+      {asks ? "Promote with other columns?" : "Promote"}
+    </button>
+  );
+}

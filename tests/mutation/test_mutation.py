@@ -1,0 +1,80 @@
+"""What is said of mutants: one that a test notices, one that none can, one that never ends, and one that no test reaches."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.trials import ROOT
+
+SAMPLE = """
+def count_down(n):
+    while n > 0:
+        n -= 1
+    return n
+
+
+def is_adult(age):
+    return age >= 18
+
+
+def is_near(a, b):
+    return max(a - b, b - a) < 3
+
+
+def is_never_asked(n):
+    return n < 0
+"""
+TESTS = """
+import sample
+
+
+def test_count_down():
+    assert sample.count_down(3) == 0
+
+
+def test_is_adult():
+    assert sample.is_adult(18)
+    assert not sample.is_adult(17)
+
+
+def test_is_near():
+    assert sample.is_near(1, 1)
+    assert not sample.is_near(1, 9)
+"""
+
+
+def run_mutation(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "tests.mutation", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_what_becomes_of_mutants(tmp_path: Path) -> None:
+    (tmp_path / "sample.py").write_text(SAMPLE)
+    (tmp_path / "test_sample.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    soak\n")
+    done = run_mutation(tmp_path / "sample.py", "--tests", tmp_path / "test_sample.py")
+    told = re.findall(r"\d+ of \d+: (\w+) \d+ tests: \S+ \w+: (.*)", done.stdout)
+    fates = {
+        "a - b  ->  a + b": "survived",
+        "b - a  ->  b + a": "survived",
+        "max(a - b, b - a) < 3  ->  max(a - b, b - a) <= 3": "survived",
+        "3  ->  4": "survived",
+        "n < 0  ->  n <= 0": "unreached",
+        "0  ->  1": "unreached",
+    }
+    assert {change: fate for fate, change in told} == fates, done.stdout + done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.soak
+def test_mutants_of_the_kernel() -> None:
+    """All tests pass over the kernel as Python runs it, and fail for most changes of what it says of intervals."""
+    done = run_mutation(
+        "--kernel", "engine/kernel/state/temporal_relations.py", "--number", "20", "--tests", "tests/engine/semantics/test_policies.py"
+    )
+    assert "fails as it is" not in done.stdout, done.stdout
+    found = re.search(r"\| all \| 20 \| (\d+) \|", done.stdout)
+    assert found, done.stdout + done.stderr
+    assert int(found[1]) > 10, done.stdout

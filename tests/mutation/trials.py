@@ -1,0 +1,294 @@
+"""This module tries mutants in forked children of one process that has collected the tests: nothing is imported or collected twice.
+
+1. The tests run once as they are, while each statement of the files says that it is reached. So it is known which tests reach what, and what they cost.
+2. Mutants are drawn. Each is compiled, and its code is that of one function.
+3. For each, a child puts the code into the function and runs the tests that reach the changed statement, the cheapest first, until one fails.
+
+A child that ends by itself, takes far longer than the tests did, or asks for far more memory is a mutant killed, too.
+"""
+
+import ast
+import builtins
+import gc
+import os
+import random
+import resource
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import _lru_cache_wrapper
+from importlib import import_module
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+
+from tests.mutation.changes import Change, first_line_of, is_compiled, list_changes, list_functions
+
+KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
+FATES = (SURVIVED, KILLED, UNFINISHED)
+"""What becomes of a mutant, by the code with which its child exits. UNFINISHED: no test failed in the time that there was."""
+UNREACHED = "unreached"
+MOST_CPU_S = 30.0
+"""The tests of one mutant may take so long."""
+LONGER, AT_LEAST_S = 10, 2
+"""A test hangs that takes so many times what it took, and so many seconds more."""
+WALL_S = 900
+MORE_MEMORY = 4 << 30
+ROOT = Path(__file__).parents[2]
+Key = tuple[str, str, int]
+Place = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mutant:
+    """Represents a mutant: a change, and the code of its function with the change made."""
+
+    file: str
+    change: Change
+    code: CodeType
+
+    @property
+    def key(self) -> Key:
+        return self.file, self.change.function, self.change.first_line
+
+    @property
+    def place(self) -> Place:
+        return self.file, self.change.statement.lineno, self.change.statement.col_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Says what became of a mutant, and how many tests reach its statement."""
+
+    mutant: Mutant
+    fate: str
+    tests: int
+
+    def __str__(self) -> str:
+        change, path = self.mutant.change, Path(self.mutant.file)
+        place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
+        return f"{self.fate} {self.tests} tests: {place}:{change.line} {change.function}: {change}"
+
+    @property
+    def folder(self) -> str:
+        return str(Path(self.mutant.file).parent.relative_to(ROOT)) if Path(self.mutant.file).is_relative_to(ROOT) else ""
+
+
+def codes_of(module: CodeType, file: str) -> dict[Key, CodeType]:
+    """Return the code of each function of a compiled module."""
+    found, waiting = {}, [module]
+    while waiting:
+        code = waiting.pop()
+        found[file, code.co_qualname, code.co_firstlineno] = code
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return found
+
+
+def live_functions() -> dict[Key, list[FunctionType]]:
+    """Return the functions of this process by what they are known by."""
+    found = defaultdict[Key, list[FunctionType]](list)
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType):
+            code = each.__code__
+            found[code.co_filename, code.co_qualname, code.co_firstlineno].append(each)
+    return found
+
+
+def draw_mutants(files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int) -> list[Mutant]:
+    """Draw so many mutants of the functions of some files, those that numba compiles or the others; fewer if there are not as many.
+
+    If a file comes with lines, the changes are in these.
+    """
+    trees = {str(file): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+    lines = {str(file): chosen for file, chosen in files.items()}
+    every = [(file, each) for file, tree in trees.items() for each in list_changes(tree, compiled) if not lines[file] or each.line in lines[file]]
+    random.Random(seed).shuffle(every)
+    before = {file: codes_of(compile(tree, file, "exec"), file) for file, tree in trees.items()}
+    drawn: list[Mutant] = []
+    for file, change in every:
+        if len(drawn) == number:
+            break
+        with change.made():
+            try:
+                code = codes_of(compile(trees[file], file, "exec"), file)[file, change.function, change.first_line]
+            except SyntaxError:  # a wildcard before other arms
+                continue
+        if code != before[file][file, change.function, change.first_line]:
+            drawn.append(Mutant(file, change, code))
+    return drawn
+
+
+@dataclass
+class Survey:
+    """Holds what the run of the tests as they are has shown: by statement the tests that reach it, and the CPU seconds of each test."""
+
+    reaching: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
+    cost_s: list[float] = field(default_factory=list)
+    failing: list[str] = field(default_factory=list)
+
+    def tests_of(self, mutant: Mutant) -> list[int]:
+        """Return the numbers of the tests that reach a mutant's statement, the cheapest first."""
+        return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test])
+
+
+class _Marks(ast.NodeTransformer):
+    """Puts before each statement a call that says that it is reached."""
+
+    def __init__(self, name: str, file: str) -> None:
+        self.name, self.file = name, file
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for body in ("body", "orelse", "finalbody"):
+            statements = getattr(node, body, None)
+            if isinstance(statements, list) and not isinstance(node, ast.Module | ast.ClassDef):
+                setattr(node, body, [marked for statement in statements for marked in (self._mark(statement), statement)])
+        return node
+
+    def _mark(self, statement: ast.stmt) -> ast.stmt:
+        place = ast.Tuple([ast.Constant(part) for part in (self.file, statement.lineno, statement.col_offset)], ast.Load())
+        call = ast.Call(ast.Name(self.name, ast.Load()), [place], [])
+        return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement))
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"a test takes more than {MOST_CPU_S:.0f} s")
+
+
+class Trials:
+    """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
+
+    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int, jobs: int) -> None:
+        self.files, self.compiled, self.number, self.seed, self.jobs = files, compiled, number, seed, jobs
+        self.tell: Callable[[str], object] = print
+        self.survey, self.found = Survey(), list[Trial]()
+        self._live: dict[Key, list[FunctionType]] = {}
+        self._caches: list[_lru_cache_wrapper[object]] = []
+        self._failed = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Let Hypothesis try the same examples each time, and not look for simpler ones."""
+        from hypothesis import Phase, settings  # pytest is the first to import it
+
+        settings.register_profile(
+            "mutants", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate], parent=settings()
+        )
+        settings.load_profile("mutants")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed |= report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for file in self.files:
+            if file.is_relative_to(session.config.rootpath):
+                import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+        self._live = live_functions()
+        self._look_at(session.items)
+        self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
+        for name in self.survey.failing:
+            self.tell(f"fails as it is, and was not used: {name}")
+        mutants = draw_mutants(self.files, self.compiled, self.number, self.seed)
+        self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
+        gc.freeze()  # children share what is there
+        running: dict[int, Mutant] = {}
+        for mutant in mutants:
+            if not self.survey.tests_of(mutant):
+                self._note(Trial(mutant, UNREACHED, 0))
+                continue
+            if len(running) == self.jobs:
+                self._await(running)
+            child = os.fork()
+            if child == 0:
+                self._try(mutant, session.items)
+            running[child] = mutant
+        while running:
+            self._await(running)
+        return True
+
+    def _await(self, running: dict[int, Mutant]) -> None:
+        """Wait for the end of a child."""
+        child, status = os.wait()
+        mutant = running.pop(child)
+        fate = FATES[os.WEXITSTATUS(status)] if os.WIFEXITED(status) and os.WEXITSTATUS(status) < len(FATES) else KILLED
+        self._note(Trial(mutant, fate, len(self.survey.tests_of(mutant))))
+
+    def _note(self, trial: Trial) -> None:
+        self.found.append(trial)
+        if trial.fate != KILLED:
+            self.tell(f"{len(self.found)} of {self.number}: {trial}")
+
+    # ------------------------------------------------------------ the tests as they are
+    def _look_at(self, items: Sequence[pytest.Item]) -> None:
+        """Run all tests once. Those that fail are of no use."""
+        reached = set[Place]()
+        before = signal.signal(signal.SIGVTALRM, _give_up)
+        with self._marked(reached):
+            for number, item in enumerate(items):
+                reached.clear()
+                self._failed, began = False, time.process_time()
+                signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
+                self._run(item, items[number + 1] if number + 1 < len(items) else None)
+                self.survey.cost_s.append(time.process_time() - began)
+                if self._failed:
+                    self.survey.failing.append(item.nodeid)
+                    continue
+                for place in reached:
+                    self.survey.reaching[place].append(number)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+    @contextmanager
+    def _marked(self, reached: set[Place]) -> Iterator[None]:
+        """Let each statement of the files enter itself in `reached`."""
+        name, before = "_reached_by_a_test", list[tuple[FunctionType, CodeType]]()
+        vars(builtins)[name] = reached.add
+        for file in map(str, self.files):
+            tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+            keys = {(file, qualified, first_line_of(node)) for qualified, node in list_functions(tree) if is_compiled(node) == self.compiled}
+            codes = codes_of(compile(_Marks(name, file).visit(tree), file, "exec"), file)
+            for key in keys:
+                for function in self._live[key]:
+                    before.append((function, function.__code__))
+                    function.__code__ = codes[key]
+        try:
+            yield
+        finally:
+            for function, code in before:
+                function.__code__ = code
+            del vars(builtins)[name]
+
+    def _run(self, item: pytest.Item, following: pytest.Item | None) -> None:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+    # ------------------------------------------------------------ a child
+    def _try(self, mutant: Mutant, items: Sequence[pytest.Item]) -> None:
+        """Run the tests of a mutant in this process, which ends."""
+        try:
+            signal.alarm(WALL_S)
+            size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (size + MORE_MEMORY, resource.RLIM_INFINITY))
+            for function in self._live[mutant.key]:
+                function.__code__ = mutant.code
+            for cache in self._caches:
+                cache.cache_clear()  # it may hold what the function as it was has made
+            os._exit(FATES.index(self._judge(self.survey.tests_of(mutant), items)))
+        finally:
+            os._exit(FATES.index(KILLED))
+
+    def _judge(self, tests: Sequence[int], items: Sequence[pytest.Item]) -> str:
+        began = time.process_time()
+        for number, following in zip(tests, [*tests[1:], None], strict=True):
+            self._failed = False
+            signal.setitimer(signal.ITIMER_VIRTUAL, AT_LEAST_S + LONGER * self.survey.cost_s[number])
+            self._run(items[number], None if following is None else items[following])
+            if self._failed:
+                return KILLED
+            if time.process_time() - began > MOST_CPU_S:
+                return UNFINISHED
+        return SURVIVED

@@ -1,0 +1,19 @@
+"""The statements of our source files, which are parsed once for all tests that look at them."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def statements_of(file: Path) -> tuple[ast.AST, ...]:
+    """Return the module and the statements of a file. Expressions, which are most of a tree and hold no definitions and imports, are not walked."""
+    return tuple(list_statements(ast.parse(file.read_text(encoding="utf-8"))))
+
+
+def list_statements(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, field, ()):
+            yield from list_statements(child)
