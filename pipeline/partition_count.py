@@ -8,8 +8,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.errors import PartitionsFixed
-
 SNAPSHOT_WEIGHT = 1_000_000
 """This much may lie between two snapshots: rows, an entry counting as a hundred. Reading it again takes about a second or two."""
 MOST_PARTITIONS = 64
@@ -34,7 +32,8 @@ def settle(data_dir: Path | str, wanted: int | None) -> int:
 
     Raises: PartitionsFixed; nothing has changed then.
     """
-    from pipeline.log.segments import oldest  # the settings know this module, and need no more of the log
+    from pipeline.errors import PartitionsFixed
+    from pipeline.log.segments import oldest  # the settings know this module, and need neither
 
     known, begin = recorded(data_dir) or 1, oldest(Path(data_dir) / "log")
     number = wanted or known

@@ -108,8 +108,9 @@ import resource, sys
 from pipeline.formats.body_parser import FormatError, parse_body
 from pipeline.formats.background import read_graphs
 from tests.pipeline.formats import test_expansion
+from tests.soak import is_full
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for row in test_expansion.TEXTS[:: 1 if test_expansion.is_full() else 3]:
+for row in test_expansion.TEXTS[:: 1 if is_full() else 3]:
     media_type, body = row.values
     for read in (lambda: parse_body(body.encode(), media_type, default=None, arrived=7), lambda: read_graphs(body.encode(), media_type)):
         try:

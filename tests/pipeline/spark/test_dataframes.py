@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 QUERIES = {"pairs": cases.PAIRS, "high": cases.HIGH, "rule": cases.RULE, "rises": cases.RISES} | cases.FORMS
 ROOMS = "<http://e/s1> <http://e/in> <http://e/hall> .\n"
+DAEMON = "-m pipeline.spark.worker_daemon pyspark.worker"
 MESSAGES, FILES = 120, 4 if is_full() else 3
 COLUMNS = "s string, p string, o string, start timestamp, end timestamp"
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -204,7 +205,7 @@ def run(frame: DataFrame, checkpoint: Path, batches: list[pa.Table]) -> None:
 def kill_workers() -> None:
     table = cases.processes()
     mine = cases.below(os.getpid(), table)
-    victims = [pid for pid, args in mine.items() if "worker_daemon" in args and "worker_daemon" in table[table[pid][0]][1]]
+    victims = [pid for pid, args in mine.items() if args.endswith(DAEMON) and table[table[pid][0]][1].endswith(DAEMON)]  # not the daemon itself
     assert victims
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
