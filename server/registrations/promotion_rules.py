@@ -65,12 +65,14 @@ def find_reading_start(known: Registration, start: str | int | None) -> int:
     return start if isinstance(start, int) else 0
 
 
-def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str | int | None) -> Promote:
+def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str | int | None, judged: Registration) -> Promote:
     """Return the entry that puts a text in a query's place; runs in the log's committer.
 
-    `start` is as for `find_reading_start`, or "now". Raises: Fault 400, 404, 409.
+    `start` is as for `find_reading_start`, or "now". The wish was judged beside the text that was the query's in `judged`. Raises: Fault 400, 404, 409.
     """
     known = _find_promotable(catalog, wish)
+    if known.promoted[-1] != judged.promoted[-1]:
+        raise conflict_fault("promotion-under-way", f"another text has just taken the place of {wish.name!r}; send this one again", wish.name)
     if wish.keeps:
         return replace(wish, offset=offset)
     begins = start if start == "now" else find_reading_start(known, start)

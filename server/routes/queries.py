@@ -468,7 +468,7 @@ def _append_promotion(service: Service, known: Registration, wish: Wish, by: str
     if not keeps and wish.start != NOW and not service.log.oldest():
         start, rules = find_reading_start(known, wish.start), service.catalog.list_rules()
         wanted = begin_late(service.catalog, service.settings.data, wanted, start, service.background.read_facts(rules))
-    return service.log.append(lambda offset: promote_entry(service.catalog, offset, wanted, wish.start))
+    return service.log.append(lambda offset: promote_entry(service.catalog, offset, wanted, wish.start, known))
 
 
 async def _wait_for_promotion(service: Service, known: Registration, promotion: int) -> bool:

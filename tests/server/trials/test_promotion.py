@@ -12,6 +12,7 @@ import pytest
 from engine.messages import Events, Promote
 from epsparql.client import Client, Promoted, Solution, segment
 from pipeline.log import LogReader
+from pipeline.registrations.query_cache import have_one_plan
 from pipeline.runners.catch_up import Catching
 from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
 from tests.server.conftest import EX, serving, until, values
@@ -226,6 +227,25 @@ def test_what_cannot_be_promoted_is_refused_with_a_remedy(client: Client, stream
     assert refused(lambda: client.promote(name, values(stream))) == (409, "query-waits")
     client.resume(name)
     assert client.register(f"{name} new", values(stream), replace=True)["version"] == 1
+
+
+def test_a_text_that_was_judged_beside_an_earlier_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A promotion takes over while the next one is judged, which would go on with the state of a text that has gone."""
+    with monkeypatch.context() as held, serving(tmp_path) as url:
+        client = Client(url)
+        client.register("q", values("s"))
+        send(client, "s", range(1, 4))
+        held.setattr(Catching, "step", lambda *_: None)
+        assert client.promote("q", pairs("s"))["promotion"]["state"] == "waiting"
+
+        def judge_late(*texts: Any) -> bool:
+            held.undo()
+            until(lambda: client.query("q")["version"] == 2, "the first text has taken over")
+            return have_one_plan(*texts)
+
+        monkeypatch.setattr("server.routes.queries.have_one_plan", judge_late)
+        assert refused(lambda: client.promote("q", pairs("s", "?w"))) == (409, "promotion-under-way")
+        assert [version["query"] for version in client.versions("q")] == [values("s"), pairs("s")]
 
 
 def test_a_promotion_can_be_withdrawn_and_goes_on_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
