@@ -96,7 +96,7 @@ def _measure_beside(data: Path, log: Path, n: int) -> Iterator[str]:
     with Child(data, "inprocess", log) as child:
         client = Client(child.url, patience_s=_START_S)
         client.wait_ready(_START_S)
-        live = min(10 * _PACE, max(n // 500, 100))
+        live = min(5 * _PACE, max(n // 500, 100))
         asyncio.run(measure_frames(child, "warm-up", 100, 1, 1 / _PACE))  # so that the runner has read the log
         alone = asyncio.run(measure_frames(child, "live events before a trial", live, 1, 1 / _PACE))
         client.register("old", _OLD)

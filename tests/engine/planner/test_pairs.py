@@ -54,7 +54,7 @@ OCCURRENCE = st.tuples(st.sampled_from("ABCZ"), st.integers(1, 2), st.integers(1
 CHANGE = st.tuples(st.integers(0, 6), st.sampled_from(["add", "add", "drop"]), st.sampled_from("ABCZ"), st.integers(1, 2), st.integers(1, 2))
 
 
-@settings(deadline=None, max_examples=examples(1_000))
+@settings(deadline=None, max_examples=examples(1_000, 25))
 @given(
     st.builds(
         pairs, st.sampled_from(LEFTS), st.sampled_from(RIGHTS), st.sampled_from(ABSENT), st.sampled_from(["", SHORT, " && ?a < ?b", " && ?a > 1"])

@@ -40,7 +40,7 @@ def solutions_from(data: Path, registrations: Sequence[Register], late: LateBegi
 
 
 @given(queries=programs(), data=st.data())
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(300, 20))
 def test_random_queries_begin_late(queries: Mapping[str, str], data: st.DataObject) -> None:
     streams = {"default": data.draw(feeds(), "default"), OTHER: data.draw(feeds(), "other")}
     if "r" in queries:
