@@ -1,8 +1,8 @@
 """Handles what every request needs, whatever its route: an id, security headers, counts, a line in the log, and one in the audit."""
 
 import logging
-import random
 import re
+import secrets
 import time
 from typing import Any
 
@@ -43,7 +43,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN.fullmatch(given) else f"{random.getrandbits(128):032x}"
+        request_id = given if _GIVEN.fullmatch(given) else secrets.token_hex(16)
         REQUEST_ID.set(request_id)
         began, status = time.perf_counter(), 0
 
