@@ -2,6 +2,7 @@
 
 from engine.background.static_rules.program import (
     ERROR,
+    UNBOUND,
     VALUE,
     VIEW,
     WRITTEN,
@@ -61,7 +62,7 @@ class _Writer:
         return f"{arguments[0]} {self._terms.text(key.predicate)}{kind}{''.join(f' {each}' for each in arguments[1:])}{graphs}"
 
     def _argument(self, argument: Argument, names: dict[Argument, str]) -> str:
-        return self._terms.text(argument) if argument > 0 else names.get(argument, f"?{-argument}")
+        return "nothing" if argument == UNBOUND else self._terms.text(argument) if argument > 0 else names.get(argument, f"?{-argument}")
 
     def _condition(self, condition: Condition, names: dict[Argument, str]) -> str:
         text = self._expressions.write_expression(condition.expression)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from engine.aggregation.set_functions import accumulator
 from engine.aggregation.term_values import TermValues, Value
 from engine.background.static_rules.joins import Joins, combine_columns
-from engine.background.static_rules.program import DatalogRule, Fold
+from engine.background.static_rules.program import UNBOUND, DatalogRule, Fold
 from engine.background.static_rules.sorted_rows import NO_INTS, is_among, unite
 from engine.expressions.evaluator import evaluate
 from engine.expressions.values import ExpressionError
@@ -77,7 +77,7 @@ def _order(joins: Joins, fold: Fold, columns: Sequence[Ints], group: Ints) -> In
     ranks = []
     for _, column in sorted(zip(fold.names, columns, strict=False), key=lambda each: each[0].name):
         numbers, place = np.unique(column, return_inverse=True)
-        texts = ["" if number == fold.unbound else joins.terms.text(number) for number in numbers.tolist()]
+        texts = ["" if number == UNBOUND else joins.terms.text(number) for number in numbers.tolist()]
         rank = np.empty(len(texts), np.int64)
         rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
         ranks.append(rank[place])
@@ -96,7 +96,7 @@ def _read_arguments(joins: Joins, fold: Fold, columns: Sequence[Ints], n: int) -
     place, combinations = combine_columns([named[variable] for variable in looked_at], n)
     found = np.zeros(len(combinations), np.int64)
     for k, numbers in enumerate(combinations.tolist()):
-        known = {v: number for v, number in zip(looked_at, numbers, strict=True) if number != fold.unbound}
+        known = {v: number for v, number in zip(looked_at, numbers, strict=True) if number != UNBOUND}
         found[k] = _evaluate(joins, fold.aggregate.argument, known)
     values: list[Value] = found[place].tolist()
     return values

@@ -118,7 +118,7 @@ class Joins:
                 rest.conditions.remove(condition)
                 columns, n = self._apply_condition(condition, columns, n)
                 going = True
-        for atom in [each for each in rest.absent if all(argument > 0 or argument in columns for argument in each.arguments)]:
+        for atom in [each for each in rest.absent if all(argument >= 0 or argument in columns for argument in each.arguments)]:
             rest.absent.remove(atom)
             if n:
                 columns, n = _keep_rows(columns, ~self._contains(atom, columns, n, rows_of(atom.relation)))
@@ -154,11 +154,11 @@ class Joins:
         return rows.contains(self.tuples.find([self._column_of(columns, argument, n) for argument in atom.arguments]))
 
     def _column_of(self, columns: Columns, argument: Argument, n: int) -> Ints:
-        return np.full(n, argument) if argument > 0 else columns[argument]
+        return np.full(n, argument) if argument >= 0 else columns[argument]
 
     def _join_atom(self, atom: Atom, columns: Columns, n: int, rows: SortedRows) -> list[tuple[Columns, int]]:
         arguments = atom.arguments
-        bound = [argument > 0 or argument in columns for argument in arguments]
+        bound = [argument >= 0 or argument in columns for argument in arguments]
         if all(bound):
             return [_keep_rows(columns, self._contains(atom, columns, n, rows))]
         if len(arguments) == 2 and any(bound):
@@ -213,7 +213,7 @@ class Joins:
         fits = np.ones(len(values[0]), np.bool_)
         columns: Columns = {}
         for argument, column in zip(arguments, values, strict=True):
-            if argument > 0:
+            if argument >= 0:
                 fits &= column == argument
             elif argument in columns:
                 fits &= column == columns[argument]

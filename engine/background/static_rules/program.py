@@ -13,6 +13,8 @@ TRUE, VALUE, ERROR = range(3)
 """A condition wants its expression to be true, to have a value, which it binds, or to have none."""
 Argument = int
 """An argument is the number of a term; or, below zero, a variable: -1 is the first of the rule's."""
+UNBOUND: Argument = 0
+"""It stands for no term among the members of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Condition:
 class Fold:
     """Folds the tuples of a relation, whose terms are of `names`: those that agree in the first `keys` terms are a group.
 
-    `unbound` is the number that stands for no term. `result` is the aggregate's variable, and `scope` are the variables that its argument looks at.
+    UNBOUND stands for no term. `result` is the aggregate's variable, and `scope` are the variables that its argument looks at.
     """
 
     names: tuple[Variable, ...]
@@ -78,7 +80,6 @@ class Fold:
     aggregate: a.Aggregate
     result: Variable
     scope: frozenset[Variable]
-    unbound: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from engine.background.static_rules.program import (
     LIST,
     PART,
     TRUE,
+    UNBOUND,
     VALUE,
     VIEW,
     WRITTEN,
@@ -37,8 +38,6 @@ from epsparql.trees import walk_nodes
 MOST_ALTERNATIVES = 64
 """A static rule may have so many ways in which its pattern matches."""
 _SCHEMA = VOCABULARY[DOMAIN : SUBPROPERTY + 1]
-_UNBOUND = Iri("urn:epsparql:unbound")
-"""It stands for no term among the members of groups."""
 _CHANGING = {"NOW", "RAND", "UUID", "STRUUID", "BNODE"}
 _DEFAULT = "the triples that always hold: patterns, UNION, OPTIONAL, MINUS, FILTER, BIND, VALUES, EXISTS, aggregates and paths"
 
@@ -102,11 +101,10 @@ class _Where:
 
 @dataclass(frozen=True, slots=True)
 class _Grouping:
-    """Describes the members of groups: their variables, how many of these are the keys, and the number that stands for no term."""
+    """Describes the members of groups: their variables, and how many of these are the keys."""
 
     names: tuple[Variable, ...]
     keys: int
-    unbound: int
 
 
 @dataclass(slots=True, eq=False)
@@ -333,14 +331,13 @@ class Translation:
         if any(not frozenset(keys) <= body.bound for body in bodies):
             raise StaticRuleRefused("GROUP BY of what may be unbound in a static rule", group, "keys that each alternative of the pattern binds")
         names = (*keys, *sorted(frozenset().union(*(body.all_variables for body in bodies)) - frozenset(keys), key=str))
-        unbound = self._intern(_UNBOUND)
         members = self._part(max(len(names), 1))
         for body in bodies:
-            self._add(_Literal(members, tuple(name if name in body.all_variables else unbound for name in names) or (unbound,)), body)
+            self._add(_Literal(members, tuple(name if name in body.all_variables else UNBOUND for name in names) or (UNBOUND,)), body)
         whole = _Body((self._projection(_Body((_Literal(members, names),), bound=frozenset(names)), frozenset(keys), _Body()),)) if keys else _Body()
         found = [replace(whole, bound=frozenset(keys))]
         for variable, aggregate in group.aggregates:
-            results = self._add_fold(members, _Grouping(names, len(keys), unbound), variable, aggregate)
+            results = self._add_fold(members, _Grouping(names, len(keys)), variable, aggregate)
             known = _Body((results,), bound=frozenset({variable, *keys}))
             unknown = [] if aggregate.function is a.AggregateFunction.COUNT else [self._projection(known, frozenset(keys), _Body())]
             found = [
@@ -355,7 +352,7 @@ class Translation:
         if argument is not None:
             refuse_expression(argument)
         scope = frozenset() if argument is None else frozenset(find_variables(argument))
-        fold = Fold(grouping.names, grouping.keys, aggregate, variable, scope, grouping.unbound)
+        fold = Fold(grouping.names, grouping.keys, aggregate, variable, scope)
         results = self._part(grouping.keys + 1)
         slots = tuple(range(-1, -1 - members.arity, -1))
         head = Atom(results, (*slots[: grouping.keys], -1 - members.arity))

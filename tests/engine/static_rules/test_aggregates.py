@@ -46,6 +46,14 @@ def test_groups_follow_facts() -> None:
     assert not log.changes
 
 
+def test_no_term_stands_for_none() -> None:
+    """Members of groups have a mark where a variable is unbound, which is no term that a background may have."""
+    log = RuleLog()
+    log.register(rule("?s :n ?n", "SELECT ?s (COUNT(?w) AS ?n) WHERE { ?s :v ?v OPTIONAL { ?s :next ?w } } GROUP BY ?s"))
+    log.facts(numbers(("a", 1), ("b", 1)) + "<http://e/a> <http://e/next> <urn:epsparql:unbound> .\n")
+    assert values(log) == {"a": "1", "b": "0"}
+
+
 @pytest.mark.parametrize(
     ("select", "expected"),
     [
