@@ -52,7 +52,9 @@ class HeadPoll:
     def _wait_for_notice(self, timeout: float) -> bool:
         """Return whether a file was written to since the last notice, as soon as that is so or `timeout` seconds have passed."""
         assert self._notices is not None
-        if not select.select([self._notices], [], [], timeout)[0]:
+        poll = select.poll()  # `select` refuses descriptors from 1024 on
+        poll.register(self._notices, select.POLLIN)
+        if not poll.poll(timeout * 1000):
             return False
         os.read(self._notices, 65536)
         return True

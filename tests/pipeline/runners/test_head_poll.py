@@ -1,6 +1,8 @@
 """Waiting for the head of a log: a write wakes the one that waits, silence costs nothing, and a system that does not tell of writes is noticed."""
 
+import resource
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
@@ -60,3 +62,15 @@ def test_a_file_that_comes_later(tmp_path: Path) -> None:
     assert poll.wait(lambda: 0, 0, 0.01) == 0
     Thread(target=lambda: file.write_text("7")).start()
     assert poll.wait(lambda: 7 if file.exists() and file.read_text() else 0, 0, PATIENCE_S) == 7
+
+
+def test_a_process_may_have_many_files_open(tmp_path: Path) -> None:
+    """As a server with a thousand subscribers has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    (tmp_path / "head").write_text("")
+    with ExitStack() as opened:
+        for _ in range(1100):
+            opened.enter_context((tmp_path / "head").open())
+        assert HeadPoll(tmp_path / "head").wait(lambda: 0, 0, 0.01) == 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
