@@ -3,7 +3,6 @@
 A question without a recipe, and an answer that compiled code leaves open, are the host's (`engine/network/host_calls.py`).
 """
 
-import _hashlib
 import ctypes
 from collections.abc import Sequence
 from fractions import Fraction
@@ -32,9 +31,11 @@ _MOST_CONSTANT = 1 << 10  # bytes of a digest's constant parts
 def find_openssl() -> tuple[int, ...]:
     """Return the addresses of OpenSSL's three functions for SHA-256, or nothing if Python's hashlib does not share them."""
     try:
+        import _hashlib  # which a Python without OpenSSL lacks
+
         library = ctypes.CDLL(_hashlib.__file__)
         return tuple(ctypes.cast(library[f"SHA256_{step}"], ctypes.c_void_p).value or 0 for step in ("Init", "Update", "Final"))
-    except (AttributeError, OSError):
+    except (ImportError, AttributeError, OSError):
         return ()
 
 

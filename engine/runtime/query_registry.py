@@ -52,7 +52,8 @@ class Registry:
         self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
         """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
         self._layout: Layout | None = None
-        self._reaches: dict[tuple[Register, ...], tuple[FactIndex, list[Reach]]] = {}  # with the background over which they were found
+        self._reaches: dict[tuple[Register, ...], list[Reach]] = {}
+        self._reached_over: FactIndex | None = None  # the background over which these were found
 
     @property
     def facts(self) -> list[Quad]:
@@ -186,19 +187,17 @@ class Registry:
 
         Raises: QueryError.
         """
-        found = self._reaches.get(tuple(entries))
-        if found is not None and found[0] is self.known:
-            return found[1]
+        if self._reached_over is not self.known or len(self._reaches) >= _MOST_REACHES:
+            self._reaches, self._reached_over = {}, self.known
+        if (found := self._reaches.get(tuple(entries))) is not None:
+            return found
         asked = []
         for entry in entries:
             query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
             assert not isinstance(query, a.BackgroundRule), "that is part of the background"
             asked.append(Asked(query, entry.policy))
-        reaches = find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
-        if len(self._reaches) >= _MOST_REACHES:
-            self._reaches.clear()
-        self._reaches[tuple(entries)] = self.known, reaches
-        return reaches
+        found = self._reaches[tuple(entries)] = find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
+        return found
 
     def drop_query(self, registered: int) -> None:
         self._layout = None
