@@ -20,8 +20,9 @@ from pipeline.log.segments import oldest
 from pipeline.slices.outline import LogOutline
 from pipeline.slices.plan import SlicedQuery, SlicePlanner
 
-FIRST_ENTRIES = 1024
-"""So many entries at the log's end are looked at first, and four times as many each time that they do not suffice."""
+FIRST_ENTRIES, MOST_ENTRIES = 1 << 10, 1 << 16
+"""So many entries at the log's end are looked at first, and four times as many each time that they do not suffice, but no more than these: a look at an
+entry takes longer than an event does in an engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def find_late_beginning(
 ) -> LateBeginning | None:  # fmt: skip
     """Return how late the last of some queries, of which the others are rules, may begin to read the entries [first, until) of `span`.
 
-    `known` is the background at the end, and `fed` are the streams that have a time there. None stands for no better place than the log's first entry.
+    `known` is the background at the end, and `fed` are the streams that have a time there. None stands for no better place than the log's first entry, or none near the end.
     Raises: Gone, Corrupt, QueryError.
     """
     first, until = span
@@ -53,7 +54,7 @@ def find_late_beginning(
         courses = outline.courses_at(place) if place > since else {}
         if since == 0 or (query.rests_on.intersection(fed) <= courses.keys() and not outline.reads_rows and place > since):
             return LateBeginning(place, tuple((name, each.time.watermark, each.time.latest, each.time.fed) for name, each in courses.items()))
-        if since == begin:
+        if since == begin or count >= MOST_ENTRIES:
             return None
         count *= 4
 
