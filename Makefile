@@ -193,9 +193,10 @@ partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
 SOAK ?= 3600
 soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: $(TEST_STAMP) warm checked brokers partitions mutants
+soak: $(TEST_STAMP) warm checked brokers partitions
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
+	$(MAKE) --no-print-directory mutants
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff format .
