@@ -65,7 +65,7 @@ def test_a_file_that_comes_later(tmp_path: Path) -> None:
 
 
 def test_a_process_may_have_many_files_open(tmp_path: Path) -> None:
-    """As a server with a thousand subscribers has."""
+    """A server with a thousand subscribers has as many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
     (tmp_path / "head").write_text("")
