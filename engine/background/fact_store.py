@@ -64,6 +64,7 @@ class FactIndex:
         self._owl: Closure | None = None  # which goes on from version to version
         self._found: Kept = {}  # rows, with what they were made of
         self._asked: set[object] = set()  # for those of them
+        self._matching: dict[tuple[a.TriplePattern, a.Place], Ints] = {}  # what matches each pattern that was asked for
         self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by address of these
         self.terms.holders.add(self)
 
@@ -374,7 +375,12 @@ class FactIndex:
         """
         if place.window not in (None, BACKGROUND) or not self.given:
             return NOTHING  # a window holds what came on its stream
-        pattern = unnamed(pattern)
+        if (known := self._matching.get((pattern, place))) is not None:
+            return known
+        found = self._matching[pattern, place] = self._match_pattern(unnamed(pattern), place)
+        return found
+
+    def _match_pattern(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
         s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
         if p is None:
             source = self._reuse_entailed("everything", tuple(self.match_rows(each) for each in self._entailed.predicates()), self.everything)

@@ -23,7 +23,7 @@ from engine.kernel.state.arrays import to_width
 from engine.kernel.state.goal_store import clear_stores
 from engine.network.host_calls import KernelHost
 from engine.network.kernel_arrays import Goals
-from engine.network.placed_query import POLICIES, Planned, list_reads, list_scans
+from engine.network.placed_query import POLICIES, Answers, Planned, list_reads, list_scans
 from engine.network.stratification import rank_nodes
 from engine.physical_plan.join_trees import Linear, Pairing, Shape, straighter
 from engine.physical_plan.plan import NO_ROWS, Fact, Fragment, Node, RowRange, Unit, placed_edges, placed_nodes
@@ -67,11 +67,14 @@ class BackgroundUpdate:
     def check_cycles(self, known: FactIndex) -> None:
         """Raise Cycle if the background `known` would close one; nothing has changed then, nor otherwise."""
         slots, net = self._slots, self._slots.arrays.net
+        changing = self._host.planning.find_changing(slots.planned, known)
+        if not changing and slots.scans.entailment_by(known) is slots.scans.entailment:
+            return
         planned, nodes, edges = dict(slots.planned), net.nodes.copy(), net.edges.copy()
         bounds, entailment = net.queries[:, c.Q_BOUND].copy(), slots.scans.entailment
         try:
             slots.scans.entailment = slots.scans.entailment_by(known)
-            self._plan_all(known)
+            self._plan_changing(known, changing)
             rank_nodes(slots, list(slots.planned.values()))
         finally:
             net.nodes[:], net.edges[:], net.queries[:, c.Q_BOUND] = nodes, edges, bounds
@@ -81,38 +84,48 @@ class BackgroundUpdate:
         """Change the background between two instants. What the queries keep is held to it, and what it brings they take in at their next instant."""
         assert self.coming is not None
         host, slots, known, self.coming = self._host, self._slots, self.coming, None
-        host.sharing.part_changing(known)
-        chains = [p for p in slots.planned.values() if p.shape is not Pairing.NEAREST]
+        changing = host.planning.find_changing(slots.planned, known)
+        is_new = bool(changing) or slots.scans.entailment_by(known) is not slots.scans.entailment
+        host.sharing.part_changing(known, changing)
+        chains = [p for p in map(slots.planned.__getitem__, sorted(changing)) if p.shape is not Pairing.NEAREST]
         for planned in [p for p in chains if p.shape != host.planning.plan_anew(p, known).shape]:
             _straighten(host, planned)
         host.set_background(known)
-        before = list(slots.planned.values())
-        fragments = self._plan_all(known)
-        rank_nodes(slots, list(slots.planned.values()))
-        for planned in slots.planned.values():
-            slots.list_query(planned)
-        for planned, now, fragment in zip(before, slots.planned.values(), fragments, strict=True):
-            slots.scans.replace_scans(planned, now, fragment)
+        before = dict(slots.planned)
+        plans = self._plan_changing(known, changing)
+        if is_new:
+            rank_nodes(slots, list(slots.planned.values()))
+        for registered, (fragment, _) in plans.items():
+            slots.list_query(slots.planned[registered])
+            slots.scans.replace_scans(before[registered], slots.planned[registered], fragment)
         slots.scans.update_margin()
-        for earlier, planned, fragment in zip(before, [*slots.planned.values()], fragments, strict=True):
+        for registered in slots.planned.keys() - plans.keys():
+            host.planning.knows[registered] = known
+        for planned, (fragment, answers) in [(slots.planned[registered], plan) for registered, plan in plans.items()]:
             slots.lookups.set_tables(planned, fragment, known)
             host.sharing.relist_query(planned, fragment)
-            if earlier.shape != planned.shape:
+            if before[planned.registered].shape != planned.shape:
                 _make_all_pairs(host, planned, fragment)
             was = host.planning.plan_anew(planned)
-            host.planning.knows[planned.registered] = known
+            host.planning.rest_on(planned.registered, known, answers)
             if change := compare_plans(was, fragment):
                 added = _hold_to(host, planned, fragment, change) if slots.arrays.net.queries[planned.number, c.Q_OPEN] else change.added
                 if planned.registered in slots.planned:
                     slots.change_facts(planned, added, change.removed)
         slots.free_dropped()
 
-    def _plan_all(self, known: FactIndex) -> list[Fragment]:
-        """Plan all queries over a background: nodes and edges change where timeless solutions become possible. Return the new fragments."""
-        fragments, slots = [], self._slots
+    def _plan_changing(self, known: FactIndex, changing: Collection[int]) -> dict[int, tuple[Fragment, Answers]]:
+        """Plan queries over a background: nodes and edges change where timeless solutions become possible.
+
+        Return the new plans in the queries' order, with what the background told of them.
+        """
+        plans, slots = dict[int, tuple[Fragment, Answers]](), self._slots
         for registered, planned in slots.planned.items():
-            fragment = self._host.planning.plan_anew(planned, known)
-            fragments.append(fragment)
+            if registered not in changing:
+                continue
+            answers = Answers()
+            fragment = self._host.planning.plan_anew(planned, known, answers)
+            plans[registered] = fragment, answers
             if planned.shape not in (fragment.shape, Pairing.NEAREST):
                 continue  # `apply_coming` plans it otherwise; nothing of it decides on absence
             nodes = placed_nodes(fragment, planned.at, planned.number)
@@ -124,7 +137,7 @@ class BackgroundUpdate:
                 shape=fragment.shape,
             )  # fmt: skip
         self._host.sharing.replace_roots()
-        return fragments
+        return plans
 
     # ------------------------------------------------------------ what a query has let go
     def find_needing_past(self, known: FactIndex, time: int) -> list[Planned]:
@@ -132,9 +145,9 @@ class BackgroundUpdate:
 
         Time has come to `time`.
         """
-        return [
-            planned for planned in self._slots.planned.values() if self._decides_by_window(planned, time) and self._needs_past(planned, known, time)
-        ]
+        planned = self._slots.planned
+        changing = self._host.planning.find_changing(planned, known) | {each.registered for each in planned.values() if each.shape is Pairing.NEAREST}
+        return [each for k, each in planned.items() if k in changing and self._decides_by_window(each, time) and self._needs_past(each, known, time)]
 
     def _decides_by_window(self, planned: Planned, time: int) -> bool:
         """Return whether a query may decide by less than all that ever came.

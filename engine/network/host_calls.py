@@ -20,7 +20,7 @@ from engine.kernel.state.arrays import Net, to_width
 from engine.kernel.state.goal_store import clear_stores
 from engine.network.collectors import Collectors
 from engine.network.kernel_arrays import KernelArrays
-from engine.network.placed_query import POLICIES, Planned, QueryPlanning, RegisteredQuery, SolverOf, describe_plan
+from engine.network.placed_query import POLICIES, Answers, Planned, QueryPlanning, RegisteredQuery, SolverOf, describe_plan
 from engine.network.query_slots import QuerySlots
 from engine.network.quotas import Quotas
 from engine.network.shares import Shares
@@ -93,9 +93,10 @@ class KernelHost:
         """
         self.set_background(facts)
         rates = self.planning.estimate_rates(source.query) if rates is None else rates
-        fragment = plan_query(source.query, self.planning.make_names(facts, source.name, source.policy, rates, shape))
+        answers = Answers()
+        fragment = plan_query(source.query, self.planning.make_names(facts, source.name, source.policy, rates, shape, answers))
         self.place_plan(source, fragment, rates)
-        self.planning.knows[source.registered] = facts
+        self.planning.rest_on(source.registered, facts, answers)
 
     def place_plan(self, source: RegisteredQuery, fragment: Fragment, rates: Rates) -> None:
         """Put a plan into rows that are free. Raises Cycle; nothing has changed then."""
@@ -126,7 +127,7 @@ class KernelHost:
         self.slots.remove_readers(planned)
         self.sharing.remove_query(planned)
         self.slots.leave_query(planned)
-        self.planning.knows.pop(planned.registered, None)
+        self.planning.forget_query(planned.registered)
         net = self.arrays.net
         net.nodes[planned.at.node : planned.after.node, c.KIND] = c.DROPPED
         clear_stores(self.arrays.address, c.SIDES * planned.at.node, c.SIDES * planned.after.node)

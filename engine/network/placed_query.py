@@ -1,7 +1,7 @@
 """This module plans queries, and describes them at their places in a network."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,27 @@ class Planned:
         return self.source.query.into if isinstance(self.source.query, a.Construct) else None
 
 
+@dataclass(slots=True)
+class Answers:
+    """Holds what a background has told a plan that was made over it: a plan over another one that tells the same is the same."""
+
+    facts: dict[tuple[a.TriplePattern, a.Place], Ints] = field(default_factory=dict)
+    graphs: dict[a.Place, list[int]] = field(default_factory=dict)
+    any: dict[a.Place, bool] = field(default_factory=dict)
+
+    def hold_over(self, known: FactIndex) -> bool:
+        """Return whether another background tells the same."""
+        return (
+            all(_is_same(known.matching(*asked), rows) for asked, rows in self.facts.items())
+            and all(known.graphs(place) == found for place, found in self.graphs.items())
+            and all(known.any(place) == found for place, found in self.any.items())
+        )
+
+
+def _is_same(now: Ints, before: Ints) -> bool:
+    return now is before or (len(now) == len(before) and np.array_equal(now, before))
+
+
 class QueryPlanning:
     """Plans the queries of a network, each over the background on which it rests."""
 
@@ -105,14 +126,22 @@ class QueryPlanning:
         self._arrays, self._number_stream = arrays, number_stream
         self.known = known  # the background as it stands
         self.knows: dict[int, FactIndex] = {}  # the one that each query rests on, by `registered`
+        self.answers: dict[int, Answers] = {}  # what that one has told of each query's plan
         self.owns = owns  # says which background triples are not another bucket's; None: all
         self.without = without  # those of the planner's CHOICES that are not made
         self.solver_of = solver_of
 
     def make_names(
-        self, facts: FactIndex, query: str = "", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, shape: PlanShape | None = None
+        self,
+        facts: FactIndex,
+        query: str = "",
+        policy: str = UNRESTRICTED,
+        rates: Rates = NO_RATES,
+        shape: PlanShape | None = None,
+        answers: Answers | None = None,
     ) -> NetworkNames:
-        """Return what a plan over a background is made with."""
+        """Return what a plan over a background is made with. What the background tells is noted in `answers`."""
+        noted = Answers() if answers is None else answers
         solvers: list[tuple[FactIndex, Solve]] = []
 
         def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
@@ -122,14 +151,35 @@ class QueryPlanning:
 
         owns, intern = self.owns, self._arrays.terms.intern
         own = None if owns is None else lambda rows: rows[[owns(facts.quad(*row)) for row in rows.tolist()]]
-        return NetworkNames(
-            intern, self._number_stream, facts.matching, facts.graphs, facts.any, PlanOptions(query, policy, rates, shape, self.without), once, own
-        )
 
-    def plan_anew(self, planned: Planned, known: FactIndex | None = None) -> Fragment:
-        """Plan a query as it was planned, over a background; None stands for the one on which it rests."""
-        facts = self.knows[planned.registered] if known is None else known
-        return plan_query(planned.source.query, self.make_names(facts, planned.source.name, planned.source.policy, planned.rates, planned.shape))
+        def matching(pattern: a.TriplePattern, place: a.Place) -> Ints:
+            return noted.facts.setdefault((pattern, place), facts.matching(pattern, place))
+
+        def graphs(place: a.Place) -> list[int]:
+            return noted.graphs.setdefault(place, facts.graphs(place))
+
+        def is_any(place: a.Place) -> bool:
+            return noted.any.setdefault(place, facts.any(place))
+
+        options = PlanOptions(query, policy, rates, shape, self.without)
+        return NetworkNames(intern, self._number_stream, matching, graphs, is_any, options, once, own)
+
+    def plan_anew(self, planned: Planned, known: FactIndex | None = None, answers: Answers | None = None) -> Fragment:
+        """Plan a query as it was planned, over a background; None stands for the one on which it rests. What that tells is noted in `answers`."""
+        facts, source = self.knows[planned.registered] if known is None else known, planned.source
+        return plan_query(source.query, self.make_names(facts, source.name, source.policy, planned.rates, planned.shape, answers))
+
+    def find_changing(self, queries: Iterable[int], known: FactIndex) -> set[int]:
+        """Return the queries (by `registered`) whose plan over another background may not be the one that they have."""
+        return {registered for registered in queries if not self.answers[registered].hold_over(known)}
+
+    def rest_on(self, registered: int, known: FactIndex, answers: Answers) -> None:
+        """Note the background on which a query rests, and what that has told of its plan."""
+        self.knows[registered], self.answers[registered] = known, answers
+
+    def forget_query(self, registered: int) -> None:
+        self.knows.pop(registered, None)
+        self.answers.pop(registered, None)
 
     def estimate_rates(self, query: a.StreamQuery) -> Rates:
         """Return how often there have been triples of each predicate of a query here.

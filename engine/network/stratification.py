@@ -96,13 +96,13 @@ def _find_way_back(node: int, onwards: Mapping[int, list[int]]) -> list[int] | N
     return way[::-1]
 
 
-def is_on_cycle(nodes: Iterable[int], wires: Sequence[Wire]) -> bool:
-    """Return whether the solutions of one of these nodes come back to it inside an instant."""
+def list_onwards(wires: Iterable[Wire]) -> dict[int, list[int]]:
+    """Return the nodes that the solutions of each node reach inside an instant."""
     onwards: dict[int, list[int]] = {}
     for wire in wires:
         if not wire.strict:
             onwards.setdefault(wire.source, []).append(wire.target)
-    return any(_find_way_back(node, onwards) is not None for node in nodes)
+    return onwards
 
 
 def find_affected(slots: QuerySlots, planned: Planned) -> list[Planned]:
@@ -130,9 +130,10 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     except Cycle as cycle:
         raise Cycle(cycle.nodes, _describe_cycle(slots, cycle.nodes)) from None
     nodes[list(ranked), c.STRATUM] = list(ranked.values())
+    onwards = list_onwards(wires)
     for planned in queries:
         outputs = planned.rules if planned.writes is None else (planned.out,)
-        bounded = is_on_cycle(outputs, wires)
+        bounded = any(_find_way_back(node, onwards) is not None for node in outputs)
         slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.source.max_derivations if bounded else c.FOREVER
 
 

@@ -5,7 +5,7 @@ hands on what it gives, in the query's own columns. The nodes below the root are
 touches no goal of another.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -268,9 +268,9 @@ class SubplanSharing:
         for reading in (reading for share in self._shares.numbered.values() for reading in share.readings):
             self._replace_root(reading)
 
-    def part_changing(self, known: FactIndex) -> None:
-        """Let each query that takes in something else over another background carry out itself what it shares."""
-        for planned in [self._slots.planned[registered] for registered, readings in self._shares.readings.items() if readings]:
+    def part_changing(self, known: FactIndex, changing: Collection[int]) -> None:
+        """Let each of these queries that takes in something else over another background carry out itself what it shares."""
+        for planned in [self._slots.planned[k] for k, readings in self._shares.readings.items() if readings and k in changing]:
             before, now = self._planning.plan_anew(planned), self._planning.plan_anew(planned, known)
             if planned.shape != now.shape or find_subplans(now) != planned.subplans or compare_plans(before, now):
                 self.part_query(planned)

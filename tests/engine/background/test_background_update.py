@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
+from engine.background.fact_store import FactIndex
 from engine.engine import Engine
 from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
+from engine.network.placed_query import Answers, Planned, QueryPlanning
+from engine.physical_plan.plan import Fragment
 from engine.planner.builder import scans
 from engine.replay import LOST
 from epsparql import algebra
@@ -772,6 +775,28 @@ def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
             found += [f"{row['end'].timestamp():g}" for row in outcome.solutions.to_pylist() if row["query"] == name]
     assert emitted[0] == emitted[1]
     return emitted[0]
+
+
+def test_a_change_plans_those_alone_whom_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The background is asked by every plan; one that it tells nothing else stands."""
+    planned = list[str]()
+    plan = QueryPlanning.plan_anew
+
+    def plan_anew(self: QueryPlanning, query: Planned, known: FactIndex | None = None, answers: Answers | None = None) -> Fragment:
+        planned.append(query.source.name)
+        return plan(self, query, known, answers)
+
+    monkeypatch.setattr(QueryPlanning, "plan_anew", plan_anew)
+    others = [registered(f"other {n}", f"?s :A ?a . ?s :L{n % 3} ?k") for n in range(9)]
+    paths = [registered("walk", "?s :L+ ?t"), registered("graphs", "GRAPH ?g { ?s :A ?a }"), registered("all", "?s ?p ?k . ?s :A ?a")]
+    log = of_shorthand([*others, registered("q", "?s :A ?a . ?s :K ?k"), *paths, "add L0(1)", "A@1", "add K(1)", "A@2", "add K(1)", "A@3"])
+    engine, first = Engine(), len(others) + len(paths) + 1
+    for each in blocks(log, range(1, len(log)))[: first + 2]:
+        engine.feed(each)
+    planned.clear()
+    found = [engine.feed(each).solutions for each in blocks(log, range(1, len(log)))[first + 2 :]]
+    assert set(planned) == {"q", "all"}
+    assert {name for part in found for name in part.column("query").to_pylist()} == {"q", "all", *(f"other {n}" for n in (0, 3, 6))}
 
 
 GOING = [
