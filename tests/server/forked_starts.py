@@ -110,7 +110,8 @@ def load_server() -> None:
     for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process"):
         importlib.import_module(module)
     from engine.compiling import load_type_tables
-    from pipeline.warmup import compile_engine, compile_formats
+    from engine.warmup import compile_engine
+    from pipeline.warmup import compile_formats
 
     load_type_tables()
     compile_formats()
