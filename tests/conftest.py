@@ -7,8 +7,10 @@ Clients of httpx share what they trust. At the end of a run of many files stands
 import gc
 import os
 import ssl
+import subprocess
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -19,6 +21,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from tests.server.forked_starts import ForkedStarts
 from tests.soak import examples, is_full
 
 gc.set_threshold(50_000)  # as the command does: what is imported and collected stays
@@ -47,6 +50,14 @@ def _authorities_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("httpx._transports.default.create_ssl_context", shared)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forked_starts() -> Iterator[ForkedStarts]:
+    """Servers are started as forks. With a setting as a variable of their environment they are started by exec, as `test_a_stop_under_load_loses_nothing` does."""
+    with closing(ForkedStarts()) as starts, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "_fork_exec", starts)
+        yield starts
 
 
 class SharedSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types

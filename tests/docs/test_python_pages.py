@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from tests.server.conftest import serving
 
@@ -36,6 +34,9 @@ def test_a_page_prints_what_it_says(page: str, server: str) -> None:
 
 @pytest.mark.slow
 def test_the_notebook_runs(server: str, tmp_path: Path) -> None:
+    import nbformat  # with nbclient it takes as long to load as half of all tests take to be collected
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(COOKBOOK / "solutions.ipynb", as_version=4)  # type: ignore[no-untyped-call]  # it has no types
     for cell in notebook.cells:
         cell.source = cell.source.replace(ADDRESS, server)

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,6 +25,8 @@ from verification.log_files import Unreadable, read_log, read_solutions
 
 Row = dict[str, object]
 Change = Callable[[list[Row]], list[Row]]
+Edit = Callable[[list[Row], int], None]
+"""Changes the rows of a frame at a place."""
 MONTH, YEAR = 744, 24 * 365  # in hours
 
 
@@ -68,15 +70,15 @@ def test_all_that_a_server_emitted_is_explained(data: Path, partitions: str) -> 
     assert {report.name: report.reason for report in reports if report.reason} == ({"paused": "the query is paused"} if partitions == "1" else {})
 
 
-def _once(edit: Callable[[list[Row], int], None], query: str) -> Change:
-    """Edit the rows of a frame at the first solution of a query."""
-    done: list[bool] = []
+def _once(edits: Mapping[str, Edit]) -> Change:
+    """Edit the rows of a frame at the first solution of each query."""
+    left = dict(edits)
 
     def change(rows: list[Row]) -> list[Row]:
-        places = [k for k, row in enumerate(rows) if row["query"] == query]
-        if not done and places:
-            done.append(True)
-            edit(rows, places[0])
+        for query in [*left]:
+            places = [k for k, row in enumerate(rows) if row["query"] == query]
+            if places:
+                left.pop(query)(rows, places[0])
         return rows
 
     return change
@@ -107,23 +109,25 @@ def _lengthen(rows: list[Row], place: int) -> None:
     rows[place]["start"] = start - timedelta(hours=1)
 
 
-@pytest.mark.parametrize(
-    ("query", "edit", "expected"),
-    [
-        pytest.param("sequence", _remove, {"missing"}, id="removed"),
-        pytest.param("windows", _remove, {"missing"}, id="removed from a window"),
-        pytest.param("derived", _remove, {"missing"}, id="removed from what a rule derives"),
-        pytest.param("missing", _rebind, {"missing", "unexplained"}, id="another binding under WITHOUT"),
-        pytest.param("optional", _rebind, {"missing", "unexplained"}, id="another binding"),
-        pytest.param("sequence", _repeat, {"unexplained", "numbering"}, id="added"),
-        pytest.param("background", _lengthen, {"missing", "unexplained"}, id="another interval"),
-    ],
-)
-def test_a_planted_fault_is_found(data: Path, query: str, edit: Callable[[list[Row], int], None], expected: set[str]) -> None:
-    plant(data, _once(edit, query))
+MANY = {
+    "sequence": (_remove, {"missing"}),
+    "windows": (_remove, {"missing"}),
+    "derived": (_remove, {"missing"}),
+    "missing": (_rebind, {"missing", "unexplained"}),
+    "optional": (_rebind, {"missing", "unexplained"}),
+    "background": (_lengthen, {"missing", "unexplained"}),
+}
+"""The queries of a directory, what is done to a solution of each, and which faults it is then."""
+
+
+@pytest.mark.parametrize("planted", [pytest.param(MANY, id="changed"), pytest.param({"sequence": (_repeat, {"unexplained"})}, id="added")])
+def test_planted_faults_are_found(data: Path, planted: Mapping[str, tuple[Edit, set[str]]]) -> None:
+    """Each is found in its own query, and no other has any."""
+    plant(data, _once({query: edit for query, (edit, _) in planted.items()}))
     found = faults(check_directory(data))
-    assert found.keys() == {query}
-    assert expected - {"numbering"} <= found[query].keys() <= expected | {"numbering"}
+    assert found.keys() == planted.keys()
+    for query, (_, expected) in planted.items():
+        assert expected <= found[query].keys() <= expected | {"numbering"}
 
 
 def test_the_command_tells_by_its_exit_code(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +135,7 @@ def test_the_command_tells_by_its_exit_code(data: Path, capsys: pytest.CaptureFi
     told = capsys.readouterr().out
     assert "sequence (12): 134 solutions, 134 derived" in told
     assert "paused (9): 56 solutions, not checked: the query is paused" in told
-    plant(data, _once(_remove, "sequence"))
+    plant(data, _once({"sequence": _remove}))
     assert main(["verify", "--data", str(data), "--query", "sequence", "--json"]) == 1
     (line,) = capsys.readouterr().out.splitlines()
     report = json.loads(line)
