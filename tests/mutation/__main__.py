@@ -58,7 +58,7 @@ def run_silently(trials: Trials, tests: list[str]) -> int:
     os.dup2(null, 1)
     os.dup2(null, 2)
     try:
-        return pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not soak", "-k", "not oracle", *tests], plugins=[trials])
+        return pytest.main(["-s", "--tb=native", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not soak", "-k", "not oracle", *tests], plugins=[trials])
     finally:
         sys.stdout.flush()
         for number, handle in enumerate(kept, 1):

@@ -2,7 +2,8 @@
 
 1. The tests run once as they are, while each statement of the files says that it is reached. So it is known which tests reach what, and what they cost.
 2. Mutants are drawn. Each is compiled, and its code is that of one function.
-3. For each, a child puts the code into the function and runs the tests that reach the changed statement, the cheapest first, until one fails.
+3. For each, a child puts the code into the function and runs the tests that reach the changed statement until one fails: first those that are cheap
+   and have killed others.
 
 A child that ends by itself, takes far longer than the tests did, or asks for far more memory is a mutant killed, too.
 """
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
 from importlib import import_module
+from mmap import mmap
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -32,8 +34,10 @@ KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
 """What becomes of a mutant, by the code with which its child exits. UNFINISHED: no test failed in the time that there was."""
 UNREACHED = "unreached"
-MOST_CPU_S = 30.0
+MOST_CPU_S = 10.0
 """The tests of one mutant may take so long."""
+MOST_TEST_S = 5.0
+"""One test may take so long when all run as they are; else it is not used."""
 LONGER, AT_LEAST_S = 10, 2
 """A test hangs that takes so many times what it took, and so many seconds more."""
 WALL_S = 900
@@ -129,10 +133,11 @@ class Survey:
     reaching: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     cost_s: list[float] = field(default_factory=list)
     failing: list[str] = field(default_factory=list)
+    kills: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def tests_of(self, mutant: Mutant) -> list[int]:
-        """Return the numbers of the tests that reach a mutant's statement, the cheapest first."""
-        return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test])
+        """Return the numbers of the tests that reach a mutant's statement, first those that are cheap for the mutants that they have killed."""
+        return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test] / (1 + self.kills[test]))
 
 
 class _Marks(ast.NodeTransformer):
@@ -156,7 +161,7 @@ class _Marks(ast.NodeTransformer):
 
 
 def _give_up(*_: object) -> None:
-    raise TimeoutError(f"a test takes more than {MOST_CPU_S:.0f} s")
+    raise TimeoutError(f"a test takes more than {MOST_TEST_S:.0f} s")
 
 
 class Trials:
@@ -189,12 +194,13 @@ class Trials:
             if file.is_relative_to(session.config.rootpath):
                 import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
         self._live = live_functions()
+        self.survey.kills = memoryview(mmap(-1, 8 * max(len(session.items), 1))).cast("q")  # children share it
         self._look_at(session.items)
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
         for name in self.survey.failing:
             self.tell(f"fails as it is, and was not used: {name}")
         mutants = draw_mutants(self.files, self.compiled, self.number, self.seed)
-        self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
+        self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper) and ".native." not in each.__module__]
         gc.freeze()  # children share what is there
         running: dict[int, Mutant] = {}
         for mutant in mutants:
@@ -232,7 +238,7 @@ class Trials:
             for number, item in enumerate(items):
                 reached.clear()
                 self._failed, began = False, time.process_time()
-                signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
+                signal.setitimer(signal.ITIMER_VIRTUAL, MOST_TEST_S)
                 self._run(item, items[number + 1] if number + 1 < len(items) else None)
                 self.survey.cost_s.append(time.process_time() - began)
                 if self._failed:
@@ -288,6 +294,7 @@ class Trials:
             signal.setitimer(signal.ITIMER_VIRTUAL, AT_LEAST_S + LONGER * self.survey.cost_s[number])
             self._run(items[number], None if following is None else items[following])
             if self._failed:
+                self.survey.kills[number] += 1
                 return KILLED
             if time.process_time() - began > MOST_CPU_S:
                 return UNFINISHED
