@@ -34,8 +34,6 @@ KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
 """What becomes of a mutant, by the code with which its child exits. UNFINISHED: no test failed in the time that there was."""
 UNREACHED = "unreached"
-MOST_CPU_S = 10.0
-"""The tests of one mutant may take so long."""
 MOST_TEST_S = 5.0
 """One test may take so long when all run as they are; else it is not used."""
 LONGER, AT_LEAST_S = 10, 2
@@ -167,8 +165,8 @@ def _give_up(*_: object) -> None:
 class Trials:
     """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
 
-    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int, jobs: int) -> None:
-        self.files, self.compiled, self.number, self.seed, self.jobs = files, compiled, number, seed, jobs
+    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int, jobs: int, most_s: float) -> None:
+        self.files, self.compiled, self.number, self.seed, self.jobs, self.most_s = files, compiled, number, seed, jobs, most_s
         self.tell: Callable[[str], object] = print
         self.survey, self.found = Survey(), list[Trial]()
         self._live: dict[Key, list[FunctionType]] = {}
@@ -296,6 +294,6 @@ class Trials:
             if self._failed:
                 self.survey.kills[number] += 1
                 return KILLED
-            if time.process_time() - began > MOST_CPU_S:
+            if time.process_time() - began > self.most_s:
                 return UNFINISHED
         return SURVIVED
