@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation import plain_kernel
-from tests.mutation.trials import KILLED, ROOT, UNREACHED, Trial, Trials
+from tests.mutation.trials import KILLED, ROOT, UNREACHED, Sample, Trial, Trials
 
 HOST = ("planner", "rewrite", "physical_plan", "network", "runtime", "partitioning", "alpha")
 TESTS = (ROOT / "tests/engine", ROOT / "tests/pipeline/slices")
@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--kernel", action="store_true", help="change compiled functions; Python runs the kernel")
     parser.add_argument("--number", type=int, default=300, help="of mutants")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", type=int, default=(), help="of the drawn mutants those with these numbers")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="children at once")
     parser.add_argument("--tests", nargs="+", type=Path, default=TESTS)
     parser.add_argument("--marks", default="not slow and not soak", help="which tests are used, by their marks")
@@ -40,7 +41,7 @@ def main() -> int:
     if chosen.kernel:
         plain_kernel.install()
     began = time.monotonic()
-    trials = Trials(files, chosen.kernel, chosen.number, chosen.seed, chosen.jobs, chosen.most_s)
+    trials = Trials(files, chosen.kernel, Sample(chosen.number, chosen.seed, chosen.only), chosen.jobs, chosen.most_s)
     code = run_silently(trials, ["-m", chosen.marks, *map(str, chosen.tests)])
     if not trials.found:
         print(f"no mutants were tried; pytest ended with {code}")

@@ -47,8 +47,9 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mutant:
-    """Represents a mutant: a change, and the code of its function with the change made."""
+    """Represents a mutant: a change, and the code of its function with the change made. Those of a seed are numbered from 1."""
 
+    number: int
     file: str
     change: SourceChange
     code: CodeType
@@ -60,6 +61,15 @@ class Mutant:
     @property
     def place(self) -> Place:
         return self.file, self.change.statement.lineno, self.change.statement.col_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Says how many mutants a seed draws, and which of these are tried by their numbers; all if none is named."""
+
+    number: int
+    seed: int
+    only: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,7 @@ def draw_mutants(files: Mapping[Path, Collection[int]], compiled: bool, number: 
             except SyntaxError:  # a wildcard before other arms
                 continue
         if code != before[file][file, change.function, change.first_line]:
-            drawn.append(Mutant(file, change, code))
+            drawn.append(Mutant(len(drawn) + 1, file, change, code))
     return drawn
 
 
@@ -165,8 +175,8 @@ def _give_up(*_: object) -> None:
 class Trials:
     """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
 
-    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int, jobs: int, most_s: float) -> None:
-        self.files, self.compiled, self.number, self.seed, self.jobs, self.most_s = files, compiled, number, seed, jobs, most_s
+    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, sample: Sample, jobs: int, most_s: float) -> None:
+        self.files, self.compiled, self.sample, self.jobs, self.most_s = files, compiled, sample, jobs, most_s
         self.tell: Callable[[str], object] = print
         self.survey, self.found = Survey(), list[Trial]()
         self._live: dict[Key, list[FunctionType]] = {}
@@ -197,7 +207,8 @@ class Trials:
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
         for name in self.survey.failing:
             self.tell(f"fails as it is, and was not used: {name}")
-        mutants = draw_mutants(self.files, self.compiled, self.number, self.seed)
+        mutants = draw_mutants(self.files, self.compiled, self.sample.number, self.sample.seed)
+        mutants = [each for each in mutants if each.number in self.sample.only or not self.sample.only]
         self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper) and ".native." not in each.__module__]
         gc.freeze()  # children share what is there
         running: dict[int, Mutant] = {}
@@ -225,7 +236,7 @@ class Trials:
     def _note(self, trial: Trial) -> None:
         self.found.append(trial)
         if trial.fate != KILLED:
-            self.tell(f"{len(self.found)} of {self.number}: {trial}")
+            self.tell(f"{trial.mutant.number} of {self.sample.number}: {trial}")
 
     # ------------------------------------------------------------ the tests as they are
     def _look_at(self, items: Sequence[pytest.Item]) -> None:
