@@ -148,6 +148,7 @@ BODIES = [
 @pytest.mark.parametrize(("text", "key"), [
     (PAIRS, "?s"),
     (NESTED, "?s"),
+    (PREFIX + "SELECT * { ?n :by ?s ; :result ?r . ?r :q ?v }", "?s"),
     (PREFIX + "SELECT ?s ?k { ?o :by ?s ; :p ?v . ?s :k ?k }", "?s"),
     (PREFIX + "SELECT * { ?o :p ?v . ?o :result ?r . ?r :q ?w }", "?o"),
     (PREFIX + "SELECT ?s { ?o :by ?s OPTIONAL { ?o :p ?v } }", "?s"),

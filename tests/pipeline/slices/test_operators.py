@@ -115,6 +115,10 @@ def test_what_the_background_gives_is_decided_at_the_first_instant() -> None:
     text = select(f"{{ ?x :k ?y OPTIONAL {{ ?x :B ?b {NEAR} }} }}")
     assert reach_of(text) == Reach(4_999_999)
     assert reach_of(text, background=KNOWN).micros is None
+    engine, asked = Engine(), [Register(1, "q", text)]
+    assert engine.find_reaches(asked) == [Reach(4_999_999)]
+    engine.feed(block([(Facts(0, "", KNOWN), ())]))
+    assert engine.find_reaches(asked)[0].micros is None, "it was found over another background"
     assert reach_of(select("{ ?x :k ?y }"), background=KNOWN) == reach_of(select("{ VALUES ?a { 1 } VALUES ?b { 2 } }")) == Reach(0, opens=True)
 
 
