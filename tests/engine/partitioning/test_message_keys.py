@@ -216,6 +216,14 @@ def test_a_query_moves_to_one_bucket_when_its_key_is_one_no_longer(change: Entry
     assert found
 
 
+def test_queries_of_one_stream_have_keys_of_their_own() -> None:
+    log = blocks(log_of({"q": PAIRS, "by value": PREFIX + "SELECT * { { ?o :p ?v } SEQ { ?m :p ?v } }"}, BODIES), (5,))
+    found, changes, begins = shared_out(log, 2)
+    assert (found, changes) == whole(log)
+    assert found
+    assert not begins
+
+
 def test_a_rule_that_feeds_itself_is_not_dealt_out_by_messages() -> None:
     rule = PREFIX + "CONSTRUCT { ?m :p ?v } INTO STREAM <default> { { ?o :by ?s ; :p ?v } SEQ { ?m :by ?s } WITHIN 2 }"
     log = blocks(log_of({"rule": rule, "q": PAIRS}, BODIES), (5,))

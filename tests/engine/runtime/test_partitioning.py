@@ -182,6 +182,14 @@ def test_solutions_of_several_buckets_that_tie_stand_in_the_order_of_their_terms
     assert len(found) == 9
 
 
+def test_what_comes_on_streams_that_nobody_reads_is_left_out() -> None:
+    fed = {"a": parse_feed("p(a,1)@1 p(b,1)@3"), "b": parse_feed("p(c,1)@2 p(a,2)@4")}
+    log = blocks(entries({"q": PREFIX + "SELECT * FROM STREAM <a> { ?s :p ?v }"}, fed, in_order(fed), []), ())
+    found, changes, _ = shared_out(log, 2)
+    assert (found, changes) == whole(log)
+    assert len(found) == 2
+
+
 def test_a_schema_that_turns_triples_round_ends_a_key() -> None:
     """An rdfs:range types the object of the event, which another bucket may have."""
     typed = PREFIX + "SELECT ?s ?v { ?s a :Thing . ?s :p ?v }"
