@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation import plain_kernel
-from tests.mutation.trials import KILLED, ROOT, UNREACHED, Sample, Trial, Trials
+from tests.mutation.trials import KILLED, ROOT, UNREACHED, MutantDraw, Trial, Trials
 
 HOST = ("planner", "rewrite", "physical_plan", "network", "runtime", "partitioning", "alpha")
 TESTS = (ROOT / "tests/engine", ROOT / "tests/pipeline/slices")
@@ -41,7 +41,7 @@ def main() -> int:
     if chosen.kernel:
         plain_kernel.install()
     began = time.monotonic()
-    trials = Trials(files, chosen.kernel, Sample(chosen.number, chosen.seed, chosen.only), chosen.jobs, chosen.most_s)
+    trials = Trials(files, chosen.kernel, MutantDraw(chosen.number, chosen.seed, chosen.only), chosen.jobs, chosen.most_s)
     code = run_silently(trials, ["-m", chosen.marks, *map(str, chosen.tests)])
     if not trials.found:
         print(f"no mutants were tried; pytest ended with {code}")

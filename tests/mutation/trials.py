@@ -64,7 +64,7 @@ class Mutant:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MutantDraw:
     """Says how many mutants a seed draws, and which of these are tried by their numbers; all if none is named."""
 
     number: int
@@ -175,8 +175,8 @@ def _give_up(*_: object) -> None:
 class Trials:
     """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
 
-    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, sample: Sample, jobs: int, most_s: float) -> None:
-        self.files, self.compiled, self.sample, self.jobs, self.most_s = files, compiled, sample, jobs, most_s
+    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, draw: MutantDraw, jobs: int, most_s: float) -> None:
+        self.files, self.compiled, self.draw, self.jobs, self.most_s = files, compiled, draw, jobs, most_s
         self.tell: Callable[[str], object] = print
         self.survey, self.found = Survey(), list[Trial]()
         self._live: dict[Key, list[FunctionType]] = {}
@@ -207,8 +207,8 @@ class Trials:
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
         for name in self.survey.failing:
             self.tell(f"fails as it is, and was not used: {name}")
-        mutants = draw_mutants(self.files, self.compiled, self.sample.number, self.sample.seed)
-        mutants = [each for each in mutants if each.number in self.sample.only or not self.sample.only]
+        mutants = draw_mutants(self.files, self.compiled, self.draw.number, self.draw.seed)
+        mutants = [each for each in mutants if each.number in self.draw.only or not self.draw.only]
         self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper) and ".native." not in each.__module__]
         gc.freeze()  # children share what is there
         running: dict[int, Mutant] = {}
@@ -236,7 +236,7 @@ class Trials:
     def _note(self, trial: Trial) -> None:
         self.found.append(trial)
         if trial.fate != KILLED:
-            self.tell(f"{trial.mutant.number} of {self.sample.number}: {trial}")
+            self.tell(f"{trial.mutant.number} of {self.draw.number}: {trial}")
 
     # ------------------------------------------------------------ the tests as they are
     def _look_at(self, items: Sequence[pytest.Item]) -> None:
