@@ -77,14 +77,14 @@ def _number_used(numbers: Ints, size: int) -> tuple[Ints, Ints]:
 def _join_nodes(count: int, one: Ints, other: Ints, strict: bool) -> Ints:
     """Return the least node that each node is linked with. Raises NoSingleKey if `strict`."""
     label = np.arange(count)
-    for _ in range(_ROUNDS if len(one) else 0):
+    for _ in range(_ROUNDS):
         least = np.minimum(label[one], label[other])
         if (label[one] == least).all() and (label[other] == least).all():
             return label
         np.minimum.at(label, label[one], least)
         np.minimum.at(label, label[other], least)
         label = label[label]
-    if strict and len(one):
+    if strict:
         raise NoSingleKey(f"more than {_ROUNDS} links join the nodes of a message")
     return label
 

@@ -115,10 +115,6 @@ class _Finder:
         if not rules:
             return
         given, before = self.derived, self.derived
-        for rule in rules:
-            if (unbounded := self._timed(rule.pattern, "a rule")) is not None:
-                self.derived = unbounded
-                return
         for _ in range(len(rules) + 1):
             self.derived = _widest(given, *(self.look_back(rule.pattern, c.FOREVER) for rule in rules))
             if self.derived == before:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation import plain_kernel
-from tests.mutation.trials import KILLED, ROOT, UNREACHED, Trial, Trials
+from tests.mutation.trials import KILLED, ROOT, UNREACHED, MutantDraw, Trial, Trials
 
 HOST = ("planner", "rewrite", "physical_plan", "network", "runtime", "partitioning", "alpha")
 TESTS = (ROOT / "tests/engine", ROOT / "tests/pipeline/slices")
@@ -26,8 +26,11 @@ def main() -> int:
     parser.add_argument("--kernel", action="store_true", help="change compiled functions; Python runs the kernel")
     parser.add_argument("--number", type=int, default=300, help="of mutants")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", type=int, default=(), help="of the drawn mutants those with these numbers")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="children at once")
     parser.add_argument("--tests", nargs="+", type=Path, default=TESTS)
+    parser.add_argument("--marks", default="not slow and not soak", help="which tests are used, by their marks")
+    parser.add_argument("--most-s", type=float, default=10.0, help="seconds of CPU for the tests of one mutant")
     chosen = parser.parse_args()
     usual = ["engine/kernel"] if chosen.kernel else [f"engine/{name}" for name in HOST]
     files = defaultdict[Path, set[int]](set)
@@ -38,8 +41,8 @@ def main() -> int:
     if chosen.kernel:
         plain_kernel.install()
     began = time.monotonic()
-    trials = Trials(files, chosen.kernel, chosen.number, chosen.seed, chosen.jobs)
-    code = run_silently(trials, [str(path) for path in chosen.tests])
+    trials = Trials(files, chosen.kernel, MutantDraw(chosen.number, chosen.seed, chosen.only), chosen.jobs, chosen.most_s)
+    code = run_silently(trials, ["-m", chosen.marks, *map(str, chosen.tests)])
     if not trials.found:
         print(f"no mutants were tried; pytest ended with {code}")
         return 2
@@ -50,7 +53,7 @@ def main() -> int:
     return 0 if killed >= AT_LEAST else 1
 
 
-def run_silently(trials: Trials, tests: list[str]) -> int:
+def run_silently(trials: Trials, arguments: list[str]) -> int:
     """Run pytest without what it and the tests print, which would be the same for each mutant. The trials tell what they find meanwhile."""
     sys.stdout.flush()
     null, kept = os.open(os.devnull, os.O_WRONLY), [os.dup(1), os.dup(2)]
@@ -58,7 +61,7 @@ def run_silently(trials: Trials, tests: list[str]) -> int:
     os.dup2(null, 1)
     os.dup2(null, 2)
     try:
-        return pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not soak", "-k", "not oracle", *tests], plugins=[trials])
+        return pytest.main(["-s", "--tb=native", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not oracle", *arguments], plugins=[trials])
     finally:
         sys.stdout.flush()
         for number, handle in enumerate(kept, 1):

@@ -2,7 +2,8 @@
 
 1. The tests run once as they are, while each statement of the files says that it is reached. So it is known which tests reach what, and what they cost.
 2. Mutants are drawn. Each is compiled, and its code is that of one function.
-3. For each, a child puts the code into the function and runs the tests that reach the changed statement, the cheapest first, until one fails.
+3. For each, a child puts the code into the function and runs the tests that reach the changed statement until one fails: first those that are cheap
+   and have killed others.
 
 A child that ends by itself, takes far longer than the tests did, or asks for far more memory is a mutant killed, too.
 """
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
 from importlib import import_module
+from mmap import mmap
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -32,8 +34,8 @@ KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
 """What becomes of a mutant, by the code with which its child exits. UNFINISHED: no test failed in the time that there was."""
 UNREACHED = "unreached"
-MOST_CPU_S = 30.0
-"""The tests of one mutant may take so long."""
+MOST_TEST_S = 5.0
+"""One test may take so long when all run as they are; else it is not used."""
 LONGER, AT_LEAST_S = 10, 2
 """A test hangs that takes so many times what it took, and so many seconds more."""
 WALL_S = 900
@@ -45,8 +47,9 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mutant:
-    """Represents a mutant: a change, and the code of its function with the change made."""
+    """Represents a mutant: a change, and the code of its function with the change made. Those of a seed are numbered from 1."""
 
+    number: int
     file: str
     change: SourceChange
     code: CodeType
@@ -58,6 +61,15 @@ class Mutant:
     @property
     def place(self) -> Place:
         return self.file, self.change.statement.lineno, self.change.statement.col_offset
+
+
+@dataclass(frozen=True, slots=True)
+class MutantDraw:
+    """Says how many mutants a seed draws, and which of these are tried by their numbers; all if none is named."""
+
+    number: int
+    seed: int
+    only: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +130,7 @@ def draw_mutants(files: Mapping[Path, Collection[int]], compiled: bool, number: 
             except SyntaxError:  # a wildcard before other arms
                 continue
         if code != before[file][file, change.function, change.first_line]:
-            drawn.append(Mutant(file, change, code))
+            drawn.append(Mutant(len(drawn) + 1, file, change, code))
     return drawn
 
 
@@ -129,10 +141,11 @@ class Survey:
     reaching: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     cost_s: list[float] = field(default_factory=list)
     failing: list[str] = field(default_factory=list)
+    kills: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def tests_of(self, mutant: Mutant) -> list[int]:
-        """Return the numbers of the tests that reach a mutant's statement, the cheapest first."""
-        return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test])
+        """Return the numbers of the tests that reach a mutant's statement, first those that are cheap for the mutants that they have killed."""
+        return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test] / (1 + self.kills[test]))
 
 
 class _Marks(ast.NodeTransformer):
@@ -156,14 +169,14 @@ class _Marks(ast.NodeTransformer):
 
 
 def _give_up(*_: object) -> None:
-    raise TimeoutError(f"a test takes more than {MOST_CPU_S:.0f} s")
+    raise TimeoutError(f"a test takes more than {MOST_TEST_S:.0f} s")
 
 
 class Trials:
     """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
 
-    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int, jobs: int) -> None:
-        self.files, self.compiled, self.number, self.seed, self.jobs = files, compiled, number, seed, jobs
+    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, draw: MutantDraw, jobs: int, most_s: float) -> None:
+        self.files, self.compiled, self.draw, self.jobs, self.most_s = files, compiled, draw, jobs, most_s
         self.tell: Callable[[str], object] = print
         self.survey, self.found = Survey(), list[Trial]()
         self._live: dict[Key, list[FunctionType]] = {}
@@ -189,12 +202,14 @@ class Trials:
             if file.is_relative_to(session.config.rootpath):
                 import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
         self._live = live_functions()
+        self.survey.kills = memoryview(mmap(-1, 8 * max(len(session.items), 1))).cast("q")  # children share it
         self._look_at(session.items)
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
         for name in self.survey.failing:
             self.tell(f"fails as it is, and was not used: {name}")
-        mutants = draw_mutants(self.files, self.compiled, self.number, self.seed)
-        self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
+        mutants = draw_mutants(self.files, self.compiled, self.draw.number, self.draw.seed)
+        mutants = [each for each in mutants if each.number in self.draw.only or not self.draw.only]
+        self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper) and ".native." not in each.__module__]
         gc.freeze()  # children share what is there
         running: dict[int, Mutant] = {}
         for mutant in mutants:
@@ -221,7 +236,7 @@ class Trials:
     def _note(self, trial: Trial) -> None:
         self.found.append(trial)
         if trial.fate != KILLED:
-            self.tell(f"{len(self.found)} of {self.number}: {trial}")
+            self.tell(f"{trial.mutant.number} of {self.draw.number}: {trial}")
 
     # ------------------------------------------------------------ the tests as they are
     def _look_at(self, items: Sequence[pytest.Item]) -> None:
@@ -232,7 +247,7 @@ class Trials:
             for number, item in enumerate(items):
                 reached.clear()
                 self._failed, began = False, time.process_time()
-                signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
+                signal.setitimer(signal.ITIMER_VIRTUAL, MOST_TEST_S)
                 self._run(item, items[number + 1] if number + 1 < len(items) else None)
                 self.survey.cost_s.append(time.process_time() - began)
                 if self._failed:
@@ -288,7 +303,8 @@ class Trials:
             signal.setitimer(signal.ITIMER_VIRTUAL, AT_LEAST_S + LONGER * self.survey.cost_s[number])
             self._run(items[number], None if following is None else items[following])
             if self._failed:
+                self.survey.kills[number] += 1
                 return KILLED
-            if time.process_time() - began > MOST_CPU_S:
+            if time.process_time() - began > self.most_s:
                 return UNFINISHED
         return SURVIVED

@@ -16,7 +16,9 @@ from engine.engine import Engine
 from engine.messages import DropStream, Entry, Events, Facts, MessageKey, Register, SetStream
 from engine.partitioning import NoKey, NoSingleKey, PartitionShare, bucket_of, find_message_keys, keys_of, number_bodies, propose_message_key
 from engine.partitioning.hash_partitioner import Part
+from engine.partitioning.one_key import OneKey
 from epsparql.algebra import DEFAULT_STREAM
+from epsparql.terms import Variable
 from tests.engine.runtime.test_partitioning import FEW, Log, inserted, shared_out, whole
 from tests.engine.semantics.test_equivalence import accepted
 from tests.reference.evaluator import Occurrence
@@ -146,6 +148,7 @@ BODIES = [
 @pytest.mark.parametrize(("text", "key"), [
     (PAIRS, "?s"),
     (NESTED, "?s"),
+    (PREFIX + "SELECT * { ?n :by ?s ; :result ?r . ?r :q ?v }", "?s"),
     (PREFIX + "SELECT ?s ?k { ?o :by ?s ; :p ?v . ?s :k ?k }", "?s"),
     (PREFIX + "SELECT * { ?o :p ?v . ?o :result ?r . ?r :q ?w }", "?o"),
     (PREFIX + "SELECT ?s { ?o :by ?s OPTIONAL { ?o :p ?v } }", "?s"),
@@ -171,10 +174,18 @@ def test_a_query_that_cannot_be_keyed_says_why(text: str, why: str) -> None:
     (PAIRS, MessageKey(f"{EX}by")),
     (NESTED, MessageKey(f"{EX}by", (f"{EX}result",))),
     (PREFIX + "SELECT * { { ?o :p ?v } SEQ { ?m :p ?w } }", None),
+    (PREFIX + "CONSTRUCT { ?o :p ?s } INTO BACKGROUND :g { ?o :by ?s ; :p ?v }", None),
 ])  # fmt: skip
 def test_a_key_is_proposed(text: str, found: MessageKey | None) -> None:
     proposed = propose_message_key(epsparql.parse(text).query)
     assert (None if proposed is None else proposed[0]) == found
+
+
+def test_sets_of_one_key_are_joined_if_they_share_a_node() -> None:
+    a, b, c, d = map(Variable, "abcd")
+    apart = OneKey(frozenset({frozenset({a, b})})).joined(OneKey(frozenset({frozenset({c, d})})))
+    assert apart.sets == {frozenset({a, b}), frozenset({c, d})}
+    assert apart.joined(OneKey(frozenset({frozenset({b, c})}))).sets == {frozenset({a, b, c, d})}
 
 
 def test_each_bucket_reads_its_own_messages_alone() -> None:
@@ -203,6 +214,14 @@ def test_a_query_moves_to_one_bucket_when_its_key_is_one_no_longer(change: Entry
     assert len(begins) == 1
     assert (found, changes) == whole(log)
     assert found
+
+
+def test_queries_of_one_stream_have_keys_of_their_own() -> None:
+    log = blocks(log_of({"q": PAIRS, "by value": PREFIX + "SELECT * { { ?o :p ?v } SEQ { ?m :p ?v } }"}, BODIES), (5,))
+    found, changes, begins = shared_out(log, 2)
+    assert (found, changes) == whole(log)
+    assert found
+    assert not begins
 
 
 def test_a_rule_that_feeds_itself_is_not_dealt_out_by_messages() -> None:

@@ -12,6 +12,7 @@ from engine.errors import LogGap
 from engine.messages import Block, CatchUp, Drop, Entry, Facts, Pause, Register, Resume
 from engine.partitioning import PartitionShare
 from engine.runtime import time_course
+from engine.runtime.watermarks import StreamTime
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger
 from tests.engine.runtime.test_partitioning import FEW, Log, has_key, inserted, keyed, shared_out, whole
@@ -63,6 +64,17 @@ def test_random_queries(queries: Mapping[str, str], data: st.DataObject) -> None
 
 
 # ---------------------------------------------------------------- by hand
+def test_places_are_few_and_the_sparser_the_older() -> None:
+    course, streams = time_course.TimeCourse(), {f"s{k}": StreamTime() for k in range(time_course._MOST_STREAMS)}
+    for position in range(200):
+        course.note(position, streams)
+    course.note(200, streams | {"one more": StreamTime()})
+    found = [place.position for place in course.places]
+    assert len(found) <= time_course._MOST_PLACES
+    assert found[-16:] == list(range(184, 200)), "so many streams are not noted"
+    assert found[1] - found[0] > 10
+
+
 COUNT = 450
 
 

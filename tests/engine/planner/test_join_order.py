@@ -23,7 +23,7 @@ from engine.rewrite import rewrite_query
 from engine.snapshot.format import pack, unpack
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.terms import XSD, Iri
+from epsparql.terms import XSD, Iri, Variable
 from tests.reference.evaluator import Occurrence, solutions
 from tests.support.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
@@ -46,6 +46,12 @@ GROUPS = [
 
 def rates(**counts: int) -> join_order.Rates:
     return join_order.rates_given({EXAMPLE + name: n for name, n in counts.items()})
+
+
+def test_a_predicate_that_never_came_counts_as_much_as_the_others_on_average() -> None:
+    triple = a.TriplePattern(Variable("s"), Iri(EXAMPLE + "Z"), Variable("x"))
+    assert join_order.rate(triple, rates(A=2, B=4)) == 3
+    assert join_order.rate(triple, {}) == 1
 
 
 class JoinOrderRun:

@@ -12,6 +12,7 @@ from engine.engine import Engine
 from engine.messages import Events, Register
 from engine.planner import CHOICES
 from engine.rewrite import SIMPLIFICATIONS, rewrite_query
+from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.renderer.queries import render
 from server.cli.commands import _OPTIONAL_STEPS
@@ -61,6 +62,11 @@ def test_what_a_step_makes_of_a_query(name: str, before: str, after: str) -> Non
     others = SIMPLIFICATIONS.keys() - {name}
     assert render(rewrite_query(parsed(before), without=others)) == render(rewrite_query(parsed(after), without=SIMPLIFICATIONS))
     assert rewrite_query(parsed(before), without=SIMPLIFICATIONS) == rewrite_query(parsed(before), without=[*SIMPLIFICATIONS])
+
+
+def test_what_no_change_concerns_is_not_made_anew() -> None:
+    query = parsed("{ ?s :A ?x FILTER EXISTS { ?s :B ?x } } SEQ { ?s :C ?x }")
+    assert replace_patterns(query, lambda pattern: pattern) is query
 
 
 def test_a_policy_chooses_by_key_so_its_keys_stay() -> None:

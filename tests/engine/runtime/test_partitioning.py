@@ -174,6 +174,22 @@ def test_a_set_without_a_key_takes_in_what_joins_it() -> None:
     assert (found, changes) == whole(log)
 
 
+def test_solutions_of_several_buckets_that_tie_stand_in_the_order_of_their_terms() -> None:
+    fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k},{v})@{at}" for v, at in ((1, 1), (2, 3)) for k in range(9)) + " p(z,0)@5")}
+    log = blocks(entries({"rule": RISING}, fed, in_order(fed), []), ())
+    found, changes, _ = shared_out(log, 2)
+    assert (found, changes) == whole(log)
+    assert len(found) == 9
+
+
+def test_what_comes_on_streams_that_nobody_reads_is_left_out() -> None:
+    fed = {"a": parse_feed("p(a,1)@1 p(b,1)@3"), "b": parse_feed("p(c,1)@2 p(a,2)@4")}
+    log = blocks(entries({"q": PREFIX + "SELECT * FROM STREAM <a> { ?s :p ?v }"}, fed, in_order(fed), []), ())
+    found, changes, _ = shared_out(log, 2)
+    assert (found, changes) == whole(log)
+    assert len(found) == 2
+
+
 def test_a_schema_that_turns_triples_round_ends_a_key() -> None:
     """An rdfs:range types the object of the event, which another bucket may have."""
     typed = PREFIX + "SELECT ?s ?v { ?s a :Thing . ?s :p ?v }"
@@ -246,6 +262,18 @@ def test_a_share_has_the_rows_whose_hash_is_its_own(texts: list[str], data: st.D
     for bucket in {0, buckets - 1}:
         found = PartitionShare(bucket, buckets).select_rows(column)
         assert found.tolist() == [text is not None and bucket_of(text, buckets) == bucket for text in column.to_pylist()]
+
+
+@pytest.mark.parametrize(("pattern", "parts"), [
+    ("{ ?s :p ?v } AND { ?s :q ?w } WITHOUT { ?s :r ?x }", {Part.SUBJECT}),
+    ("{ ?s :p ?v } SEQ { ?s :q ?v } WITHOUT { ?s :r ?v }", {Part.SUBJECT, Part.OBJECT}),
+    ("GRAPH ?g { ?s :p ?v . ?t :q ?w }", {Part.GRAPH}),
+    ("GRAPH ?g { ?s :p ?v . ?s :q ?w }", {Part.SUBJECT, Part.GRAPH}),
+    ("GRAPH ?g { ?s :p ?v } ?s :q ?w", {Part.SUBJECT}),
+    ("{ SELECT ?s (COUNT(*) AS ?n) { ?s :p ?v } GROUP BY ?s }", {Part.SUBJECT}),
+])  # fmt: skip
+def test_a_key_stands_at_one_part_of_all_patterns(pattern: str, parts: set[Part]) -> None:
+    assert {key.part for key in keys_of(epsparql.parse(f"{PREFIX}SELECT * {{ {pattern} }}").query)} == parts
 
 
 @pytest.mark.parametrize(("policy", "part"), [("unrestricted", Part.SUBJECT), ("recent", None), ("chronological", None)])

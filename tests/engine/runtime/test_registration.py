@@ -62,7 +62,7 @@ def held(network: Network) -> dict[str, int]:
     net = network.net
     tables = {name: len(getattr(net, name)) for name in net._fields if name not in NOT_A_QUERYS}
     return tables | {
-        "in use": len(net.rows) - int(net.at[c.FREE]),
+        "in use": int(net.at[c.USED] - net.at[c.FREE]),
         "inquiries": len(network.slots.inquiries),
         "collecting": len(network.collectors.placed),
     }

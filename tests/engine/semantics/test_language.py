@@ -92,6 +92,8 @@ GRAPHS = [
     pytest.param("SELECT ?a FROM :g FROM :h { ?s :A ?a }", USUAL, "g/A(1)@1 h/A(2)@2 A(3)@3", "", "a=1@1 a=2@2", id="FROM merges"),
     pytest.param("SELECT ?a FROM :g { GRAPH ?x { ?s :A ?a } }", USUAL, "g/A(1)@1 h/A(2)@2", "", "", id="FROM alone leaves GRAPH nothing"),
     pytest.param("SELECT ?a FROM NAMED :g { GRAPH ?x { ?s :A ?a } }", USUAL, "g/A(1)@1 h/A(2)@2", "", "a=1@1", id="FROM NAMED"),
+    pytest.param("SELECT ?a FROM NAMED :g { GRAPH :g { ?s :A ?a } }", USUAL, "g/A(1)@1 h/A(2)@2", "", "a=1@1", id="GRAPH with a name of FROM NAMED"),
+    pytest.param("SELECT ?a FROM NAMED :g { GRAPH :h { ?s :A ?a } }", USUAL, "g/A(1)@1 h/A(2)@2", "", "", id="GRAPH with another name"),
     pytest.param("SELECT ?a FROM NAMED :g { ?s :A ?a }", USUAL, "g/A(1)@1 A(2)@2", "", "", id="FROM NAMED alone leaves plain patterns nothing"),
     pytest.param("SELECT ?g ?y { GRAPH ?g { :a :p* ?y } }", USUAL, "X@1 g/p(a,b)@2 h/q(c,d)@3", "", "g=g,y=a@2 g=g,y=b@2 g=h,y=a@3", id="zero length in a graph"),
     pytest.param("SELECT ?g ?y { GRAPH ?g { ?x :p+ ?y } }", USUAL, "g/p(a,b)@1 h/p(b,c)@2", "", "g=g,y=b@1 g=h,y=c@2", id="a path stays in its graph"),

@@ -47,6 +47,12 @@ def test_exists_that_looks_at_the_outer_solution(condition: str, count: int) -> 
     assert agree({"q": f"SELECT * {{ ?s :A ?o FILTER {condition} }}"}, READINGS) == {"q": count}
 
 
+@pytest.mark.parametrize("condition", ["?x + ?y < 1", "(?x + ?y) * ?z < 2", "?z * (?x + ?y) < 2", "?x * ?z = 1", "?z - ?y > 1.5"])
+def test_what_floating_point_rounds_is_compared_exactly(condition: str) -> None:
+    text = f"SELECT * {{ VALUES (?x ?y ?z) {{ (0.5 0.49999999999999999 2) }} ?s :A ?o FILTER({condition}) }}"
+    assert agree({"q": text}, "A(s,1)@1") == {"q": 1}
+
+
 LATER = "CONSTRUCT { ?s :X ?a } INTO STREAM :x { { ?s :A ?a } WITHOUT { ?s :B ?b } FOR 'PT4S'^^xsd:duration }"
 ENDS = [
     pytest.param(

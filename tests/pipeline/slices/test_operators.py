@@ -10,6 +10,7 @@ import pytest
 from engine.engine import Engine
 from engine.messages import Facts, Register
 from engine.planner.reach import Reach
+from epsparql.etalis.translator import query_text
 from pipeline.log import LogReader
 from pipeline.slices import plan, workers
 from pipeline.slices.execution import SliceWork
@@ -63,6 +64,7 @@ BOUNDED: dict[str, float] = {
     "GRAPH ?g { ?s :A ?a }": 0,
     "{ { SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :A ?a } GROUP BY ?s WINDOW [RANGE PT10S] } SEQ B WITHIN 7 }": 17,
     "{ SELECT ?s WHERE { ?s :A ?a } ORDER BY ?s }": 0,
+    "{ SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :A ?a } GROUP BY ?s WINDOW [RANGE PT10S] ORDER BY ?n LIMIT 1 }": 10,
 }
 
 
@@ -81,6 +83,7 @@ UNBOUNDED = {
     select("{ VALUES ?s { :x } } WITHOUT A FOR 9"): "a timer over what the background or VALUES gives",
     select("{ { SELECT (COUNT(*) AS ?n) WHERE { ?s :A ?a } WINDOW [RANGE PT10S] } SEQ B WITHIN 7 }"): "aggregates without GROUP BY",
     f"{select('A')} LIMIT 3": "LIMIT",
+    select("{ SELECT ?s WHERE { ?s :A ?a } LIMIT 3 }"): "LIMIT",
     f"{PREFIXES}ASK {{ ?s :A ?a }}": "ASK",
     grouped("[ROWS 3]"): "aggregates without WINDOW [RANGE ...]",
     grouped("[SESSION PT3S]"): "aggregates without WINDOW [RANGE ...]",
@@ -96,7 +99,7 @@ def test_what_has_no_bound_is_named(text: str) -> None:
 
 
 def test_windows_look_back_for_their_range() -> None:
-    assert reach_of(grouped("[RANGE PT10S]")) == Reach(10 * SECOND)
+    assert reach_of(grouped("[RANGE PT10S]")) == reach_of(f"{grouped('[RANGE PT10S]')} ORDER BY ?n LIMIT 1") == Reach(10 * SECOND)
     assert reach_of(grouped("[RANGE PT10S STEP PT5S]")) == Reach(10 * SECOND)
     assert reach_of(grouped("[RANGE PT10S]", "")) == Reach(10 * SECOND, opens=True)
     rsp = f"{PREFIXES}REGISTER ISTREAM <urn:o> AS SELECT * FROM NAMED WINDOW :w ON <default> [RANGE PT10S STEP PT2S] WHERE {{ WINDOW :w {{ ?s :A ?a . ?s :B ?b }} }}"
@@ -112,7 +115,11 @@ def test_what_the_background_gives_is_decided_at_the_first_instant() -> None:
     text = select(f"{{ ?x :k ?y OPTIONAL {{ ?x :B ?b {NEAR} }} }}")
     assert reach_of(text) == Reach(4_999_999)
     assert reach_of(text, background=KNOWN).micros is None
-    assert reach_of(select("{ ?x :k ?y }"), background=KNOWN) == Reach(0, opens=True)
+    engine, asked = Engine(), [Register(1, "q", text)]
+    assert engine.find_reaches(asked) == [Reach(4_999_999)]
+    engine.feed(block([(Facts(0, "", KNOWN), ())]))
+    assert engine.find_reaches(asked)[0].micros is None, "it was found over another background"
+    assert reach_of(select("{ ?x :k ?y }"), background=KNOWN) == reach_of(select("{ VALUES ?a { 1 } VALUES ?b { 2 } }")) == Reach(0, opens=True)
 
 
 def test_rules_are_looked_through() -> None:
@@ -130,6 +137,17 @@ def test_rules_are_looked_through() -> None:
     assert reach_of(rule, later, single).micros is None, "each round reaches further back"
     timeless = f"{PREFIXES}CONSTRUCT {{ :x :D ?b }} INTO STREAM <d> WHERE {{ VALUES ?b {{ 1 }} }}"
     assert reach_of(timeless, single).micros is None, "it lies at the first instant"
+
+
+def test_a_program_reaches_as_far_as_its_own_rules() -> None:
+    def reach(program: str) -> Reach:
+        return reach_of(query_text(program)[0])
+
+    assert reach("x : d(X) <- a(X) seq b(X). event_rule_property(x, event_rule_window, 7).") == Reach(7 * SECOND)
+    again = "d(X) <- a(X). x : d(X) <- d(X) seq b(X). event_rule_property(x, event_rule_window, 5)."
+    assert reach(again) == Reach(5 * SECOND)
+    grows = "d(X) <- a(X). d(X) <- d(X) seq b(X)."
+    assert reach(grows).reason.startswith("a join, whose sides")
 
 
 # ---------------------------------------------------------------- larger logs
