@@ -356,7 +356,8 @@ class TermTable:
         moved = np.empty(max(min(len(self._text), most_bytes), _FEW * _FEW), np.uint8)
         heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
         self._at[c.USED] = used
-        sweep(self._at, self._cells, heads, self._kinds, self._small, self._text, marks, moved)
+        self._small[:] = c.NONE
+        sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
         self._cells[used : len(marks)] = 0
         self._text, self._heads = moved, heads
         room = max(used, most, _FEW)

@@ -165,6 +165,13 @@ def begin_buffer(buffers, at, size):
     return at + padded(size)
 
 
+@inlined
+def note_bound(sizes, bound, item):
+    """Note that an item is no null, in a column that may have nulls."""
+    if sizes.unbound > 0:
+        bound[item >> 3] |= 1 << (item & 7)
+
+
 @jit
 def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
@@ -195,13 +202,11 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
             if found.queries[query, ALIKE]:
                 continue
             valid[k >> 3] |= 1 << (k & 7)
-        if not sorted_by_name:
-            for line in range(found.ends[row], found.ends[row + 1]):
-                offsets[item] = size
-                size = write_line(found.cells, found.text, found.statements, line, data + size) - data
-                if sizes.unbound > 0:
-                    bound[item >> 3] |= 1 << (item & 7)
-                item += 1
+        for line in range(found.ends[row], found.ends[row] if sorted_by_name else found.ends[row + 1]):
+            offsets[item] = size
+            size = write_line(found.cells, found.text, found.statements, line, data + size) - data
+            note_bound(sizes, bound, item)
+            item += 1
         shown = found.queries[query, SHOWN] if sorted_by_name or found.queries[query, TRIPLES] == 0 else 0
         first = found.queries[query, FIRST] + 1 + (0 if sorted_by_name else shown)
         for m in range(shown):
@@ -210,8 +215,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
             if number != NONE:
                 copy(data + size, address_of(found.text) + found.cells[number, START], found.cells[number, LENGTH])
                 size += found.cells[number, LENGTH]
-                if sizes.unbound > 0:
-                    bound[item >> 3] |= 1 << (item & 7)
+                note_bound(sizes, bound, item)
             item += 1
     ends[n], offsets[item] = item, size
     at = begin_buffer(buffers + 5 * WORD, at, size)
@@ -241,15 +245,14 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
         query = found.which[row]
         for line in range(found.ends[row], found.ends[row + 1]):
             indices[item] = len(distinct) + line
-            if sizes.unbound > 0:
-                bound[item >> 3] |= 1 << (item & 7)
+            note_bound(sizes, bound, item)
             item += 1
         shown = found.queries[query, SHOWN] if found.queries[query, TRIPLES] == 0 else 0
         for m in range(shown):
             number = cell(found.rows, row, found.wanted[found.queries[query, FIRST] + 1 + shown + m])
             indices[item] = max(seen[number] - 1, 0)
-            if number != NONE and sizes.unbound > 0:
-                bound[item >> 3] |= 1 << (item & 7)
+            if number != NONE:
+                note_bound(sizes, bound, item)
             item += 1
     ends[n] = item
     offsets, size = int32s_at(at, texts + 1), 0

@@ -224,10 +224,9 @@ def enter(at, cells, heads, text, kinds, ends):
 
 
 @entry_point
-def sweep(at, cells, heads, kinds, small, text, held, moved):
+def sweep(at, cells, heads, kinds, text, held, moved):
     """Free the numbers that are not `held`, move the other texts to the arena `moved` in order, and enter them into the empty `heads`."""
     at[FREE], at[LIVE], at[BYTES] = NONE, 0, 0
-    small[:] = NONE
     last_free = NONE
     for number in range(1, at[USED]):
         n = cells[number, LENGTH]
