@@ -576,7 +576,7 @@ class Engine(EngineState):
             found += told
         elif not listener.member.silent:
             self.revision.keep(told)
-        for node, rule in outlets.others.items() if layout.sources else ():
+        for node, rule in outlets.rules.items() if layout.sources else ():
             query = rule.source.query
             if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
                 own = rows[rows[:, c.OUT_NODE] == node]

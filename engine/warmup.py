@@ -43,5 +43,4 @@ def compile_engine() -> None:
     terms = Engine.restore(engine.snapshot()).terms
     numbers = terms.intern_all([f"<{k}>" for k in range(100)])
     terms.text_array(terms.in_order(numbers) % 2)  # with 0, which has no text
-    terms.statements(numbers[:3].reshape(1, 1, 3))
     terms.places_in_order(numbers[:2].reshape(1, 2), 0, 1, numbers[:1], numbers[:1].reshape(1, 1))

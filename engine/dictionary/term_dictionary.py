@@ -19,12 +19,11 @@ from engine.dictionary.float_bounds import approximation
 from engine.dictionary.native import layout as c
 from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
 from engine.dictionary.native.arrow_import import HEIGHT, taken
-from engine.dictionary.native.arrow_writer import MOST_BYTES, emit
+from engine.dictionary.native.arrow_writer import CONSTANTS, MOST_BYTES, emit
 from engine.dictionary.native.collation import RowKeys, sort_places, sort_rows
 from engine.dictionary.native.decode import gather, mark_bound, measure
 from engine.dictionary.native.gc import mark_all, mark_rows
 from engine.dictionary.native.intern import enter, intern_one, intern_strings, spread, sweep, value_from
-from engine.dictionary.native.ntriples_writer import settle, write
 from engine.expressions.evaluator import parse_term
 from epsparql.terms import Term
 
@@ -44,21 +43,22 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SelectTables:
-    """Holds the SELECTs of a network, in order of their names.
+class FormTables:
+    """Holds the queries of a network whose solutions are terms or triples, in order of their names, and the texts of the constants in triples.
 
-    `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to MARKS) at `address`.
+    `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to CONSTANTS) at `address`.
     """
 
     arrays: tuple[NDArray[Any], ...]
+    constants: Sequence[str]
     table: Ints
     address: int
 
     @classmethod
-    def from_queries(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8]) -> "SelectTables":
-        arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64)
+    def from_queries(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8], constants: Sequence[str] = ()) -> "FormTables":
+        arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64), np.zeros(len(constants), np.int64)
         table = handle_of(arrays)
-        return cls(arrays, table, int(table.ctypes.data))
+        return cls(arrays, constants, table, int(table.ctypes.data))
 
 
 class Holder(Protocol):
@@ -108,6 +108,7 @@ class TermTable:
         self._kinds: Ints = np.zeros(_FEW, np.int64)
         self._values: NDArray[np.float64] = np.zeros((1, 2))
         self._hard = np.zeros(_FEW, np.int64)
+        self._small: Ints = np.zeros(c.MOST_SMALL, np.int64)
         self._numbers_by_text: dict[str, int] = {}
         self._texts_by_number: dict[int, str] = {}
         self._table = np.zeros(2 * c.N_ARRAYS, np.int64)  # where these arrays are
@@ -187,7 +188,7 @@ class TermTable:
 
     def _show(self) -> None:
         """Tell compiled functions where the arrays are now."""
-        arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard)
+        arrays: Sequence[NDArray[Any]] = (self._at, self._cells, self._heads, self._text, self._kinds, self._values, self._hard, self._small)
         self._table[:] = handle_of(arrays)
 
     def _make_room(self, n: int, terms: int = 1) -> None:
@@ -264,12 +265,15 @@ class TermTable:
         offsets = np.empty(len(numbers) + 1, np.int32)
         return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
 
-    def emitted(self, rows: Ints, selects: SelectTables, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
-        """Return the rows that the kernel found for `selects` as solutions in order of emission.
+    def emitted(self, rows: Ints, forms: FormTables, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
+        """Return the rows that the kernel found for the queries of `forms` as solutions in order of emission.
 
-        They are SOLUTIONS, or TIED ones, as `schema` says; if there are many, the values are packed.
+        They are SOLUTIONS, or TIED ones, as `schema` says; if there are many terms, the values are packed. A row without a triple is left out where
+        its query makes triples. Raises: OverflowError, MemoryError.
         """
-        code = int(emit(self._address, rows, selects.address, tied, self._batch))
+        if forms.constants:
+            forms.arrays[CONSTANTS][:] = [self.intern(text) for text in forms.constants]
+        code = int(emit(self._address, rows, forms.address, tied, self._batch))
         if code < 0:
             raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")
         return pa.RecordBatch._import_from_c(self._batch, packed_schema(schema) if code else schema)
@@ -283,17 +287,6 @@ class TermTable:
             mark_bound(numbers, bits)
             bits = pa.py_buffer(bits)
         return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(data), bits, unbound)
-
-    def statements(self, triples: Ints) -> tuple[pa.StringArray, Ints]:
-        """Return the statements of each row of `triples` (rows x templates x 3), in order and each once, and how many each row has.
-
-        `triples` is written over.
-        """
-        counts = np.empty(len(triples), np.int64)
-        size = fitting(settle(self._cells, self._kinds, self._text, triples, counts))
-        offsets, data = np.empty(int(counts.sum()) + 1, np.int32), np.empty(size, np.uint8)
-        write(self._cells, self._text, triples, counts, offsets, data)
-        return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)), counts
 
     def in_order(self, numbers: Ints) -> Ints:
         """Return the ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
@@ -363,6 +356,7 @@ class TermTable:
         moved = np.empty(max(min(len(self._text), most_bytes), _FEW * _FEW), np.uint8)
         heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
         self._at[c.USED] = used
+        self._small[:] = c.NONE
         sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
         self._cells[used : len(marks)] = 0
         self._text, self._heads = moved, heads

@@ -12,8 +12,22 @@ from numpy.typing import NDArray
 from engine.aggregation import VERDICT
 from engine.background.fact_store import FactIndex
 from engine.dictionary.arrow_encoding import one_after_another
-from engine.dictionary.native.solution_order import ALIKE, BEGIN, END, ENTRY, FIRST, NAME, NAME_SIZE, NODE, QUERY_WIDTH, REGISTERED, SHOWN
-from engine.dictionary.term_dictionary import SelectTables, TermTable
+from engine.dictionary.native.solution_order import (
+    ALIKE,
+    BEGIN,
+    END,
+    ENTRY,
+    FIRST,
+    FIRST_CONSTANT,
+    NAME,
+    NAME_SIZE,
+    NODE,
+    QUERY_WIDTH,
+    REGISTERED,
+    SHOWN,
+    TRIPLES,
+)
+from engine.dictionary.term_dictionary import FormTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import INSTANT, SOLUTIONS, TIED, int64s
 from engine.network.placed_query import Planned
@@ -30,51 +44,82 @@ assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (BEGIN, END, NODE, E
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlets:
-    """Says where the solutions of a network come out: all its SELECTs, and its queries of other forms by their nodes."""
+    """Says where the solutions of a network come out: those of all forms but DESCRIBE, those of DESCRIBEs by their nodes, and those of its rules."""
 
-    selects: SelectTables
-    others: Mapping[int, Planned]
+    forms: FormTables
+    described: Mapping[int, Planned]
+    rules: Mapping[int, Planned]  # CONSTRUCTs by their nodes
     silent: Ints  # nodes whose solutions are not told: those of queries' own rules, or all
 
 
 def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets:
     planned = sorted(queries, key=lambda one: (one.source.name, one.registered))
-    chosen = [one for one in planned if isinstance(one.source.query, a.Select)]
-    others = {one.out: one for one in planned if not isinstance(one.source.query, a.Select)}
-    hushed = [node for one in planned for node in ((*one.rules, one.out) if silent else one.rules)]
-    return Outlets(_make_selects(chosen), others, np.array(hushed, np.int64))
+    described = {one.out: one for one in planned if isinstance(one.source.query, a.Describe)}
+    rules = {one.out: one for one in planned if isinstance(one.source.query, a.Construct)}
+    empty = {node for node, rule in rules.items() if isinstance(rule.source.query, a.Construct) and not rule.source.query.template}
+    hushed = [node for one in planned for node in ((*one.rules, one.out) if silent or one.out in empty else one.rules)]
+    return Outlets(_make_forms([one for one in planned if one.out not in described]), described, rules, np.array(hushed, np.int64))
 
 
-def _make_selects(planned: Sequence[Planned]) -> SelectTables:
-    names = [one.source.name.encode() for one in planned]
+def _make_forms(planned: Sequence[Planned]) -> FormTables:
+    """Return the tables by which compiled code shows the solutions of queries that are no DESCRIBE."""
+    names, wanted, constants = [one.source.name.encode() for one in planned], list[int](), list[str]()
     places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
     places[[one.out for one in planned]] = np.arange(len(planned))
     queries = np.zeros((len(planned), QUERY_WIDTH), np.int64)
-    queries[:, REGISTERED], queries[:, SHOWN] = [one.registered for one in planned], [one.shown for one in planned]
+    for row, one in zip(queries, planned, strict=True):
+        row[REGISTERED], row[FIRST], row[SHOWN] = one.registered, len(wanted), one.shown
+        row[ALIKE], row[TRIPLES] = one.shows_by_name, 0
+        match one.source.query:
+            case a.Select():
+                wanted += one.emitted.tolist()
+            case a.Construct(template=template) as rule:
+                by_name = list_shown(rule)
+                row[SHOWN], row[ALIKE], row[TRIPLES] = len(by_name), False, len(template)
+                parts = [part for triple in template for part in list_parts(triple)]
+                wanted += [find_cell(one, v) for v in (RANK, *by_name)] + [_find_part(one, part, constants) for part in parts]
+            case other:
+                row[SHOWN] = len(list_shown(other))
+                wanted += [find_cell(one, v) for v in (RANK, *list_shown(other), *list_shown(other))]
     queries[:, NAME_SIZE] = [len(name) for name in names]
     queries[:, NAME] = np.cumsum(queries[:, NAME_SIZE]) - queries[:, NAME_SIZE]
-    queries[:, FIRST] = np.cumsum(2 * queries[:, SHOWN] + 1) - (2 * queries[:, SHOWN] + 1)
-    queries[:, ALIKE] = [one.shows_by_name for one in planned]
-    wanted = np.concatenate([np.empty(0, np.int64), *(one.emitted for one in planned)])
-    return SelectTables.from_queries(places, queries, wanted, np.frombuffer(b"".join(names) + b"\0", np.uint8))
+    return FormTables.from_queries(places, queries, np.array(wanted, np.int64), np.frombuffer(b"".join(names) + b"\0", np.uint8), constants)
+
+
+def find_cell(planned: Planned, variable: Variable) -> int:
+    """Return the column of `out` that holds a variable, NONE for one that the pattern never binds."""
+    column = planned.columns.get(variable, c.NONE)
+    return column if column == c.NONE else column + c.OUT_VAR - c.VAR
+
+
+def _find_part(planned: Planned, part: TermOrVariable, constants: list[str]) -> int:
+    """Return the column of a part of a template's triple; a constant joins the others, and its place among them is told."""
+    if isinstance(part, Variable | BlankNode):
+        return find_cell(planned, _as_variable(part))
+    constants.append(str(part))
+    return FIRST_CONSTANT - len(constants) + 1
+
+
+def _as_variable(part: Variable | BlankNode) -> Variable:
+    return Variable(f"_:template {part.label}") if isinstance(part, BlankNode) else part
 
 
 def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool = False) -> list[pa.RecordBatch]:
-    """Return solutions in order of emission, in several parts if not all are of SELECTs.
+    """Return solutions in order of emission, in several parts if some are of DESCRIBEs.
 
     `known` is the background. If the solutions are `tied`, they have the texts that order them (`by`).
     """
     schema = TIED if tied else SOLUTIONS
     if len(outlets.silent):
         rows = rows[~np.isin(rows[:, c.OUT_NODE], outlets.silent)]
-    if not outlets.others:
-        return [terms.emitted(rows, outlets.selects, schema, tied=tied)]
+    if not outlets.described:
+        return [terms.emitted(rows, outlets.forms, schema, tied=tied)]
     nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()
     for node in np.unique(nodes).tolist():
-        if node in outlets.others:
-            found.append(_assemble_query(outlets.others[node], rows[nodes == node], terms, known, tied=tied))
-    selected = rows[~np.isin(nodes, list(outlets.others))]
-    return found if not len(selected) else [*found, terms.emitted(selected, outlets.selects, schema, tied=tied)]
+        if node in outlets.described:
+            found.append(_describe_query(outlets.described[node], rows[nodes == node], terms, known, tied=tied))
+    formed = rows[~np.isin(nodes, list(outlets.described))]
+    return found if not len(formed) else [*found, terms.emitted(formed, outlets.forms, schema, tied=tied)]
 
 
 def _make_list(texts: pa.StringArray, n: int) -> pa.ListArray:
@@ -92,21 +137,13 @@ def read_cells(columns: Sequence[int], rows: Ints) -> Ints:
     return found
 
 
-def _assemble_query(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
-    """Return the solutions of a query that is no SELECT."""
-    assert not isinstance(planned.source.query, a.Select)
-    shown = sort_by_name(list_shown(planned.source.query))
-    numbers = read_cells([planned.columns.get(v, c.NONE) for v in shown], rows)
+def _describe_query(planned: Planned, rows: Ints, terms: TermTable, known: FactIndex, *, tied: bool) -> pa.RecordBatch:
+    """Return the solutions of a DESCRIBE."""
+    assert isinstance(planned.source.query, a.Describe)
+    numbers = read_cells([planned.columns.get(v, c.NONE) for v in list_shown(planned.source.query)], rows)
     order = rank_rows(rows, read_column(planned, rows, RANK), numbers, terms)
     rows, numbers = rows[order], numbers[order]
-    if isinstance(planned.source.query, a.Ask):
-        return _make_batch(
-            planned, rows, _make_list(terms.text_array(numbers.reshape(-1)), len(rows)), [pa.nulls(len(rows), TIED.field("by").type)] * tied
-        )
-    if isinstance(planned.source.query, a.Construct):
-        values, kept = make_statements(planned, planned.source.query, rows, terms)
-    else:
-        values, kept = describe_rows(planned, planned.source.query, rows, terms, known)
+    values, kept = describe_rows(planned, planned.source.query, rows, terms, known)
     by = [_make_list(terms.text_array(numbers[kept].reshape(-1)), len(kept))] if tied else []
     return _make_batch(planned, rows[kept], values, by)
 
@@ -151,15 +188,6 @@ def rank_rows(rows: Ints, rank: Ints, numbers: Ints, terms: TermTable) -> Ints:
     return terms.places_in_order(rows, c.OUT_ENTRY, c.OUT_END, by, numbers)
 
 
-def make_statements(planned: Planned, rule: a.Construct, rows: Ints, terms: TermTable) -> tuple[pa.ListArray, Ints]:
-    """Return a rule's triples for each row, and the rows that have any; one with an unbound or ill-placed term is left out alone."""
-    triples = [[read_part(planned, rows, part, terms) for part in list_parts(triple)] for triple in rule.template]
-    lines, counts = terms.statements(np.ascontiguousarray(np.moveaxis(np.array(triples, np.int64).reshape(len(rule.template), 3, len(rows)), 2, 0)))
-    kept = np.flatnonzero(counts)
-    offsets = np.concatenate([[0], np.cumsum(counts[kept])])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), lines), kept
-
-
 def describe_rows(planned: Planned, query: a.Describe, rows: Ints, terms: TermTable, known: FactIndex) -> tuple[pa.ListArray, Ints]:
     """Return what the background says of a DESCRIBE's targets for each row, and the rows of which it says anything."""
     targets = [read_part(planned, rows, target, terms) for target in query.targets]
@@ -176,10 +204,8 @@ def describe_rows(planned: Planned, query: a.Describe, rows: Ints, terms: TermTa
 
 def read_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTable) -> Ints:
     """Return the term numbers of one place of a template triple."""
-    if isinstance(part, BlankNode):
-        return read_column(planned, rows, Variable(f"_:template {part.label}"))
-    if isinstance(part, Variable):
-        return read_column(planned, rows, part)
+    if isinstance(part, Variable | BlankNode):
+        return read_column(planned, rows, _as_variable(part))
     return np.full(len(rows), terms.intern(str(part)), np.int64)
 
 

@@ -5,31 +5,34 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from engine.dictionary.native import entry_point, inlined, jit
+from engine.dictionary.native import borrowing, entry_point, inlined, jit
 from engine.dictionary.native.arrow_c_data import PRIVATE, STRUCT_WORDS, WORD, allocated, fill_struct, padded
 from engine.dictionary.native.handle import arrays_at, pair
 from engine.dictionary.native.layout import LENGTH, NONE, START, USED
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int32s_at, int64s_at, viewing
+from engine.dictionary.native.ntriples_writer import insert_statement, is_statement, measure_line, write_line
 from engine.dictionary.native.solution_order import (
     ALIKE,
     BEGIN,
     END,
     ENTRY,
     FIRST,
+    FIRST_CONSTANT,
     NAME,
     NAME_SIZE,
     NODE,
     QUERY_WIDTH,
     REGISTERED,
     SHOWN,
+    TRIPLES,
     Solutions,
     cell,
     sort_solutions,
 )
 
-# selects: the address and length of each array, in a table that has their owner's: the query of each node; queries; the columns wanted; the text in which
-# their names stand; and marks, one a query, which are 0 between calls
-PLACES, QUERIES, WANTED, NAMES, MARKS, N_SELECTS = range(6)
+# forms: the address and length of each array, in a table that has their owner's: the query of each node; queries; the columns wanted; the text in which
+# their names stand; marks, one a query, which are 0 between calls; and the numbers of the constants in triples
+PLACES, QUERIES, WANTED, NAMES, MARKS, CONSTANTS, N_FORMS = range(7)
 # the batch's columns: query, registered, entry, start, end, values, and, of solutions that are to be merged with others, by
 COLUMNS = 6
 MOST_BYTES = 2**31 - 1  # that Arrow's offsets can say
@@ -37,23 +40,27 @@ queries_at = viewing(types.int64, QUERY_WIDTH)
 MANY = 1 << 10  # terms that are shown over a dictionary, where that looks at no more than some cells for each
 
 
-class SelectArrays(NamedTuple):
-    """Holds the arrays of a table of selects, whose columns are named above."""
+class FormArrays(NamedTuple):
+    """Holds the arrays of a table of forms, whose columns are named above."""
 
     places: Any
     queries: Any
     wanted: Any
     names: Any
     marks: Any
+    constants: Any
 
 
 class Sizes(NamedTuple):
-    """Counts terms, their bytes, unbound ones, terms of queries that are not ALIKE, names, and their bytes."""
+    """Counts terms, their bytes, unbound ones, lines, their bytes, terms of queries that are not ALIKE, their bytes, names, and their bytes."""
 
     terms: int
     bytes: int
     unbound: int
+    lines: int
+    line_bytes: int
     unlike: int
+    unlike_bytes: int
     names: int
     name_bytes: int
 
@@ -79,23 +86,27 @@ class Structs(NamedTuple):
 @jit
 def measure_solutions(found, marks):
     """Measure the rows. Names are numbered in `marks` from 1."""
-    terms, size, unbound, unlike, names, name_size = 0, 0, 0, 0, 0, 0
-    queries = found.queries
+    terms, size, unbound, unlike, unlike_size, names, name_size = 0, 0, 0, 0, 0, 0, 0
+    queries, lines, line_size = found.queries, found.ends[len(found.rows)], 0
     for row in range(len(found.rows)):
         query = found.which[row]
-        shown = queries[query, SHOWN]
-        first = queries[query, FIRST] + 1 + shown
+        shown, own = queries[query, SHOWN], 0
+        first = queries[query, FIRST] + 1
         for m in range(shown):
             number = cell(found.rows, row, found.wanted[first + m])
-            size += found.cells[number, LENGTH]
+            own += found.cells[number, LENGTH]
             unbound += number == NONE
-        terms += shown
-        unlike += 0 if queries[query, ALIKE] else shown
+        if queries[query, TRIPLES] == 0:
+            terms, size = terms + shown, size + own
+        if not queries[query, ALIKE]:
+            unlike, unlike_size = unlike + shown, unlike_size + own
         if marks[query] == 0:
             names += 1
             marks[query] = names
             name_size += queries[query, NAME_SIZE]
-    return Sizes(terms, size, unbound, unlike, names, name_size)
+    for k in range(lines):
+        line_size += measure_line(found.cells, found.statements, k)
+    return Sizes(terms, size, unbound, lines, line_size, unlike, unlike_size, names, name_size)
 
 
 @jit
@@ -109,7 +120,7 @@ def collect_distinct(found, sizes, used):
     count, size = 0, 0
     for row in found.order[: len(found.order) if packs else 0]:
         query = found.which[row]
-        shown = found.queries[query, SHOWN]
+        shown = found.queries[query, SHOWN] if found.queries[query, TRIPLES] == 0 else 0
         for m in range(shown):
             number = cell(found.rows, row, found.wanted[found.queries[query, FIRST] + 1 + shown + m])
             if number != NONE and seen[number] == 0:
@@ -126,10 +137,24 @@ def measure_block(n, sizes, packed, tied):
     columns = COLUMNS + tied
     structs, pointers = columns + 2 + tied + packed.used, columns + 1 + 5 + 8 + 7 * (1 + tied) + packed.used
     head = WORD * (STRUCT_WORDS * structs + pointers)
-    ends = padded(n + 7 >> 3) + padded(4 * (n + 1)) + padded(sizes.terms + 7 >> 3) + padded(4 * (sizes.terms + 1))
-    values = ends + (padded(4 * (len(packed.distinct) + 1)) + padded(packed.size) if packed.used else padded(sizes.bytes))
+    values = measure_lists(n, sizes.terms + sizes.lines) + padded(measure_values(sizes, packed))
+    if packed.used:
+        values += padded(4 * (len(packed.distinct) + sizes.lines + 1))
     names = padded(4 * (sizes.names + 1)) + padded(sizes.name_bytes)
-    return head, head + padded(4 * n) + names + 4 * WORD * n + values + (ends + padded(sizes.bytes)) * tied
+    by = (measure_lists(n, sizes.unlike) + padded(sizes.unlike_bytes)) * tied
+    return head, head + padded(4 * n) + names + 4 * WORD * n + values + by
+
+
+@inlined
+def measure_lists(n, items):
+    """Return the bytes of n lists of so many items, without their texts."""
+    return padded(n + 7 >> 3) + padded(4 * (n + 1)) + padded(items + 7 >> 3) + padded(4 * (items + 1))
+
+
+@inlined
+def measure_values(sizes, packed):
+    """Return the bytes of the texts in the column of values."""
+    return sizes.line_bytes + (packed.size if packed.used else sizes.bytes)
 
 
 # ---------------------------------------------------------------- columns
@@ -140,6 +165,13 @@ def begin_buffer(buffers, at, size):
     return at + padded(size)
 
 
+@inlined
+def note_bound(sizes, bound, item):
+    """Note that an item is no null, in a column that may have nulls."""
+    if sizes.unbound > 0:
+        bound[item >> 3] |= 1 << (item & 7)
+
+
 @jit
 def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
@@ -147,7 +179,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     Return where the next buffer begins. With `sorted_by_name` the terms are in order of their variables, and lists are null for queries that are
     ALIKE.
     """
-    n, terms = len(found.rows), sizes.unlike if sorted_by_name else sizes.terms
+    n, terms = len(found.rows), sizes.unlike if sorted_by_name else sizes.terms + sizes.lines
     int64s_at(buffers, 6)[:] = 0
     valid, bound = bytes_at(at, padded(n + 7 >> 3)), bytes_at(at, 0)
     if sorted_by_name:
@@ -170,7 +202,12 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
             if found.queries[query, ALIKE]:
                 continue
             valid[k >> 3] |= 1 << (k & 7)
-        shown = found.queries[query, SHOWN]
+        for line in range(found.ends[row], found.ends[row] if sorted_by_name else found.ends[row + 1]):
+            offsets[item] = size
+            size = write_line(found.cells, found.text, found.statements, line, data + size) - data
+            note_bound(sizes, bound, item)
+            item += 1
+        shown = found.queries[query, SHOWN] if sorted_by_name or found.queries[query, TRIPLES] == 0 else 0
         first = found.queries[query, FIRST] + 1 + (0 if sorted_by_name else shown)
         for m in range(shown):
             number = cell(found.rows, row, found.wanted[first + m])
@@ -178,8 +215,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
             if number != NONE:
                 copy(data + size, address_of(found.text) + found.cells[number, START], found.cells[number, LENGTH])
                 size += found.cells[number, LENGTH]
-                if sizes.unbound > 0:
-                    bound[item >> 3] |= 1 << (item & 7)
+                note_bound(sizes, bound, item)
             item += 1
     ends[n], offsets[item] = item, size
     at = begin_buffer(buffers + 5 * WORD, at, size)
@@ -191,9 +227,9 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
 
 @jit
 def fill_packed(found, sizes, packed, structs, buffers, at):
-    """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts."""
+    """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts: the distinct terms, and all lines behind them."""
     seen, distinct = packed.seen, packed.distinct
-    n, terms = len(found.rows), sizes.terms
+    n, terms, texts = len(found.rows), sizes.terms + sizes.lines, len(packed.distinct) + sizes.lines
     int64s_at(buffers, 8)[:] = 0
     ends, bound = int32s_at(at, n + 1), bytes_at(at, 0)
     at = begin_buffer(buffers + WORD, at, 4 * (n + 1))
@@ -207,33 +243,40 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
         ends[k] = item
         row = found.order[k]
         query = found.which[row]
-        shown = found.queries[query, SHOWN]
+        for line in range(found.ends[row], found.ends[row + 1]):
+            indices[item] = len(distinct) + line
+            note_bound(sizes, bound, item)
+            item += 1
+        shown = found.queries[query, SHOWN] if found.queries[query, TRIPLES] == 0 else 0
         for m in range(shown):
             number = cell(found.rows, row, found.wanted[found.queries[query, FIRST] + 1 + shown + m])
             indices[item] = max(seen[number] - 1, 0)
-            if number != NONE and sizes.unbound > 0:
-                bound[item >> 3] |= 1 << (item & 7)
+            if number != NONE:
+                note_bound(sizes, bound, item)
             item += 1
     ends[n] = item
-    offsets, size = int32s_at(at, len(distinct) + 1), 0
-    at = begin_buffer(buffers + 5 * WORD, at, 4 * (len(distinct) + 1))
+    offsets, size = int32s_at(at, texts + 1), 0
+    at = begin_buffer(buffers + 5 * WORD, at, 4 * (texts + 1))
     for k in range(len(distinct)):
         offsets[k] = size
         copy(at + size, address_of(found.text) + found.cells[distinct[k], START], found.cells[distinct[k], LENGTH])
         size += found.cells[distinct[k], LENGTH]
-    offsets[len(distinct)] = size
+    for line in range(sizes.lines):
+        offsets[len(distinct) + line] = size
+        size = write_line(found.cells, found.text, found.statements, line, at + size) - at
+    offsets[texts] = size
     at = begin_buffer(buffers + 6 * WORD, at, size)
     int64s_at(buffers + 7 * WORD, 1)[0] = structs.items
     fill_struct(structs.column, n, 0, (2, buffers), (1, buffers + 7 * WORD), 0)
     fill_struct(structs.items, item, -1 if sizes.unbound > 0 else 0, (2, buffers + 2 * WORD), (0, 0), structs.texts)
-    fill_struct(structs.texts, len(distinct), 0, (3, buffers + 4 * WORD), (0, 0), 0)
+    fill_struct(structs.texts, texts, 0, (3, buffers + 4 * WORD), (0, 0), 0)
     return at
 
 
 @jit
-def fill_names(found, selects, sizes, structs, buffers, at):
+def fill_names(found, shows, sizes, structs, buffers, at):
     """Fill the column of names, as `fill_lists` does, and set the marks to 0 again."""
-    n, used, marks, queries = len(found.rows), sizes.names, selects.marks, found.queries
+    n, used, marks, queries = len(found.rows), sizes.names, shows.marks, found.queries
     int64s_at(buffers, 5)[:] = 0
     indices, offsets = int32s_at(at, n), int32s_at(at + padded(4 * n), used + 1)
     at = begin_buffer(buffers + 3 * WORD, begin_buffer(buffers + WORD, at, 4 * n), 4 * (used + 1))
@@ -244,7 +287,7 @@ def fill_names(found, selects, sizes, structs, buffers, at):
         query = found.which[k]  # as they were numbered
         if marks[query] == known + 1:
             offsets[known] = size
-            copy(at + size, address_of(selects.names) + queries[query, NAME], queries[query, NAME_SIZE])
+            copy(at + size, address_of(shows.names) + queries[query, NAME], queries[query, NAME_SIZE])
             size += queries[query, NAME_SIZE]
             known += 1
     for k in range(n):
@@ -273,20 +316,49 @@ def fill_numbers(found, struct, buffers, at):
 
 
 @inlined
-def selects_at(selects):
-    """Return the arrays of a table of selects."""
-    places, queries, wanted = pair(selects, PLACES), pair(selects, QUERIES), pair(selects, WANTED)
-    names, marks = pair(selects, NAMES), pair(selects, MARKS)
-    return SelectArrays(int64s_at(*places), queries_at(*queries), int64s_at(*wanted), bytes_at(*names), int64s_at(*marks))
+def forms_at(forms):
+    """Return the arrays of a table of forms."""
+    places, queries, wanted = pair(forms, PLACES), pair(forms, QUERIES), pair(forms, WANTED)
+    names, marks, constants = pair(forms, NAMES), pair(forms, MARKS), pair(forms, CONSTANTS)
+    return FormArrays(int64s_at(*places), queries_at(*queries), int64s_at(*wanted), bytes_at(*names), int64s_at(*marks), int64s_at(*constants))
 
 
 @inlined
+def read_part(rows, row, part, constants):
+    """Return a part of a triple that a row makes."""
+    return constants[FIRST_CONSTANT - part] if part <= FIRST_CONSTANT else cell(rows, row, part)
+
+
+@borrowing
+def state_triples(rows, row, shows, table, query, statements, first):
+    """Put the statements of a row among all, from `first` on, in order and each once, and return how many there are."""
+    n, at = 0, shows.queries[query, FIRST] + 1 + shows.queries[query, SHOWN]
+    for k in range(at, at + 3 * shows.queries[query, TRIPLES], 3):
+        s = read_part(rows, row, shows.wanted[k], shows.constants)
+        p = read_part(rows, row, shows.wanted[k + 1], shows.constants)
+        o = read_part(rows, row, shows.wanted[k + 2], shows.constants)
+        if is_statement(table.kinds, s, p, o):
+            n = insert_statement(table, statements, first, n, (s, p, o))
+    return n
+
+
+@jit
 def find_queries(rows, shows, table):
-    """Return the rows with the query of each, in the order in which they come."""
-    which = np.empty(len(rows), np.int64)
+    """Return the rows with the query and the statements of each, in the order in which they come. One that is to make triples and makes none is left out."""
+    which, ends, kept = np.empty(len(rows), np.int64), np.zeros(len(rows) + 1, np.int64), np.empty(len(rows), np.int64)
+    most, lines, n = 0, 0, 0
     for row in range(len(rows)):
-        which[row] = shows.places[rows[row, NODE]]
-    return Solutions(rows, which, np.arange(len(rows)), shows.queries, shows.wanted, table.cells, table.text)
+        most += shows.queries[shows.places[rows[row, NODE]], TRIPLES]
+    statements = np.empty((most, 3), np.int64)
+    for row in range(len(rows)):
+        query = shows.places[rows[row, NODE]]
+        made = state_triples(rows, row, shows, table, query, statements, lines)
+        if made > 0 or shows.queries[query, TRIPLES] == 0:
+            lines += made
+            which[n], kept[n], ends[n + 1] = query, row, lines
+            n += 1
+    found = rows if n == len(rows) else rows[kept[:n]]
+    return Solutions(found, which[:n], np.arange(n), statements, ends[: n + 1], shows.queries, shows.wanted, table.cells, table.text)
 
 
 @jit
@@ -313,23 +385,24 @@ def fill_columns(found, shows, sizes, packed, tied, block, head):
 
 
 @entry_point
-def emit(terms, rows, selects, tied, batch):
+def emit(terms, rows, forms, tied, batch):
     """Make `batch` (a struct, by address) a record batch of solutions in order of emission: SOLUTIONS, or TIED ones.
 
-    Return 1 where there are so many terms that the values stand over a dictionary, else 0. A result below 0 is `-1 - bytes` of the terms, which are
+    Return 1 where there are so many terms that the values stand over a dictionary, else 0. A result below 0 is `-1 - bytes` of the texts, which are
     more than Arrow's offsets can say or than there is room for.
     """
-    table, shows = arrays_at(terms), selects_at(selects)
+    table, shows = arrays_at(terms), forms_at(forms)
     found = find_queries(rows, shows, table)
     sort_solutions(found)
     sizes = measure_solutions(found, shows.marks)
     packed = collect_distinct(found, sizes, table.at[USED])
-    head, whole = measure_block(len(rows), sizes, packed, tied)
-    block = 0 if max(packed.size, 0 if packed.used and not tied else sizes.bytes) > MOST_BYTES else allocated(whole)
+    head, whole = measure_block(len(found.rows), sizes, packed, tied)
+    longest = max(measure_values(sizes, packed), sizes.unlike_bytes if tied else 0)
+    block = 0 if longest > MOST_BYTES else allocated(whole)
     if block == 0:
         shows.marks[:] = 0
-        return -1 - sizes.bytes
+        return -1 - longest
     children, nothing = fill_columns(found, shows, sizes, packed, tied, block, head)
-    fill_struct(batch, len(rows), 0, (1, nothing), (COLUMNS + tied, children), 0)
+    fill_struct(batch, len(found.rows), 0, (1, nothing), (COLUMNS + tied, children), 0)
     int64s_at(batch, STRUCT_WORDS)[PRIVATE] = block
     return 1 if packed.used else 0

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.dictionary.native import inlined
-from engine.dictionary.native.layout import AT, CELLS, HARDS, HEADS, KINDS, TEXT, VALUES
+from engine.dictionary.native.layout import AT, CELLS, HARDS, HEADS, KINDS, SMALL, TEXT, VALUES
 from engine.dictionary.native.memory import bytes_at, cells_at, int64s_at, values_at, word
 
 
@@ -19,6 +19,7 @@ class TermArrays(NamedTuple):
     kinds: Any
     values: Any
     hard: Any
+    small: Any
 
 
 @inlined
@@ -31,5 +32,14 @@ def pair(table, k):
 def arrays_at(terms):
     """Return the term table's arrays."""
     at, cells, heads, text = pair(terms, AT), pair(terms, CELLS), pair(terms, HEADS), pair(terms, TEXT)
-    kinds, values, hard = pair(terms, KINDS), pair(terms, VALUES), pair(terms, HARDS)
-    return TermArrays(int64s_at(*at), cells_at(*cells), int64s_at(*heads), bytes_at(*text), int64s_at(*kinds), values_at(*values), int64s_at(*hard))
+    kinds, values, hard, small = pair(terms, KINDS), pair(terms, VALUES), pair(terms, HARDS), pair(terms, SMALL)
+    return TermArrays(
+        int64s_at(*at),
+        cells_at(*cells),
+        int64s_at(*heads),
+        bytes_at(*text),
+        int64s_at(*kinds),
+        values_at(*values),
+        int64s_at(*hard),
+        int64s_at(*small),
+    )

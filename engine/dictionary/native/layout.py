@@ -12,4 +12,7 @@ START, LENGTH, HASH, NEXT, CELL_WIDTH = range(5)
 USED, FREE, LIVE, BYTES, SEED, VALUED, HARD, AT_WIDTH = range(8)
 
 # arrays: the address and length of each, in a table that has their owner's
-AT, CELLS, HEADS, TEXT, KINDS, VALUES, HARDS, N_ARRAYS = range(8)
+AT, CELLS, HEADS, TEXT, KINDS, VALUES, HARDS, SMALL, N_ARRAYS = range(9)
+
+MOST_SMALL = 1 << 14
+"""The canonical literals of xsd:integer from 0 up to this are found by their values: `small` has their numbers, or NONE."""

@@ -13,17 +13,25 @@ from engine.dictionary.native.layout import NONE
 
 # rows: columns of what the kernel found
 BEGIN, END, NODE, ENTRY = range(4)
-# queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank, then of as many terms as it
-# shows in order of their variables, then of these as they are shown; ALIKE: that is the same
-NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, QUERY_WIDTH = range(7)
+# queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank, then of the terms by which its
+# solutions are sorted, in order of their variables, as many as are SHOWN. Then come these as they are shown; ALIKE: that is the same. Where a query
+# makes TRIPLES, their parts come instead: a column, NONE for what is never bound, or a constant
+NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, TRIPLES, QUERY_WIDTH = range(8)
+FIRST_CONSTANT = -2
+"""The constants are FIRST_CONSTANT and below, in order."""
 
 
 class Solutions(NamedTuple):
-    """Holds rows that the kernel found, the query of each, their order of emission, and what says how they are shown."""
+    """Holds rows that the kernel found, the query of each, their order of emission, and what says how they are shown.
+
+    The `statements` of row k, if its query makes triples, stand between `ends[k]` and `ends[k + 1]`.
+    """
 
     rows: Any
     which: Any
     order: Any
+    statements: Any
+    ends: Any
     queries: Any
     wanted: Any
     cells: Any

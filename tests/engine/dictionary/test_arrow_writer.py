@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from engine.dictionary.arrow_encoding import is_packed
 from engine.dictionary.native import arrow_writer as e
-from engine.dictionary.native.solution_order import QUERY_WIDTH
-from engine.dictionary.term_dictionary import SelectTables, TermTable
+from engine.dictionary.native.solution_order import FIRST_CONSTANT, QUERY_WIDTH
+from engine.dictionary.term_dictionary import FormTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import SOLUTIONS, TIED
 from engine.runtime.result_assembly import rank_starts
@@ -44,19 +44,29 @@ QUERIES = st.tuples(*[st.lists(CELL, max_size=CELLS, unique=True).flatmap(lambda
 Shown = Sequence[tuple[list[int], list[int]]]
 
 
-def selects_of(queries: Shown, ranked: bool) -> SelectTables:
+Part = int | str
+"""A part of a template's triple is a cell or a constant."""
+Template = Sequence[tuple[Part, Part, Part]]
+MAKING = 1
+"""The query that makes triples, where there is a template."""
+
+
+def forms_of(queries: Shown, ranked: bool, template: Template = ()) -> FormTables:
     """Query k comes out at node 2 k."""
 
     def column(cell: int) -> int:
         return c.NONE if cell < 0 else c.OUT_VAR + 1 + cell
 
     wanted, table = list[int](), np.zeros((len(queries), QUERY_WIDTH), np.int64)
+    constants = [part for triple in template for part in triple if isinstance(part, str)]
+    numbers = iter(range(FIRST_CONSTANT, FIRST_CONSTANT - len(constants), -1))
+    parts = [next(numbers) if isinstance(part, str) else column(part) for triple in template for part in triple]
     for k, (by_name, shown) in enumerate(queries):
-        name = len("".join(NAMES[:k]).encode())
-        table[k] = name, len(NAMES[k].encode()), 10 + k, len(shown), len(wanted), by_name == shown
-        wanted += [c.OUT_VAR if ranked else c.NONE, *map(column, by_name), *map(column, shown)]
+        name, makes = len("".join(NAMES[:k]).encode()), k == MAKING and bool(template)
+        table[k] = name, len(NAMES[k].encode()), 10 + k, len(shown), len(wanted), by_name == shown and not makes, len(template) * makes
+        wanted += [c.OUT_VAR if ranked else c.NONE, *map(column, by_name), *(parts if makes else map(column, shown))]
     names = np.frombuffer("".join(NAMES).encode(), np.uint8)
-    return SelectTables.from_queries(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names)
+    return FormTables.from_queries(np.array([0, -1, 1, -1, 2]), table, np.array(wanted, np.int64), names, constants)
 
 
 def found_by(rows: Sequence[Row], terms: TermTable) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -90,8 +100,8 @@ def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool
         late = data.draw(FEW)
         rows.sort(key=lambda row: row.query == late)
     rows = [replace(row, entry=row.entry + 3 * k) for k in range(data.draw(st.sampled_from([1, 100]))) for row in rows]  # so many are packed
-    terms, selects = TermTable(), selects_of(queries, ranked)
-    found = terms.emitted(found_by(rows, terms), selects, TIED if tied else SOLUTIONS, tied=tied)
+    terms, forms = TermTable(), forms_of(queries, ranked)
+    found = terms.emitted(found_by(rows, terms), forms, TIED if tied else SOLUTIONS, tied=tied)
     found.validate(full=True)
     expected = in_order_of_emission(rows, queries, ranked)
     assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows) >= e.MANY)
@@ -104,14 +114,45 @@ def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool
     if tied:
         alike = [by_name == shown for by_name, shown in (queries[row.query] for row in expected)]
         assert found.column("by").to_pylist() == [None if same else by_name for same, (by_name, _) in zip(alike, texts, strict=True)]
-    assert not selects.arrays[e.MARKS].any(), "as the next call needs them"
+    assert not forms.arrays[e.MARKS].any(), "as the next call needs them"
+
+
+PART: st.SearchStrategy[Part] = st.one_of(CELL, st.sampled_from(TERMS[1:]))
+
+
+@given(ROWS, QUERIES, st.lists(st.tuples(PART, PART, PART), min_size=1, max_size=3), st.booleans(), st.sampled_from([1, 100]))
+def test_rows_are_stated_as_triples_in_order(rows: list[Row], queries: Shown, template: Template, tied: bool, times: int) -> None:
+    """The statements are the triples with all their terms and none ill-placed, each once and sorted as lines; a row without any is left out."""
+
+    def state(row: Row) -> list[str]:
+        triples = [
+            [row.texts[part] if isinstance(part, int) and part >= 0 else "" if isinstance(part, int) else part for part in t] for t in template
+        ]
+        return sorted({" ".join([*t, "."]) for t in triples if all(t) and not t[0].startswith('"') and t[1].startswith("<")})
+
+    rows = [replace(row, entry=row.entry + 3 * k) for k in range(times) for row in sorted(rows, key=lambda row: (row.entry, row.end))]
+    terms, forms = TermTable(), forms_of(queries, False, template)
+    found = terms.emitted(found_by(rows, terms), forms, TIED if tied else SOLUTIONS, tied=tied)
+    found.validate(full=True)
+    expected = in_order_of_emission([row for row in rows if row.query != MAKING or state(row)], queries, False)
+    assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows if row.query != MAKING) >= e.MANY)
+    assert found.column("query").to_pylist() == [NAMES[row.query] for row in expected]
+    for name in ("entry", "start", "end"):
+        assert found.column(name).cast(pa.int64()).to_pylist() == [getattr(row, name) for row in expected]
+    shown = [[row.texts[cell] or None if cell >= 0 else None for cell in queries[row.query][1]] for row in expected]
+    values = [state(row) if row.query == MAKING else texts for row, texts in zip(expected, shown, strict=True)]
+    assert found.column("values").to_pylist() == values
+    if tied:
+        by = [[row.texts[cell] or None if cell >= 0 else None for cell in queries[row.query][0]] for row in expected]
+        alike = [row.query != MAKING and queries[row.query][0] == queries[row.query][1] for row in expected]
+        assert found.column("by").to_pylist() == [None if same else texts for same, texts in zip(alike, by, strict=True)]
 
 
 def test_what_was_emitted_outlives_all_that_it_was_made_from() -> None:
     """Slices and columns keep the one allocation; Arrow gives it back with the last of them."""
     terms = TermTable()
     rows = [Row(k, k, 0, k, 0, (f'"{k}"', "<a>", "")) for k in range(1_000)]
-    parts = [terms.emitted(found_by(rows, terms), selects_of([([0, 1], [0, 1])], False), SOLUTIONS, tied=False) for _ in range(50)]
+    parts = [terms.emitted(found_by(rows, terms), forms_of([([0, 1], [0, 1])], False), SOLUTIONS, tied=False) for _ in range(50)]
     kept = [part.column("values").slice(500, 2) for part in parts]
     del parts, terms
     gc.collect()
@@ -124,7 +165,7 @@ def test_more_bytes_than_arrow_can_say_are_refused() -> None:
     many = np.repeat(found_by([row], terms), e.MANY - 1, axis=0)
     many[:, c.OUT_ENTRY] = np.arange(len(many))
     with pytest.raises(OverflowError, match="feed smaller blocks"):
-        terms.emitted(many, selects_of([([0], [0])], False), SOLUTIONS, tied=False)
+        terms.emitted(many, forms_of([([0], [0])], False), SOLUTIONS, tied=False)
 
 
 @given(ROWS, ROWS, QUERIES, st.booleans())
@@ -134,7 +175,7 @@ def test_starts_are_raised_as_one_part_has_them(first: list[Row], then: list[Row
     for rows in (first, then):
         terms, ordered = TermTable(), in_order_of_emission(rows, queries, ranked)
         parts.append(
-            terms.emitted(found_by(sorted(rows, key=lambda row: (row.entry, row.end)), terms), selects_of(queries, ranked), SOLUTIONS, tied=False)
+            terms.emitted(found_by(sorted(rows, key=lambda row: (row.entry, row.end)), terms), forms_of(queries, ranked), SOLUTIONS, tied=False)
         )
         highest: dict[tuple[int, int, int], int] = {}
         for row in ordered:

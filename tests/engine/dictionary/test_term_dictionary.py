@@ -83,20 +83,6 @@ def test_texts_beyond_what_arrow_can_index_are_refused() -> None:
         table.text_array(np.full(2048, number))
 
 
-TERMS = ["<a>", "<ab>", "_:a", "_:ab", '"a"', '"a"@en', '"a b"', f'"1"^^<{INTEGER}>', "<ü>"]
-
-
-@given(st.lists(st.lists(st.tuples(*(st.sampled_from([None, *TERMS]) for _ in range(3))), min_size=3, max_size=3), max_size=20))
-def test_statements(rows: list[list[tuple[str | None, str | None, str | None]]]) -> None:
-    """The statements are the triples with all their terms and none ill-placed, sorted as lines."""
-    table = TermTable()
-    triples = np.array([[[table.intern(term) if term else 0 for term in triple] for triple in row] for row in rows], np.int64).reshape(-1, 3, 3)
-    lines, counts = table.statements(triples)
-    stated = [{t for t in row if None not in t and not str(t[0]).startswith('"') and str(t[1]).startswith("<")} for row in rows]
-    assert lines.to_pylist() == [line for row in stated for line in sorted(" ".join([*map(str, t), "."]) for t in row)]
-    assert counts.tolist() == [len(row) for row in stated]
-
-
 # ---------------------------------------------------------------- what literals are worth
 @st.composite
 def numerals(draw: st.DrawFn) -> str:

@@ -169,3 +169,14 @@ def test_without_room_for_its_text_an_answer_is_left_to_the_host() -> None:
         one = answers[-1]
     assert 0 < answers.index(NO_ANSWER) < 100
     assert len({terms.text(number) for number in answers[:-1]}) == len(answers) - 1
+
+
+def test_small_integers_have_other_numbers_once_theirs_are_free() -> None:
+    asked = AnsweredTwice()
+    inquiry = Inquiry(V[:2], False, expression=a.Arithmetic(a.Operator.ADD, a.Var(V[0]), a.Var(V[1])))
+    for turn in range(3):
+        given = asked.numbers([Literal(str(1 + turn), XSD + "integer"), Literal("41", XSD + "integer")])
+        assert asked.both(inquiry, given) == (f'"{42 + turn}"^^<{XSD}integer>',) * 2
+        asked.terms.spare = 0
+        asked.terms.collect()  # nothing holds them
+        asked.terms.intern_all([f"<urn:{turn}:{k}>" for k in range(5 + turn)])

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 from numba import types
 
 from engine.dictionary.native import _native, borrowing, inlined
@@ -46,6 +47,7 @@ from engine.dictionary.native.layout import LENGTH, START
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, uint64s_at
 
 _LONGEST_RECIPE = 1 << 20
+HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _MOST_BYTES = TEXT_ROOM - BLOCK - LENGTH_BYTES - 64
 """The parts of a digest have at most so many bytes, besides two instants."""
 
@@ -61,8 +63,8 @@ def answer_at(context, who, arguments):
     terms, recipe = arrays_at(cells[TERMS]), int64s_at(recipe_at, _LONGEST_RECIPE)
     given, text = int64s_at(arguments, _LONGEST_RECIPE), bytes_at(cells[TEXT], TEXT_ROOM)
     if recipe[0] == ARITHMETIC:
-        n = calculate(terms, recipe, given, int64s_at(cells[WORDS], WORDS_ROOM), text)
-    elif recipe[0] == INSTANT:
+        return calculate(terms, recipe, given, int64s_at(cells[WORDS], WORDS_ROOM), text)
+    if recipe[0] == INSTANT:
         pair = recipe[PAIR_AT]
         n = write_instant(text, given[pair + recipe[WHICH]]) if given[pair] <= given[pair + 1] else 0
     else:
@@ -101,8 +103,7 @@ def name_digest(terms, recipe, arguments, cells, text):
     found = bytes_at(cells[WORDS] + 8 * DIGEST_AT, 4 * STATE)
     n = append(text, 0, recipe[HEAD], recipe[HEAD_N])
     for k in range(recipe[DIGITS]):
-        digit = found[k >> 1] >> 4 - 4 * (k & 1) & 15
-        text[n + k] = ZERO + digit if digit < 10 else ord("a") - 10 + digit
+        text[n + k] = HEX[found[k >> 1] >> 4 - 4 * (k & 1) & 15]
     return append(text, n + recipe[DIGITS], recipe[TAIL], recipe[TAIL_N])
 
 

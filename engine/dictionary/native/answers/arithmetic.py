@@ -11,15 +11,30 @@ from engine.dictionary.native.answers.layout import (
     FIRST,
     MULTIPLY,
     NEGATE,
+    NO_ANSWER,
     OPERATION,
     SECOND,
     STEP_WIDTH,
     STEPS,
     THIRD,
 )
-from engine.dictionary.native.answers.number_writer import DECIMAL, INTEGER, ZERO, begin, digits_of, finish, quotient, write_digits
-from engine.dictionary.native.layout import LENGTH, START
-from engine.dictionary.native.memory import address_of, byte
+from engine.dictionary.native.answers.number_writer import (
+    DECIMAL,
+    END_LENGTHS,
+    ENDS,
+    INTEGER,
+    NINE,
+    QUOTE,
+    ZERO,
+    begin,
+    digits_of,
+    finish,
+    quotient,
+    write_digits,
+)
+from engine.dictionary.native.intern import intern_bytes
+from engine.dictionary.native.layout import LENGTH, MOST_SMALL, START
+from engine.dictionary.native.memory import address_of, byte, same
 from engine.dictionary.native.numeric_literals import DOUBLE, NAME_TYPES, NO_NUMERAL, digits, is_within, numeral
 
 MOST = 10**17
@@ -28,6 +43,9 @@ MOST_SCALE = 17
 QUOTIENT_DIGITS = 34  # as engine.expressions.numeric has it
 MANTISSA, SCALE, VALUE_WIDTH = range(1, 4)
 KIND = 0
+FEW_DIGITS = 17
+"""A literal with so few digits fits."""
+INTEGER_END = END_LENGTHS[INTEGER]
 TENS = tuple(10**k for k in range(MOST_SCALE + 1))
 NUMERAL_DIGITS = DEEPEST * VALUE_WIDTH
 """Where the digits of a number stand among the words: behind the values."""
@@ -35,30 +53,41 @@ NUMERAL_DIGITS = DEEPEST * VALUE_WIDTH
 
 @borrowing
 def calculate(terms, recipe, arguments, values, text):
-    """Write the value of an expression as N-Triples text, and return how long it is; 0 where the host has to say it."""
+    """Return the number of the term that is the value of an expression, or NO_ANSWER where the host has to say it."""
     depth = 0
     for k in range(recipe[STEPS]):
         step = STEPS + 1 + STEP_WIDTH * k
         operation = recipe[step + OPERATION]
         if operation == ARGUMENT or operation == CONSTANT:
             if depth == DEEPEST:
-                return 0
+                return NO_ANSWER
             if operation == CONSTANT:
                 set_value(values, depth, recipe[step + FIRST], recipe[step + SECOND], recipe[step + THIRD])
             elif not read_value(terms, arguments[recipe[step + FIRST]], values, depth):
-                return 0
+                return NO_ANSWER
             depth += 1
         elif operation == NEGATE:
             values[VALUE_WIDTH * depth - VALUE_WIDTH + MANTISSA] *= -1
         elif operation == CANONICAL:
             make_canonical(values, depth - 1)
         elif operation == DIVIDE:  # it stands last
-            return write_quotient(values, text)
+            return intern_written(terms, text, write_quotient(values, text))
         else:
             depth -= 1
             if not combine(operation, values, depth - 1):
-                return 0
-    return write_value(values, text)
+                return NO_ANSWER
+    value = values[MANTISSA]
+    if values[KIND] != INTEGER or value < 0 or value >= MOST_SMALL:
+        return intern_written(terms, text, write_value(values, text))
+    if terms.small[value] == 0:
+        terms.small[value] = max(intern_written(terms, text, write_value(values, text)), 0)
+    return terms.small[value] if terms.small[value] != 0 else NO_ANSWER
+
+
+@inlined
+def intern_written(terms, text, n):
+    """Return the number of the first n bytes of a text, or NO_ANSWER if there are none or no room is there for them."""
+    return intern_bytes(terms, address_of(text), n) if n > 0 else NO_ANSWER
 
 
 @inlined
@@ -73,6 +102,8 @@ def read_value(terms, number, values, place):
     at, n = address_of(terms.text) + terms.cells[number, START], terms.cells[number, LENGTH]
     if number == 0:
         return False
+    if read_integer(at, n, values, place):
+        return True
     name, length = numeral(at, n)
     if name == NO_NUMERAL or NAME_TYPES[name] == DOUBLE or length == 0:
         return False
@@ -85,6 +116,22 @@ def read_value(terms, number, values, place):
         return False
     kind = INTEGER if NAME_TYPES[name] == INTEGER else DECIMAL
     set_value(values, place, kind, -int(mantissa) if negative else int(mantissa), -power)
+    return True
+
+
+@inlined
+def read_integer(at, n, values, place):
+    """Read the value of a literal of xsd:integer that has a few digits and no sign, and return whether the n bytes at an address are one."""
+    after = n - INTEGER_END
+    if after < 2 or after > 1 + FEW_DIGITS or byte(at) != QUOTE or not same(at + after, address_of(ENDS) + INTEGER * ENDS.shape[1], INTEGER_END):
+        return False
+    value = 0
+    for k in range(1, after):
+        digit = byte(at + k)
+        if digit < ZERO or digit > NINE:
+            return False
+        value = 10 * value + digit - ZERO
+    set_value(values, place, INTEGER, value, 0)
     return True
 
 

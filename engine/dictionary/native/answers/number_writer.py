@@ -3,6 +3,7 @@
 import numpy as np
 
 from engine.dictionary.native import borrowing, entry_point, inlined, jit
+from engine.dictionary.native.memory import address_of, copy
 from epsparql.terms import XSD
 
 LONGEST = 160
@@ -20,8 +21,7 @@ QUOTE, MINUS, PLUS, POINT, EXPONENT, ZERO, NINE = (ord(character) for character 
 @inlined
 def finish(data, at, kind):
     """Write the closing quote and the type, and return the place behind."""
-    for k in range(END_LENGTHS[kind]):
-        data[at + k] = ENDS[kind, k]
+    copy(address_of(data) + at, address_of(ENDS) + kind * ENDS.shape[1], END_LENGTHS[kind])
     return at + END_LENGTHS[kind]
 
 
@@ -39,11 +39,11 @@ def digits_of(value, digits):
     """Write the decimal digits of a positive value (none of 0) to the front of `digits`, and return how many."""
     n, rest = 0, value
     while rest > 0:
+        rest, digit = rest // 10, rest % 10
+        digits[n] = digit
         n += 1
-        rest //= 10
-    for k in range(n - 1, -1, -1):
-        digits[k] = value % 10
-        value //= 10
+    for k in range(n >> 1):
+        digits[k], digits[n - 1 - k] = digits[n - 1 - k], digits[k]
     return n
 
 
