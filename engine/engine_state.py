@@ -130,7 +130,7 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     earlier = [_with_rules(known, rules) for known, rules in zip(earlier, meta.get("static_rules", [()] * len(earlier)), strict=True)]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    left_out, known = engine.without | frozenset(meta.get("without", ())), earlier[0] if earlier else engine.known
+    left_out, known = frozenset(meta.get("without", engine.without)), earlier[0] if earlier else engine.known
     network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
 
     def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
