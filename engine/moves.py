@@ -143,8 +143,8 @@ class Renumbering:
 
     def list_coming(self, bucket: int) -> list[tuple[Moved, Start | None]]:
         """Return the sets that the engine of a bucket reads the log for."""
-        staying = {each.first for each in self.list_staying(bucket)}
-        return [(each, self.starts.get(each.first)) for each in self._list_own(bucket) if each.first not in staying]
+        staying = {each.earliest for each in self.list_staying(bucket)}
+        return [(each, self.starts.get(each.earliest)) for each in self._list_own(bucket) if each.earliest not in staying]
 
     def _list_own(self, bucket: int) -> Iterator[Moved]:
         return (each for each in self.moved if each.route.part is not None or each.route.home == bucket)
@@ -154,7 +154,7 @@ class Renumbering:
 
     def list_unread(self, begin: int) -> list[Moved]:
         """Return the sets for which the log would have to begin before the position `begin`."""
-        coming = {each.first: (each, start or FROM_BEGINNING) for bucket in range(len(self.sources)) for each, start in self.list_coming(bucket)}
+        coming = {each.earliest: (each, start or FROM_BEGINNING) for bucket in range(len(self.sources)) for each, start in self.list_coming(bucket)}
         return [each for each, start in coming.values() if start.place.position < begin]
 
 
@@ -173,10 +173,10 @@ def survey(engine: EngineState, number: int, begin: int) -> Standing:
     for each in sets.list_sets():
         if engine.share.whole or each.route.part is not None or each.route.home == engine.share.bucket:
             if (start := finder.find_start(each)) is not None:
-                starts[each.first] = start
-            kept = begin <= start.place.position if start is not None else not begin and engine.course.last_break < each.first
+                starts[each.earliest] = start
+            kept = begin <= start.place.position if start is not None else not begin and engine.course.last_break < each.earliest
             if engine.share.whole and each.route.part is not None and not (kept and each.members.keys() <= engine.registered.keys()):
-                alone.add(each.first)
+                alone.add(each.earliest)
     return Standing(engine.position, sets, starts, dict(engine.fallen), frozenset(alone))
 
 
@@ -228,7 +228,7 @@ def _choose_sources(sets: Iterable[Moved], starts: Mapping[int, Start], earlier:
         return tuple(bucket * earlier // number for bucket in range(number))
     unread = [0] * earlier
     for each in sets:
-        start = starts.get(each.first)
+        start = starts.get(each.earliest)
         if each.before.part is None and (start is None or not start.bounded or start.place.position < begin):
             unread[each.before.home] += 1
     return tuple(sorted(sorted(range(earlier), key=lambda bucket: -unread[bucket])[:number]))
@@ -239,7 +239,7 @@ def _route(each: Moved, sources: Sequence[int], number: int) -> Route:
     if each.route.part is not None:
         return each.route if number > 1 else Route(None)
     places = [bucket for bucket, source in enumerate(sources) if source == each.before.home] or list(range(number))
-    return Route(None, places[bucket_of(str(each.first), len(places))])
+    return Route(None, places[bucket_of(str(each.earliest), len(places))])
 
 
 def stay(engine: EngineState, renumbering: Renumbering, share: PartitionShare) -> None:

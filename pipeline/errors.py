@@ -232,7 +232,7 @@ class PartitionsFixed(PipelineError):
         `names` are those of the queries that look further back; none where there is no snapshot to begin with.
         """
         reason = (
-            f"the queries {', '.join(names)} look back further: start with --partitions {known}, and drop them or register them again"
+            f"the queries {', '.join(names)} look back further, or over a change of the background: start with --partitions {known}, and try later or register them again"
             if names
             else f"there are no snapshots from which {asked} partitions could begin: start with --partitions {known}"
         )

@@ -41,7 +41,7 @@ class Moved:
     route: Route
 
     @property
-    def first(self) -> int:
+    def earliest(self) -> int:
         """Return the first registration, by which the set is known."""
         return min(self.members)
 

@@ -68,7 +68,7 @@ def _change(data: Path, known: int, number: int, position: int) -> None:
         renumbering = renumber(standings, number, begin)
         if lost := renumbering.list_unread(begin):
             raise PartitionsFixed(number, known, begin, list_names(lost))
-        if alone := [each for each in renumbering.moved if each.first in standings[0].alone]:
+        if alone := [each for each in renumbering.moved if each.earliest in standings[0].alone]:
             names = ", ".join(list_names(alone))
             _log.warning("the log does not have all that %s look back to: they run in one partition until they are registered again", names)
         for bucket, source in enumerate(renumbering.sources):

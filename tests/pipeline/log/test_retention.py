@@ -148,7 +148,7 @@ def test_the_number_of_partitions_may_change_where_the_log_was_cut(numbers: tupl
 
 
 def test_a_query_for_which_the_log_was_cut_is_named(tmp_path: Path) -> None:
-    """In one partition it kept nothing of the log. Registered anew with several, it keeps all since, but what came before is gone."""
+    """The background has changed since it was registered, so all of the log would have to be there."""
     data = tmp_path / "data"
     fill(data, range(150), begin=True)
     with retention(data) as (swept, _):
@@ -158,15 +158,16 @@ def test_a_query_for_which_the_log_was_cut_is_named(tmp_path: Path) -> None:
         log.append(lambda offset: Facts(offset, "", '<http://e/s1> <http://e/b> "7" .\n'))
         cases.register(log, "ever", UNBOUNDED)
     fill(data, range(160, 170), partitions=2)
-    kept = sorted((data / "snapshots").iterdir())
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
         log.append(lambda offset: Facts(offset, "", '<http://e/s2> <http://e/b> "7" .\n'))
-    fill(data, range(170, 180), partitions=2)
-    with pytest.raises(PartitionsFixed, match="the queries ever look back further: start with --partitions 2, and drop them or register them again"):
+    fill(data, range(170, 230), partitions=2)
+    with pytest.raises(
+        PartitionsFixed, match="the queries ever look back further, .* start with --partitions 2, and try later or register them again"
+    ):
         settle(data, 3, lambda: emitted_until(data))
     assert recorded(data) == 2
-    assert all(path.name.partition("-")[0] in ("0of2", "1of2") for path in (data / "snapshots").iterdir()), kept
-    fill(data, range(180, 190), partitions=2)
+    assert all(path.name.partition("-")[0] in ("0of2", "1of2") for path in (data / "snapshots").iterdir())
+    fill(data, range(230, 240), partitions=2)
 
 
 def test_with_several_partitions_all_is_kept_for_a_query_without_a_bounded_reach(tmp_path: Path) -> None:
