@@ -162,7 +162,7 @@ def test_a_query_for_which_the_log_was_cut_is_named(tmp_path: Path) -> None:
         log.append(lambda offset: Facts(offset, "", '<http://e/s2> <http://e/b> "7" .\n'))
     fill(data, range(170, 230), partitions=2)
     with pytest.raises(
-        PartitionsFixed, match="the queries ever look back further, .* start with --partitions 2, and try later or register them again"
+        PartitionsFixed, match=r"the queries ever look back further, .* start with --partitions 2, and try later or register them again"
     ):
         settle(data, 3, lambda: emitted_until(data))
     assert recorded(data) == 2
