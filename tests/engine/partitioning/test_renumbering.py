@@ -157,8 +157,9 @@ def test_what_lives_in_one_partition_moves_as_it_is() -> None:
     log = readings([(30, Register(0, "all ever", ALL_EVER)), (200, Register(0, "past", EVER, reads_from=0))])
     registered = next(entry.offset for entry, _ in log if isinstance(entry, Register) and entry.name == "past")
     log = paused(inserted(log, [(registered + 1, CatchUp(0, registered, ALL))]), "chain", AT - 200, AT + 30)
+    no_changes = dict[int, int]()
     for first, changes in ((1, {AT: 3}), (2, {AT: 4, AT + 60: 5})):
-        still, moving = (sorted(begin for begin in begins_of(log, first, each) if begin < AT - 230) for each in ({}, changes))
+        still, moving = (sorted(begin for begin in begins_of(log, first, each) if begin < AT - 230) for each in (no_changes, changes))
         assert moving == still
 
 
