@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.background.changes import RuleRejected, apply_change, is_change
+from engine.background.changes import RuleRejected, apply_change, is_change, read_static_rule
 from engine.background.fact_store import FactIndex
 from engine.catch_up import EngineState, Past, copied, join, merge_caught_up, of_own, pause, promote, read_promotion, register_query
 from engine.dictionary.native.arrow_import import TERMS
@@ -41,10 +41,11 @@ from engine.messages import (
     Tick,
     Withdraw,
 )  # fmt: skip
+from engine.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
-from engine.replay import FROM_BEGINNING, STRANDED, Start, StartFinder, begin, let_go, merge_starts, read_again, times_of
+from engine.replay import read_again
 from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_queue import KEY
@@ -102,8 +103,7 @@ class Engine(EngineState):
     def feed(self, block: Block) -> Outcome:
         """Apply a block. Raises LogGap if it does not start at `position`."""
         outcome = self.apply_block(block)
-        if not self.share.whole:
-            self.course.note(self.position, self.streams)
+        self.course.note(self.position, self.streams)
         if self.terms.due:  # most often it is not, and who holds terms need not be asked
             self.terms.collect(member.pending.terms for engine in self.engines() for member in engine.members)
         return outcome
@@ -185,7 +185,7 @@ class Engine(EngineState):
                     self._pass(span, arrived, found, changes)  # queries that move stand before the entry
                     span = []
                 span.append(entry)
-            if isinstance(entry, SetStream | DropStream) and not self.share.whole:
+            if isinstance(entry, SetStream | DropStream):
                 self._declare(entry)
             if self._weighs_after(entry):
                 self._pass(span, arrived, found, changes)
@@ -291,6 +291,8 @@ class Engine(EngineState):
             case Drop():
                 self.revision.forget_query(entry.registered)
                 self.sets.drop(entry.registered, entry.offset)
+                if self.share.whole and not self._is_plain(entry.registered):
+                    self.course.last_break = entry.offset  # no set remembers what it derived
                 self.drop_query(entry.registered)
                 for behind in self.behind.values():
                     behind.forget(entry)
@@ -330,39 +332,74 @@ class Engine(EngineState):
         if not moved:
             return
         finder = StartFinder(self)
-        coming = [(each, finder.find_start(each)) for each in moved if each.route.part is not None or each.route.home == self.share.bucket]
+        coming = [
+            (each, finder.find_start(each) if each.before.part is not None and each.route.part is None else None)
+            for each in moved
+            if each.route.part is not None or each.route.home == self.share.bucket
+        ]
         for each in moved:
             let_go(self, each.members)
-        near = [(each, start) for each, start in coming if start is not None]
-        far = [each for each, start in coming if start is None]
-        if near and not self._read_for([each for each, _ in near], merge_starts([start for _, start in near]), after):
-            far += [each for each, _ in near]
-        if far:
-            self._read_for(far, FROM_BEGINNING, after)
-
-    def _read_for(self, coming: Sequence[Moved], start: Start, after: int) -> bool:
-        """Take over queries, and what is behind, from an engine that reads the log between a start and the entry `after` for them.
-
-        Return False, and leave them, if they do not come to the start's times.
-        """
-        side = Engine(self.share, self.sets.settled(after), self.past, self.terms)
-        begin(side, start, {registered for each in coming for registered in each.members})
-        try:
-            self._read_beside(side, after)
-        except LogGap as gap:
-            left = {registered: entry for each in coming for registered, entry in each.members.items() if registered not in each.gone}
+        for each, gap in self._take_in(coming, after):
+            left = {registered: entry for registered, entry in each.members.items() if registered not in each.gone}
             self.fallen |= left
             self._lost += [StateChange(entry.offset, entry.name, after, "failed", STRANDED.format(gap)) for entry in left.values()]
-            return True
-        if start.times is not None and start.times != times_of(side):
-            return False
-        join(self, side, side.registered.keys() | side.fallen.keys())
-        self.behind |= side.behind
-        return True
+
+    def change_share(self, renumbering: Renumbering, share: PartitionShare) -> list[tuple[Moved, LogGap]]:
+        """Become the engine of a bucket among another number of them. Return what the log lacks entries for; then the engine is of no use."""
+        stay(self, renumbering, share)
+        stranded = self._take_in(renumbering.list_coming(share.bucket), self.position)
+        for registered in self.registered.keys() & renumbering.fallen.keys():  # they failed in another bucket
+            self.fail_query(registered, self.position, "")
+        return stranded
+
+    def _take_in(self, coming: Sequence[tuple[Moved, Start | None]], after: int) -> list[tuple[Moved, LogGap]]:
+        """Take over queries, and what is behind, from an engine beside that reads the log before the entry `after`, from their starts on.
+
+        Those that do not come to the times of their starts are read for from the beginning. Return those that the log lacks entries for.
+        """
+        stranded = list[tuple[Moved, LogGap]]()
+        near = [(each, start) for each, start in coming if start is not None]
+        far = [(each, FROM_BEGINNING) for each, start in coming if start is None]
+        for together in (near, far):
+            try:
+                unsettled = self._read_for(together, after) if together else []
+            except LogGap as gap:
+                stranded += [(each, gap) for each, _ in together]
+            else:
+                far += [(each, FROM_BEGINNING) for each in unsettled]
+        return stranded
+
+    def _read_for(self, coming: Sequence[tuple[Moved, Start]], after: int) -> list[Moved]:
+        """Read the log between the first of some starts and the entry `after`, and take over the queries but those that are returned.
+
+        Each set begins at its own start. Raises LogGap.
+        """
+        side, heeded = Engine(self.share, self.sets.settled(after), self.past, self.terms), set[int]()
+        side.heeds = lambda entry: not isinstance(entry, Register) or entry.offset in heeded or read_static_rule(entry) is not None
+        in_order = sorted(coming, key=lambda each: each[1].place.position)
+        place = in_order[0][1].place
+        side.position, side.streams = place.position, {name: replace(stream) for name, stream in place.streams.items()}
+        if place.position:  # since then they are as they are now
+            side.known, side.message_keys = self.known, dict(self.message_keys)
+        for each, start in in_order:
+            self._read_beside(side, start.place.position)
+            heeded |= each.members.keys()
+            begin(side, start)
+        self._read_beside(side, after)
+        times = times_of(side)
+        unsettled = [
+            each
+            for each, start in coming
+            if start.times is not None and start.times != {registered: times[registered] for registered in each.members.keys() & times.keys()}
+        ]
+        own = heeded.difference(*(each.members for each in unsettled))
+        join(self, side, own & (side.registered.keys() | side.fallen.keys()))
+        self.behind |= {lead: behind for lead, behind in side.behind.items() if lead in own}
+        return unsettled
 
     def _read_beside(self, side: "Engine", after: int) -> None:
         """Let an engine beside read the log before the entry `after`. Raises LogGap."""
-        for block in self.past(side.position, after):
+        for block in self.past(side.position, after) if side.position < after else ():
             side.apply_block(block)
             self.caught_up += block.num_rows
             if self.terms.due:
@@ -377,6 +414,8 @@ class Engine(EngineState):
             self.message_keys = {stream: other for stream, other in self.message_keys.items() if stream != entry.stream}
             if key is not None:
                 self.message_keys[entry.stream] = key
+            if self.share.whole:
+                self.course.last_break = entry.offset  # no set remembers the earlier key
             self._move(self.sets.forget_message_key(entry.offset, entry.stream), entry.offset)
 
     def _change_background(self, entry: Entry, changes: list[StateChange]) -> None:
@@ -449,6 +488,10 @@ class Engine(EngineState):
             join(self, behind.engine, behind.own)
 
     # ------------------------------------------------------------ queries
+    def _is_plain(self, registered: int) -> bool:
+        """Return whether a query runs here and is no rule."""
+        return any(registered in member.network.planned and registered not in member.network.rules for member in self.members)
+
     def drop_query(self, registered: int) -> None:
         rules = self.rules
         super().drop_query(registered)

@@ -66,6 +66,7 @@ def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineSt
         members.append({
             "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part, "revised": member.revised,
             "without": sorted(member.network.planning.without),
+            "with": sorted(engine.without - member.network.planning.without),  # it comes from an engine of another share
             "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
             "regimes": [known.regime for known in earlier],
             "static_rules": [_rules_of(known) for known in earlier],
@@ -130,7 +131,8 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     earlier = [_with_rules(known, rules) for known, rules in zip(earlier, meta.get("static_rules", [()] * len(earlier)), strict=True)]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    left_out, known = engine.without | frozenset(meta.get("without", ())), earlier[0] if earlier else engine.known
+    left_out = (engine.without | frozenset(meta.get("without", ()))) - frozenset(meta.get("with", ()))
+    known = earlier[0] if earlier else engine.known
     network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
 
     def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:

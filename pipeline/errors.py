@@ -1,5 +1,6 @@
 """These are the errors of bodies, logs and runners. `code` is stable, wording is not."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.messages import Micros
@@ -225,11 +226,17 @@ class PartitionsFixed(PipelineError):
 
     code = "partitions-fixed"
 
-    def __init__(self, asked: int, known: int, begin: int) -> None:
-        """Say that `asked` partitions cannot take over from `known` ones, where the log begins at the position `begin`."""
-        super().__init__(
-            f"retention has removed the log before offset {begin}, so {asked} partitions cannot read it from its beginning: start with --partitions {known}"
+    def __init__(self, asked: int, known: int, begin: int, names: Sequence[str] = ()) -> None:
+        """Say that `asked` partitions cannot take over from `known` ones, where the log begins at the position `begin`.
+
+        `names` are those of the queries that look further back; none where there is no snapshot to begin with.
+        """
+        reason = (
+            f"the queries {', '.join(names)} look back further, or over a change of the background: start with --partitions {known}, and try later or register them again"
+            if names
+            else f"there are no snapshots from which {asked} partitions could begin: start with --partitions {known}"
         )
+        super().__init__(f"retention has removed the log before offset {begin}, and {reason}")
 
 
 class JavaMissing(PipelineError):

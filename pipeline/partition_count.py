@@ -1,7 +1,6 @@
-"""This module settles how many buckets a data directory's queries are dealt out to. The first start settles it, until another number is asked for.
+"""This module knows how many partitions a data directory's queries are dealt out to, and what the files of each are called.
 
-Solutions are the same with any number. Snapshots are of one number, so another one begins with what the log gives, and is refused where the log's
-beginning is gone (docs/decisions/0025-number-of-buckets.md).
+Solutions are the same with any number. Snapshots are of one number (docs/decisions/0025-number-of-buckets.md).
 """
 
 import os
@@ -11,6 +10,8 @@ from pathlib import Path
 SNAPSHOT_WEIGHT = 1_000_000
 """This much may lie between two snapshots: rows, an entry counting as a hundred. Reading it again takes about a second or two."""
 MOST_PARTITIONS = 64
+SETS = "sets.json"
+"""This is the end of the name of the file with the sets of queries with which the present number of partitions began."""
 NEEDED = ".needed"
 """This suffix has the file beside a partition's snapshot that says from which position on queries that move need the log."""
 
@@ -27,29 +28,19 @@ def recorded(data_dir: Path | str) -> int | None:
     return None
 
 
-def settle(data_dir: Path | str, wanted: int | None) -> int:
-    """Settle and record the number that was asked for, else the earlier one, else one. Only the process that runs the directory calls this.
-
-    Raises: PartitionsFixed; nothing has changed then.
-    """
-    from pipeline.errors import PartitionsFixed
-    from pipeline.log.segments import oldest  # the settings know this module, and need neither
-
-    known, begin = recorded(data_dir) or 1, oldest(Path(data_dir) / "log")
-    number = wanted or known
-    if number != known and begin:
-        raise PartitionsFixed(number, known, begin)
-    if number != recorded(data_dir):
-        path = _path(data_dir)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        temporary.write_text(f"{number}\n", encoding="ascii")
-        temporary.replace(path)
-    _sweep_others(Path(data_dir), number)
-    return number
+def record(data_dir: Path | str, number: int) -> None:
+    """Record the number, durably."""
+    path = _path(data_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="ascii") as file:
+        file.write(f"{number}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
 
 
-def _sweep_others(data_dir: Path, buckets: int) -> None:
+def sweep_others(data_dir: Path, buckets: int) -> None:
     """Drop snapshots and reports of another number of buckets."""
     names = {name_of(bucket, buckets) for bucket in range(buckets)}
     for path in [*(data_dir / "snapshots").glob("*-*"), *(data_dir / "reports").glob("*.json")]:

@@ -102,12 +102,15 @@ def secured(data_dir: Path) -> int:
         data = path.read_bytes()
         if zlib.crc32(data[4:]).to_bytes(4, "little") != data[:4]:
             return 0
-    _sync([path for positions in found.values() for path in positions.values()])
-    for pieces in directory.glob("*-pieces"):
-        _sync(pieces.iterdir())
-        sync_directory(pieces)
-    sync_directory(directory)
+    sync_snapshots(directory)
     return position
+
+
+def sync_snapshots(directory: Path) -> None:
+    """Make the snapshots of a directory durable, with their pieces and whatever else lies beside them."""
+    for folder in (*directory.glob("*-pieces"), directory):
+        _sync(path for path in folder.iterdir() if path.is_file() and path.suffix != ".tmp")
+        sync_directory(folder)
 
 
 def needed_by(snapshots: Mapping[str, int], data_dir: Path) -> int | None:

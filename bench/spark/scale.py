@@ -158,7 +158,7 @@ def _merge_logs(data: Path, logs: PartitionLogs, number: int) -> tuple[float, in
     shutil.rmtree(data / "solutions", ignore_errors=True)
     began = time.process_time()
     work = MergeWork(data, logs, number)
-    with closing(work.open_output()) as writer, closing(work.open_host()) as host:
+    with closing(work.open_output()) as writer, closing(work.open_host(writer)) as host:
         for piece in host.run(0, work.head()):
             writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
     seconds = time.process_time() - began

@@ -4,7 +4,7 @@ The sets are a function of the log's entries, the same for every bucket. A set t
 or a new schema makes it wrong, the set moves, mostly to one bucket (docs/decisions/0104-moves-of-one-set.md).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,6 +39,11 @@ class Moved:
     gone: frozenset[int]
     before: Route
     route: Route
+
+    @property
+    def earliest(self) -> int:
+        """Return the first registration, by which the set is known."""
+        return min(self.members)
 
 
 @dataclass(slots=True)
@@ -110,9 +115,23 @@ class Sets:
         found = self._of.get(registered)
         return None if found is None else found.route
 
-    def list_dealt(self) -> list[Moved]:
-        """Return what would move if no set could be dealt out by a key any more."""
-        return [each.moved(Route(None)) for each in self._sets if each.route.part is not None]
+    def is_dealt(self, registered: int) -> bool:
+        """Return whether the events of a query are dealt out by a key."""
+        route = self.route(registered)
+        return route is not None and route.part is not None
+
+    def list_sets(self) -> list[Moved]:
+        """Return all sets, each of which stays where it is."""
+        return [each.moved(each.route) for each in self._sets]
+
+    def dealt_anew(self, buckets: int, until: int, routes: Sequence[Route]) -> "Sets":
+        """Return the sets for another number of buckets from the position `until` on, with new routes in the order of `list_sets`."""
+        found = Sets(buckets, until)
+        for each, route in zip(self._sets, routes, strict=True):
+            together = Together(route, dict(each.members), set(each.dropped))
+            found._sets.append(together)
+            found._of |= dict.fromkeys(together.members, together)
+        return found
 
     def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> list[Moved]:
         """Place a new query, and return what moves for it. A query that waits for another has its place."""

@@ -34,8 +34,7 @@ class Registry:
 
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
         """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside."""
-        self.share = share
-        self.sets = sets or Sets(share.buckets)
+        self.live_as(share, sets or Sets(share.buckets))
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, StreamTime] = {}
         self.message_keys: dict[str, MessageKey] = {}
@@ -49,11 +48,15 @@ class Registry:
         self.members: list[ScheduledNetwork] = []
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
-        self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
-        """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
         self._layout: Layout | None = None
         self._reaches: dict[tuple[Register, ...], list[Reach]] = {}
         self._reached_over: FactIndex | None = None  # the background over which these were found
+
+    def live_as(self, share: PartitionShare, sets: Sets) -> None:
+        """Have this share of the events from now on."""
+        self.share, self.sets = share, sets
+        self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
+        """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
 
     @property
     def facts(self) -> list[Quad]:

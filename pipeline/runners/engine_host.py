@@ -69,6 +69,16 @@ class EngineHost:
         if self._engine is not None and self._weight:
             self._write_snapshot(self._engine)
 
+    def stand_at(self, position: int) -> Engine:
+        """Bring the engine to a position, of which there is a snapshot then, and give it away. Raises: as `run`."""
+        for _ in self.run(position, position):
+            raise AssertionError("an empty range brings nothing")
+        engine, self._engine = self._engine, None
+        assert engine is not None
+        if self._weight or position not in self._snapshots.positions():
+            self._write_snapshot(engine)
+        return engine
+
     def sweep(self, committed: int) -> None:
         """Drop the snapshots before the newest one at or below `committed`, the position whose solutions are durable."""
         self.unswept = False
@@ -83,7 +93,7 @@ class EngineHost:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
             with closing(ParsedTexts(Path(self._data))) as texts, looking_up(texts):
-                engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share)
+                engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share, self._snapshots.read_sets())
                 engine.look_back_by(self._past)
                 self._weight = 0
                 self._read_on(engine, lo, max_rows)

@@ -18,10 +18,11 @@ from engine.partitioning import PartitionShare
 from pipeline.errors import OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.lock import Over
-from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
+from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS, EngineHost
 from pipeline.runners.host_messages import Advance
 from pipeline.runners.partitions import Host, host_for
+from pipeline.runners.renumbering import settle
 from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
 from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_log import SolutionWriter
@@ -85,7 +86,8 @@ class Work(Protocol):
     def open_output(self) -> Output:
         """Raises: Locked, Corrupt, OSError."""
 
-    def open_host(self) -> Host: ...
+    def open_host(self, output: Output) -> Host:
+        """Open the engines for an output that this work opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,8 @@ class WholeWork:
     def open_output(self) -> SolutionWriter:
         return SolutionWriter(self.data, recent=self.recent, published=self.reader.published)
 
-    def open_host(self) -> Host:
-        return host_for(self.data, settle(self.data, self.buckets), reader=self.reader, snapshot_weight=self.snapshot_weight)
+    def open_host(self, output: Output) -> Host:
+        return host_for(self.data, settle(self.data, self.buckets, output.sync), reader=self.reader, snapshot_weight=self.snapshot_weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class PartitionWork:
     def open_output(self) -> PartitionWriter:
         return PartitionWriter(self.logs, self.share.bucket)
 
-    def open_host(self) -> Host:
+    def open_host(self, output: Output) -> Host:
         return EngineHost(self.data, self.share, reader=self.reader, snapshot_weight=self.snapshot_weight)
 
 
@@ -175,7 +177,7 @@ class Following:
             raise OutOfOrder(
                 f"the log ends at {self._work.head()}, before {self.position}, to which there are solutions: it is not the log they came from"
             )
-        with closing(self._work.open_host()) as host:
+        with closing(self._work.open_host(output)) as host:
             for _ in host.run(self.position, self.position, self._max_rows):
                 raise AssertionError("an empty range brings nothing")
             self.state, turn_s = "running", 0.0

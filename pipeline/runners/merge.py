@@ -101,7 +101,7 @@ class MergeWork:
         self._opened_at = writer.position
         return writer
 
-    def open_host(self) -> PartitionMerge:
+    def open_host(self, _: object) -> PartitionMerge:
         with closing(SolutionReader(self._data)) as solutions:
             return PartitionMerge(self._logs, self._number, solutions.changes)
 

@@ -1,5 +1,6 @@
 """This module keeps the snapshots of a bucket's engine in a directory."""
 
+import json
 import os
 import re
 import struct
@@ -11,10 +12,10 @@ from threading import Lock
 
 from engine.engine import Engine
 from engine.errors import EngineError
-from engine.partitioning import ONE, PartitionShare
-from engine.replay import find_needed
+from engine.moves import find_needed
+from engine.partitioning import ONE, PartitionShare, Sets
 from engine.snapshot.format import apart, digest_of
-from pipeline.partition_count import NEEDED
+from pipeline.partition_count import NEEDED, SETS, name_of
 
 SNAPSHOT_NAME = re.compile(r"([^-]+)-(\d{20})\.snapshot")
 
@@ -57,6 +58,16 @@ class Snapshots:
             if not self._share.whole:
                 _replace(self._path(engine.position).with_suffix(NEEDED), [str(find_needed(engine)).encode()])
             _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
+
+    def write_sets(self, sets: Sets) -> None:
+        """Write the sets of all queries, as another number of buckets began with them."""
+        _replace(self._sets, [json.dumps(sets.to_json()).encode()])
+
+    def read_sets(self) -> Sets | None:
+        """Return the sets with which an engine begins that no snapshot is left of; None for those that the log itself gives."""
+        with suppress(FileNotFoundError):
+            return Sets.restored(self._share.buckets, json.loads(self._sets.read_bytes()))
+        return None
 
     def sweep(self, committed: int) -> None:
         with self._lock:
@@ -115,6 +126,10 @@ class Snapshots:
                 return data
             path.unlink(missing_ok=True)
         return b""
+
+    @property
+    def _sets(self) -> Path:
+        return self.directory / f"{name_of(0, self._share.buckets)}-{SETS}"
 
     @property
     def _pieces(self) -> Path:

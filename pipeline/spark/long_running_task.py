@@ -22,9 +22,10 @@ from engine.partitioning import PartitionShare
 from pipeline.errors import SparkFailed, Superseded
 from pipeline.log import LogReader
 from pipeline.log.lock import DirectoryLock, take_when_free
-from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
+from pipeline.partition_count import SNAPSHOT_WEIGHT, recorded
+from pipeline.runners.renumbering import settle
 from pipeline.solutions.partition_log import PartitionLogs, PartitionReader
-from pipeline.solutions.solution_log import SolutionReader
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
 from pipeline.spark.batch_stats import BatchTeller
 from pipeline.spark.spark_session import quietly
 from pipeline.spark.task_lease import Claim, Tenure
@@ -106,8 +107,8 @@ class ResidentJob:
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
         """Offer a claim for each partition. Raises: SparkFailed where Spark has fewer slots than there are partitions."""
-        number = settle(self._data, self._buckets)
-        _check_slots(spark, number)
+        _check_slots(spark, self._buckets or recorded(self._data) or 1)
+        number = settle(self._data, self._buckets, self._secure)
         self._spark, self._committed, self._position = spark, committed, self._solutions.position
         run, place = uuid4().hex, scratch.absolute()
         logs = PartitionLogs(place / run, self._position)
@@ -118,6 +119,14 @@ class ResidentJob:
         for residence in self._residences:
             Claim(residence.claim, run).offer()
         return self._position
+
+    def _secure(self) -> int:
+        """Make the solutions durable once an earlier task writes no more, and return their position."""
+        writer = take_when_free(lambda: SolutionWriter(self._data), self._unwanted)
+        if writer is None:
+            raise Superseded("the job was ended before it began")
+        with closing(writer):
+            return writer.sync()
 
     def work(self) -> None:
         """Return when the job was ended. Raises: what ended a task or the merge; the others end with it."""

@@ -19,8 +19,9 @@ from pyspark.sql import SparkSession
 from engine.messages import StateChange
 from pipeline.log import LogReader
 from pipeline.log.encoding.arrow_ipc import stream_of
-from pipeline.partition_count import SNAPSHOT_WEIGHT, settle
+from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.host_messages import Advance, Elsewhere
+from pipeline.runners.renumbering import settle
 from pipeline.runners.spill import SPILL_BYTES, Spill
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
 from pipeline.spark.batch_stats import BatchTeller
@@ -108,7 +109,8 @@ class ShortTasks:
         return self._writer
 
     def begin(self, spark: SparkSession, _: Path, committed: Callable[[int], None]) -> int:
-        self._spark, self._committed, self._number = spark, committed, settle(self._data, self._buckets)
+        self._spark, self._committed = spark, committed
+        self._number = settle(self._data, self._buckets, self._writer.sync, away=True)
         self._spill.sweep()
         return self._writer.position
 

@@ -10,19 +10,22 @@ from random import Random
 
 import pytest
 
-from engine.messages import CatchUp, Pause, Resume
+from engine.messages import CatchUp, Facts, Pause, Resume
 from pipeline.errors import Corrupt, Gone, PartitionsFixed
 from pipeline.log import LogReader, LogWriter
 from pipeline.log.segments import oldest, segment_path, segments
-from pipeline.partition_count import settle
+from pipeline.partition_count import record, recorded
 from pipeline.retention import Limits, Removed, Retention, secured
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.partitions import host_for
+from pipeline.runners.renumbering import settle
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, listed
 from tests.support import spark_cases as cases
 
 SEGMENT = 4096
 SMALL = Limits(bytes=1)
+UNBOUNDED = cases.PAIRS.replace('WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration>', "")
+EVER = "PREFIX : <http://e/> SELECT ?s ?t WHERE { { ?s :a ?v FILTER(?v = 7) } SEQ { ?t :b ?w FILTER(?w = 7) } }"
 PARTITIONS = int(os.environ.get("EPSPARQL_TEST_PARTITIONS", "1"))
 
 
@@ -39,7 +42,7 @@ def fill(data: Path, numbers: range, *, begin: bool = False, partitions: int = P
 
 def follow(data: Path, writer: SolutionWriter, log: LogReader, partitions: int = 1) -> None:
     """Follow the log in steps of ten entries, as a runner does."""
-    with closing(host_for(data, settle(data, partitions), snapshot_weight=2_000)) as host:
+    with closing(host_for(data, settle(data, partitions, writer.sync), snapshot_weight=2_000)) as host:
         while (at := writer.position) < log.head():
             for piece in host.run(at, min(at + 10, log.head())):
                 writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
@@ -68,6 +71,11 @@ def test_without_limits_nothing_is_looked_at(data: Path) -> None:
         kept.sweep(0)
 
 
+def emitted_until(data: Path) -> int:
+    with closing(SolutionReader(data)) as solutions:
+        return solutions.position
+
+
 def emitted(data: Path) -> list[StoredSolution]:
     with closing(SolutionReader(data)) as solutions:
         return [solution for batch in solutions.emitted(oldest(data / "solutions")) for solution in listed(batch)]
@@ -94,7 +102,7 @@ def test_what_is_left_goes_on_as_if_all_were_there(data: Path, tmp_path: Path) -
 
 
 def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> None:
-    """A query with a bounded reach moves after its log has been cut. Another number of partitions is refused, and nothing is removed then."""
+    """A query with a bounded reach moves after its log has been cut. Without snapshots, another number is refused, and nothing is removed then."""
     data, whole = tmp_path / "data", tmp_path / "whole"
     fill(data, range(150), begin=True, partitions=2)
     registered = emitted(data)[0].registered
@@ -111,17 +119,62 @@ def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> No
     assert 0 < len(left) < len(every)
     assert left == every[-len(left) :]
     assert every == cases.undisturbed(whole, tmp_path / "undisturbed")[0]
+    for snapshot in (data / "snapshots").glob("0of2-*.snapshot"):
+        snapshot.unlink()
     kept = sorted((data / "snapshots").iterdir())
-    with pytest.raises(PartitionsFixed, match="3 partitions cannot read it from its beginning: start with --partitions 2"):
-        settle(data, 3)
+    with pytest.raises(PartitionsFixed, match="no snapshots from which 3 partitions could begin: start with --partitions 2"):
+        settle(data, 3, lambda: emitted_until(data))
     assert sorted((data / "snapshots").iterdir()) == kept
+
+
+@pytest.mark.parametrize("numbers", [(2, 4, 3), (1, 3, 1)])
+def test_the_number_of_partitions_may_change_where_the_log_was_cut(numbers: tuple[int, ...], tmp_path: Path) -> None:
+    """One query looks back a bounded time, the other one has no key, and looks back without a bound."""
+    data, whole = tmp_path / "data", tmp_path / "whole"
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        cases.register(log, "ever", EVER)
+    fill(data, range(150), begin=True, partitions=numbers[0])
+    shutil.copytree(data, whole)
+    for turn, number in enumerate(numbers):
+        with retention(data) as (swept, _):
+            assert swept.sweep(cases.START).log > 0
+        for place in (data, whole):
+            fill(place, range(150 * (turn + 1), 150 * (turn + 2)), partitions=number)
+        assert recorded(data) == number
+    left, every = emitted(data), emitted(whole)
+    assert 0 < len(left) < len(every)
+    assert left == every[-len(left) :]
+    assert every == cases.undisturbed(whole, tmp_path / "undisturbed")[0]
+
+
+def test_a_query_for_which_the_log_was_cut_is_named(tmp_path: Path) -> None:
+    """The background has changed since it was registered, so all of the log would have to be there."""
+    data = tmp_path / "data"
+    fill(data, range(150), begin=True)
+    with retention(data) as (swept, _):
+        assert swept.sweep(cases.START).log > 0
+    fill(data, range(150, 160), partitions=2)
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        log.append(lambda offset: Facts(offset, "", '<http://e/s1> <http://e/b> "7" .\n'))
+        cases.register(log, "ever", UNBOUNDED)
+    fill(data, range(160, 170), partitions=2)
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        log.append(lambda offset: Facts(offset, "", '<http://e/s2> <http://e/b> "7" .\n'))
+    fill(data, range(170, 230), partitions=2)
+    with pytest.raises(
+        PartitionsFixed, match=r"the queries ever look back further, .* start with --partitions 2, and try later or register them again"
+    ):
+        settle(data, 3, lambda: emitted_until(data))
+    assert recorded(data) == 2
+    assert all(path.name.partition("-")[0] in ("0of2", "1of2") for path in (data / "snapshots").iterdir())
+    fill(data, range(230, 240), partitions=2)
 
 
 def test_with_several_partitions_all_is_kept_for_a_query_without_a_bounded_reach(tmp_path: Path) -> None:
     data = tmp_path / "data"
     fill(data, range(50), begin=True, partitions=2)
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
-        registered = cases.register(log, "ever", cases.PAIRS.replace('WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration>', ""))
+        registered = cases.register(log, "ever", UNBOUNDED)
     fill(data, range(50, 200), partitions=2)
     with retention(data) as (swept, _):
         swept.sweep(cases.START)
@@ -155,10 +208,10 @@ def test_nothing_goes_that_a_start_would_need(data: Path) -> None:
         torn = snapshots[0].read_bytes()
         snapshots[0].write_bytes(torn[:-1])
         assert swept.sweep(cases.START).log == 0
-        settle(data, 2)  # engines that may have to begin anew
+        record(data, 2)  # engines that have to begin anew
         assert swept.sweep(cases.START).log == 0
-        settle(data, 1)
-        for snapshot in snapshots:  # those of another number of buckets went
+        record(data, 1)
+        for snapshot in snapshots:
             snapshot.write_bytes(torn)
         assert swept.sweep(cases.START).log > 0
 

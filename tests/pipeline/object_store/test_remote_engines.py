@@ -11,7 +11,7 @@ from engine.messages import StateChange
 from pipeline.errors import StoreFailed
 from pipeline.log import LogReader, LogWriter
 from pipeline.object_store.backends import connect_store
-from pipeline.partition_count import settle
+from pipeline.partition_count import record
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
 from pipeline.runners.host_messages import Elsewhere
@@ -50,7 +50,7 @@ def brought(host: Host, positions: range) -> list[list[tuple[list[dict[str, obje
 def test_they_bring_what_those_bring_that_see_it(case: str, buckets: int, tmp_path: Path) -> None:
     data, store, near = tmp_path / "data", tmp_path / "store", tmp_path / "near"
     near.mkdir()
-    settle(data, buckets)
+    record(data, buckets)
     with kept(data, store, cases.CASES[case]) as keeper, closing(LogReader(data)) as log:
         head = log.head() // 30 * 30
         with closing(host_for(data, buckets)) as host:

@@ -12,7 +12,6 @@ import pytest
 from engine.messages import Fail, Register, SetStream, StateChange
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogWriter, codec
-from pipeline.partition_count import recorded, settle
 from pipeline.runners import prefetch
 from pipeline.runners.engine_host import EngineHost
 from pipeline.runners.engine_report import read_report
@@ -94,25 +93,6 @@ def kept_of(data: Path) -> dict[int, int]:
     """Return how many partial matches each query keeps in all partitions."""
     report = read_report(data)
     return {} if report is None else {registered: standing.usage.goals for registered, standing in report.queries.items()}
-
-
-def test_the_number_of_buckets_may_change(logs: Path, tmp_path: Path) -> None:
-    """The log is read anew for each number of buckets, and nothing is answered twice."""
-    with LogWriter(tmp_path, cases.frozen_clock) as log:
-        cases.sequences(log)
-        for buckets in (2, 3, 1, 2):
-            run(tmp_path, buckets, snapshot_weight=1000)
-            names = {path.name.split("-")[0] for path in (tmp_path / "snapshots").glob("*.snapshot")}
-            assert names == ({"0"} if buckets == 1 else {f"{bucket}of{buckets}" for bucket in range(buckets)})
-            cases.readings(log, range(150 + log.head(), 170 + log.head()), Random(buckets))
-        run(tmp_path, None)
-        assert recorded(tmp_path) == 2
-    assert cases.found_in(tmp_path) == cases.undisturbed(tmp_path, tmp_path / "elsewhere")
-
-
-def test_the_number_stays_until_another_is_asked_for(tmp_path: Path) -> None:
-    assert settle(tmp_path / "new", None) == 1
-    assert [settle(tmp_path / "asked", wanted) for wanted in (3, None, 2, None)] == [3, 3, 2, 2]
 
 
 def test_a_piece_can_be_asked_for_again(logs: Path, tmp_path: Path) -> None:

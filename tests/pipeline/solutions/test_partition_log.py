@@ -37,7 +37,7 @@ def commit(writer: PartitionWriter, piece: Advance) -> None:
 def merge_all(data: Path, logs: PartitionLogs, number: int) -> int:
     """Merge all that can be, and return the position that was reached."""
     work = MergeWork(data, logs, number)
-    with closing(work.open_output()) as writer, closing(work.open_host()) as host:
+    with closing(work.open_output()) as writer, closing(work.open_host(writer)) as host:
         for piece in host.run(writer.position, work.head()):
             writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
         if writer.position > logs.begin:
