@@ -52,6 +52,7 @@ class Registry:
         self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
         """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
         self._layout: Layout | None = None
+        self._former: Layout | None = None  # the one before, which the next one may begin with
         self._reaches: dict[tuple[Register, ...], list[Reach]] = {}
         self._reached_over: FactIndex | None = None  # the background over which these were found
 
@@ -64,7 +65,7 @@ class Registry:
     def layout(self) -> Layout:
         """Return which network listens to which stream, as registrations have it now."""
         if self._layout is None:
-            self._layout = build_layout(self.members, self.rules)
+            self._former = self._layout = build_layout(self.members, self.rules, self._former)
         return self._layout
 
     def forget_layout(self) -> None:

@@ -1,5 +1,6 @@
 """This module turns found rows into solutions: projected, in order of emission, as N-Triples text."""
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,8 +42,42 @@ def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets
     planned = sorted(queries, key=lambda one: (one.source.name, one.registered))
     chosen = [one for one in planned if isinstance(one.source.query, a.Select)]
     others = {one.out: one for one in planned if not isinstance(one.source.query, a.Select)}
-    hushed = [node for one in planned for node in ((*one.rules, one.out) if silent else one.rules)]
+    hushed = [node for one in planned for node in _list_silent(one, silent=silent)]
     return Outlets(_make_selects(chosen), others, np.array(hushed, np.int64))
+
+
+def _list_silent(planned: Planned, *, silent: bool) -> tuple[int, ...]:
+    return (*planned.rules, planned.out) if silent else planned.rules
+
+
+def add_outlet(outlets: Outlets, planned: Planned, *, silent: bool = False) -> Outlets:
+    """Return what `make_outlets` gives with one more query. Rows of the others move, and none is made anew."""
+    hushed = np.append(outlets.silent, np.array(_list_silent(planned, silent=silent), np.int64))
+    if isinstance(planned.source.query, a.Select):
+        return Outlets(_add_select(outlets.selects, planned), outlets.others, hushed)
+    others = sorted([*outlets.others.values(), planned], key=lambda one: (one.source.name, one.registered))
+    return Outlets(outlets.selects, {one.out: one for one in others}, hushed)
+
+
+def _add_select(selects: SelectTables, planned: Planned) -> SelectTables:
+    places, queries, wanted, names, _ = selects.arrays
+    name, n = planned.source.name.encode(), len(planned.emitted)
+
+    def key(k: int) -> tuple[bytes, int]:
+        first = queries[k, NAME]
+        return names[first : first + queries[k, NAME_SIZE]].tobytes(), int(queries[k, REGISTERED])
+
+    k = bisect(range(len(queries)), (name, planned.registered), key=key)
+    first, at = queries[k, [FIRST, NAME]].tolist() if k < len(queries) else (len(wanted), len(names) - 1)
+    queries = np.insert(queries, k, 0, axis=0)
+    queries[k, [REGISTERED, SHOWN, NAME_SIZE, NAME]] = planned.registered, planned.shown, len(name), at
+    queries[k, [FIRST, ALIKE]] = first, planned.shows_by_name
+    queries[k + 1 :, FIRST] += n
+    queries[k + 1 :, NAME] += len(name)
+    places = np.append(places, np.full(max(planned.out + 1 - len(places), 0), c.NONE))
+    places[places >= k] += 1
+    places[planned.out] = k
+    return SelectTables.from_queries(places, queries, np.insert(wanted, first, planned.emitted), np.insert(names, at, np.frombuffer(name, np.uint8)))
 
 
 def _make_selects(planned: Sequence[Planned]) -> SelectTables:
