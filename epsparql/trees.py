@@ -1,16 +1,16 @@
 """This module walks trees of dataclass nodes, of the syntax and of the algebra alike, without recursion."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
+
+_fields: dict[type, tuple[str, ...] | None] = {}
 
 
-def _list_fields(kind: type) -> tuple[str, ...] | None:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
-
-
-list_fields: Callable[[type], tuple[str, ...] | None] = cache(_list_fields)
-"""Return the names of a dataclass's fields; None for any other class. Walks ask it for each node of a tree."""
+def list_fields(kind: type) -> tuple[str, ...] | None:
+    """Return the names of a dataclass's fields; None for any other class. Walks ask it for each node of a tree."""
+    if kind not in _fields:
+        _fields[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+    return _fields[kind]
 
 
 def walk_nodes(root: object) -> Iterator[object]:

@@ -44,10 +44,12 @@ def _reporter(directory: Path) -> Reporter:
 
 
 def _told(reporter: Reporter, engine: Engine, directory: Path) -> EngineReport:
-    for _ in range(3):  # the first times may be too soon
+    for _ in range(30):  # a report is not due before 20 times as long as the last one took: a tick of its clock
         reporter.tell(engine)
     report = read_report(directory)
-    assert report is not None and report.position == engine.position and report.queries.keys() == engine.registered.keys()
+    assert report is not None
+    assert report.position == engine.position
+    assert report.queries.keys() == engine.registered.keys()
     return report
 
 
