@@ -400,6 +400,8 @@ class Catalogue:
             self.rereads[entry.offset] = entry.registered, entry.offset, entry.offset
 
     def _catch_up(self, entry: CatchUp) -> None:
+        if self._is_paused(entry.registered):  # since the entry was asked for; the engine passes over it too
+            return
         begun = next((k for k, (lead, *_) in reversed(self.rereads.items()) if lead == entry.registered), None)  # the latest
         if begun is not None:
             self.rereads[begun] = (*self.rereads[begun][:2], entry.offset)
@@ -450,10 +452,12 @@ class Catalogue:
     def find_reads(self, lead: int) -> int | None:
         """Return up to where the queries that catch up together have read the log; None while they are paused."""
         versions = [version.reads for query in list(self.queries.values()) for version in query.versions[-1:] if version.offset == lead]
-        behind = self.behind(lead)
-        if any(query.registered == lead and query.state == "paused" for query in behind):
+        if self._is_paused(lead):
             return None
-        return min((reads for reads in (*versions, *(query.reads for query in behind)) if reads is not None), default=None)
+        return min((reads for reads in (*versions, *(query.reads for query in self.behind(lead))) if reads is not None), default=None)
+
+    def _is_paused(self, lead: int) -> bool:
+        return any(query.registered == lead and query.state == "paused" for query in self.behind(lead))
 
     def behind(self, lead: int) -> list[Registration]:
         """Return the queries that catch up together."""

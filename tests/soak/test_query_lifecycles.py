@@ -38,6 +38,8 @@ from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
+from pipeline.log.catalog import Catalogue
+from pipeline.log.codec import Record
 from tests.engine.background.test_background_update import DECIDED, Change, copied
 from tests.reference.evaluator import Fact, Occurrence
 from tests.reference.reasoning import background_changes
@@ -206,9 +208,10 @@ class HistoryLog:
             case GoesOn(key) if (life := self.running(key)) is not None and life.paused:
                 life.paused = False
                 self.add(Resume(self.offset, life.registered, key))
-            case Reads(key, part) if (life := self.running(key)) is not None and life.position is not None and not life.paused:
+            case Reads(key, part) if (life := self.running(key)) is not None and life.position is not None:
                 upto = life.position + -(-(self.offset - life.position) * part // 100)
-                life.position = None if upto == self.offset else upto
+                if not life.paused:  # otherwise it was asked for before the pause, and is passed over
+                    life.position = None if upto == self.offset else upto
                 self.add(CatchUp(self.offset, life.registered, upto))
             case Knows(change):
                 text = "".join("{} {} {} .\n".format(*fact.triple) for fact in change.facts)
@@ -326,7 +329,7 @@ class Found:
 
 
 def run(log: HistoryLog, parts: Sequence[Part], most: int, restarts: Iterable[int] = ()) -> Found:
-    found, engine, at = Found(), Engine(past=log.read), 0
+    found, engine, catalogue, at = Found(), Engine(past=log.read), Catalogue(), 0
     stops = sorted({*restarts, len(parts)})
     while at < len(parts):
         if at in stops:
@@ -334,6 +337,9 @@ def run(log: HistoryLog, parts: Sequence[Part], most: int, restarts: Iterable[in
             engine.look_back_by(log.read)
         after = min(at + most, next(stop for stop in stops if stop > at))
         found.take(engine, block(parts[at:after]))
+        for entry, _ in parts[at:after]:
+            catalogue.apply(Record(entry), 0)
+        assert catalogue.leads == engine.behind.keys(), "the catalog and the engine agree on what is behind"
         at = after
     return found
 

@@ -2,10 +2,12 @@
 
 from msgspec.structs import replace
 
+from engine.engine import Engine
 from engine.messages import CatchUp, DropStream, Entail, Entry, Events, Facts, Finish, Pause, Register, Resume, SetStream, StateChange, Tick
 from engine.messages import Drop as DropQuery
 from pipeline.log.catalog import CLOCK_SILENCE, BackgroundGraph, Catalogue, Registration, Stream
 from pipeline.log.codec import Record
+from tests.support.run_both import block
 
 
 def fold(*entries: Entry) -> Catalogue:
@@ -99,3 +101,16 @@ def test_what_is_behind_says_from_where_the_log_is_needed() -> None:
     assert catalogue.needed_from(11) == 0
     catalogue.forget_before(11)
     assert catalogue.needed_from(11) == 0, "it is behind still"
+
+
+def test_an_entry_that_was_asked_for_before_a_pause_lets_nothing_be_read() -> None:
+    """The engine passes over it too, so both agree that the query is behind still."""
+    entries: list[Entry] = [Register(0, "q", "SELECT * WHERE { ?s ?p ?o }", reads_from=0), Pause(1, 0, "q"), CatchUp(2, 0, 2), Resume(3, 0, "q")]
+    catalogue, engine = fold(*entries), Engine(past=lambda first, after: [block([(entry, ()) for entry in entries[first:after]])])
+    engine.feed(block([(entry, ()) for entry in entries]))
+    assert catalogue.find_reads(0) == 0
+    assert catalogue.leads == engine.behind.keys() == {0}
+    entries.append(CatchUp(4, 0, 4))
+    catalogue.apply(Record(entries[-1]), 7)
+    engine.feed(block([(entries[-1], ())]))
+    assert catalogue.leads == engine.behind.keys() == set()
