@@ -20,12 +20,12 @@ from epsparql.recursion import deep_stack
 from epsparql.terms import TripleTermPattern
 from epsparql.trees import walk_nodes
 
-__all__ = ["SIMPLIFICATIONS", "name_own_stream", "rewrite_query"]
+__all__ = ["CONCERNED", "SIMPLIFICATIONS", "name_own_stream", "rewrite_query"]
 
 Step: TypeAlias = Callable[[a.Query], a.Query]
 SIMPLIFICATIONS: Mapping[str, Step] = {"constants": fold_constants, "equalities": unify_variables, "unused": prune_binds}
 """A query could do without these steps: it finds the same, at another price."""
-_CONCERNED: Mapping[Step, frozenset[type]] = {
+CONCERNED: Mapping[Step, frozenset[type]] = {
     part_triple_terms: frozenset({TripleTermPattern}),
     separate_runs: frozenset({a.RunWindow}),
     rename_hidden: frozenset({a.SubSelect}),
@@ -59,7 +59,7 @@ def _apply(query: a.Query, steps: Iterable[Step]) -> a.Query:
     """Return the query after these steps. Thousands of queries are small, so a step that concerns none of a query's nodes does not walk it."""
     kinds = set(map(type, walk_nodes(query)))
     for step in steps:
-        if not kinds.isdisjoint(_CONCERNED[step]):
+        if not kinds.isdisjoint(CONCERNED[step]):
             before, query = query, step(query)
             kinds = kinds if query is before else set(map(type, walk_nodes(query)))
     return query
