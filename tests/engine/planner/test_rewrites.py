@@ -14,8 +14,8 @@ from engine.planner import CHOICES
 from engine.rewrite import CONCERNED, SIMPLIFICATIONS, rewrite_query
 from epsparql import algebra as a
 from epsparql.renderer.queries import render
-from server.cli.commands import _OPTIONAL_STEPS
 from epsparql.trees import walk_nodes
+from server.cli.commands import _OPTIONAL_STEPS
 from tests.support.feeds import PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
 
