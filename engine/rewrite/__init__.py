@@ -49,13 +49,13 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
         assert isinstance(main, a.Select)
         return replace(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
     with deep_stack():
-        query = _apply(query, (part_triple_terms, separate_runs, rename_hidden))
+        query = _take_steps(query, (part_triple_terms, separate_runs, rename_hidden))
         left_out = {*without, *(_UNRESTRICTED_ONLY if policy != UNRESTRICTED else ())}
         simplifications = () if _identifies(query) else (step for name, step in SIMPLIFICATIONS.items() if name not in left_out)
-        return resolve_datasets(_apply(query, (*simplifications, hoist_exists)), default_graph)
+        return resolve_datasets(_take_steps(query, (*simplifications, hoist_exists)), default_graph)
 
 
-def _apply(query: a.Query, steps: Iterable[Step]) -> a.Query:
+def _take_steps(query: a.Query, steps: Iterable[Step]) -> a.Query:
     """Return the query after these steps. Thousands of queries are small, so a step that concerns none of a query's nodes does not walk it."""
     kinds = set(map(type, walk_nodes(query)))
     for step in steps:

@@ -63,11 +63,11 @@ def _add_select(selects: SelectTables, planned: Planned) -> SelectTables:
     places, queries, wanted, names, _ = selects.arrays
     name, n = planned.source.name.encode(), len(planned.emitted)
 
-    def key(k: int) -> tuple[bytes, int]:
+    def name_at(k: int) -> tuple[bytes, int]:
         first = queries[k, NAME]
         return names[first : first + queries[k, NAME_SIZE]].tobytes(), int(queries[k, REGISTERED])
 
-    k = bisect(range(len(queries)), (name, planned.registered), key=key)
+    k = bisect(range(len(queries)), (name, planned.registered), key=name_at)
     first, at = queries[k, [FIRST, NAME]].tolist() if k < len(queries) else (len(wanted), len(names) - 1)
     queries = np.insert(queries, k, 0, axis=0)
     queries[k, [REGISTERED, SHOWN, NAME_SIZE, NAME]] = planned.registered, planned.shown, len(name), at

@@ -1,4 +1,4 @@
-"""With thousands of queries, what concerns one of them is worked out for it alone. It must be what is worked out for all of them at once."""
+"""These tests compare what is worked out for one of many queries with what is worked out for all of them at once."""
 
 import random
 from pathlib import Path
