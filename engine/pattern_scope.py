@@ -1,7 +1,7 @@
 """This module finds what a pattern binds, certainly or possibly, how long its solutions last, and whether one may be timeless."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from engine.expressions.temporal import duration_micros
@@ -222,15 +222,3 @@ def span_of(conditions: Iterable[a.Expression]) -> int:
 def has_exists(expression: a.Expression) -> bool:
     """Return whether EXISTS stands in an expression."""
     return any(isinstance(part, a.Exists) for part in list_subexpressions(expression))
-
-
-def nodes_of(root: object) -> Iterator[object]:
-    """Yield every dataclass below a node of the algebra, itself first."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, tuple):
-            pending += reversed(node)
-        elif is_dataclass(node) and not isinstance(node, type):
-            yield node
-            pending += [getattr(node, name) for name in reversed(node.__dataclass_fields__)]

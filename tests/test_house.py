@@ -34,6 +34,7 @@ LARGE_CLASSES = {
     "engine/runtime/query_registry.py: Registry": "what is asked of an engine's queries, as they stand together",
     "server/routes/streams/stream_settings.py: StreamSettings": "a document of the HTTP interface",
     "engine/messages.py: SetStream": "the settings of a stream, as the HTTP interface has them",
+    "pipeline/log/catalog.py: Catalogue": "what follows from the log, with what would be looked for among all queries at each entry",
     "pipeline/mapping/mapping.py: Mapping": "its fields are the words of a mapping document",
     "connectors/status.py: Status": "a connector's status under the names that the HTTP interface has for it",
     "server/routes/connectors.py: ConnectorDocument": "a document of the HTTP interface",

@@ -86,10 +86,11 @@ class Scans:
             number = self.wants[want]
             first, before = net.wants[number].tolist()
             rows = net.alpha[first : first + before]
-            stays = rows[:, c.A_QUERY] != query
-            kept = rows[stays if nodes is None else stays | ~np.isin(rows[:, c.A_NODE], nodes)]
-            n = len(kept)
-            net.alpha[first : first + n] = kept
+            goes = rows[:, c.A_QUERY] == query
+            places = np.flatnonzero(goes if nodes is None else goes & np.isin(rows[:, c.A_NODE], nodes))
+            n = before - len(places)
+            if len(places):  # rows before the first that goes stay where they are: a query that goes is one of thousands
+                rows[places[0] : n] = np.delete(rows[places[0] :], places - places[0], axis=0)
             self.ranges.give(first + room_for(n), room_for(before) - room_for(n))
             self._stand(net, want, first if n else 0, n)
             if not n:

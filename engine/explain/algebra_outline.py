@@ -6,11 +6,12 @@ from typing import assert_never
 
 from engine.expressions import temporal
 from engine.expressions.values import Duration
-from engine.pattern_scope import list_subexpressions, nodes_of
+from engine.pattern_scope import list_subexpressions
 from epsparql import algebra as a
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Outliner:
     @classmethod
     def from_query(cls, query: a.Query, made: Iterable[Variable] = ()) -> "Outliner":
         """Build an outliner of a query; `made` are variables that a plan added."""
-        nodes = list(nodes_of(query))
+        nodes = list(walk_nodes(query))
         hidden = {node: node.name for node in (*nodes, *made) if isinstance(node, Variable) and node.hidden}
         plain = Expressions(TermWriter("", {}), hidden, lambda _: "{ ... }")
         named = {variable: plain.aggregate(one) for node in nodes if isinstance(node, a.Group) for variable, one in node.aggregates}

@@ -15,13 +15,14 @@ from engine.expressions.temporal import format_instant
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
-from engine.pattern_scope import list_conjuncts, nodes_of
+from engine.pattern_scope import list_conjuncts
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
 from epsparql import algebra as a
+from epsparql.trees import walk_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ class Reader:
 
     def _group_of(self, collector: GroupCollector | RunCollector) -> a.Group:
         """Return the node of the algebra that a collector decides."""
-        groups = (node for node in nodes_of(self.outliner.whole) if isinstance(node, a.Group))
+        groups = (node for node in walk_nodes(self.outliner.whole) if isinstance(node, a.Group))
         return next(group for group in groups if (*group.keys, *(v for v, _ in group.aggregates)) == collector.writes)
 
     def _conditions(self, at: int) -> list[a.Expression]:

@@ -137,7 +137,8 @@ class Collectors:
     # ------------------------------------------------------------ about them
     def measure_query(self, registered: int) -> int:
         """Return the bytes that the collectors of a query hold."""
-        return sum(each.collector.size() for each in self.placed.values() if each.registered == registered)
+        at = self._slots.planned[registered]
+        return sum(self.placed[node].collector.size() for node in range(at.at.node, at.after.node) if node in self.placed)
 
     def hold_terms(self, held: Held) -> None:
         for collecting in self.placed.values():

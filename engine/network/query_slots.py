@@ -14,7 +14,7 @@ from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held
 from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import Net, margin, with_links, with_width
+from engine.kernel.state.arrays import margin, with_links, with_width
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.placed_query import POLICIES, Planned, make_scan_rows
 from engine.physical_plan.plan import TABLES, Fact, Fragment, Inquiry, TableOffsets, place, ranges_of, sizes
@@ -71,17 +71,15 @@ class StreamTable:
 
     def remove_reads(self, planned: Planned) -> None:
         net, used = self._arrays.net, self._arrays.used["reads"]
-        reads = net.reads[: used.end]
-        for name in set(planned.source.query.streams):
-            stream = self.numbers[name]
-            row = _read_of(net, stream, planned.number)
-            after = net.reads[row, c.R_NEXT]
+        reads, streams = net.reads[: used.end], [self.numbers[name] for name in dict.fromkeys(planned.source.query.streams)]
+        for row, stream in zip(np.flatnonzero(reads[:, c.R_QUERY] == planned.number).tolist(), streams, strict=True):
+            after = reads[row, c.R_NEXT]
             if net.streams[stream, c.S_READS] == row:
                 net.streams[stream, c.S_READS] = after
             else:
                 reads[reads[:, c.R_NEXT] == row, c.R_NEXT] = after
-            net.reads[row] = c.NONE
-            used.give(int(row), 1)
+            reads[row] = c.NONE
+            used.give(row, 1)
 
 
 class StreamScans:
@@ -342,11 +340,3 @@ class QuerySlots:
         """Return the queries that no occurrence has opened yet."""
         closed = self.arrays.net.queries[: self.arrays.used["queries"].end, c.Q_OPEN] == 0
         return [self.numbered[number] for number in np.flatnonzero(closed).tolist()]
-
-
-def _read_of(net: Net, stream: int, number: int) -> int:
-    """Return the row of `reads` by which a query reads a stream."""
-    row = int(net.streams[stream, c.S_READS])
-    while net.reads[row, c.R_QUERY] != number:
-        row = int(net.reads[row, c.R_NEXT])
-    return row

@@ -18,10 +18,11 @@ from engine.messages import MOST_PARTS, UNRESTRICTED, MessageKey
 from engine.partitioning.hash_partitioner import Part
 from engine.partitioning.message_keys import NO_KEYS
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key, is_key_triple, is_link
-from engine.pattern_scope import find_scope, list_subexpressions, nodes_of
+from engine.pattern_scope import find_scope, list_subexpressions
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 NOTHING_KNOWN = FactIndex()
 MOST_NODES, MOST_PROPOSED = 400, 16
@@ -106,7 +107,7 @@ def _one_by_one(query: a.StreamQuery) -> None:
         raise NoKey("its own rules derive events of any key")
     if isinstance(query, a.Select) and query.modifiers != a.PLAIN:
         raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")
-    for node in nodes_of(query.pattern):
+    for node in walk_nodes(query.pattern):
         if isinstance(node, a.Path):
             raise NoKey("a property path goes through triples of any key")
         if isinstance(node, a.SubSelect) and node.modifiers != a.PLAIN:
@@ -119,7 +120,7 @@ def propose_message_key(query: a.Query, policy: str = UNRESTRICTED) -> tuple[Mes
     """Return a message key by which a query without a key would be dealt out if its stream declared it; None if there is none."""
     if isinstance(query, a.BackgroundRule) or len(query.streams) != 1 or not _is_small(query):
         return None
-    triples = [node for node in nodes_of(query.pattern) if isinstance(node, a.TriplePattern)]
+    triples = [node for node in walk_nodes(query.pattern) if isinstance(node, a.TriplePattern)]
     subjects = {triple.subject for triple in triples}
     predicates = dict.fromkeys(triple.predicate for triple in triples if not isinstance(triple.predicate, Variable))
     for predicate in [each for each in predicates if str(each) != _TYPE][:MOST_PROPOSED]:
@@ -136,20 +137,20 @@ def propose_message_key(query: a.Query, policy: str = UNRESTRICTED) -> tuple[Mes
 
 def _is_small(query: a.StreamQuery) -> bool:
     """Return whether it takes little time to see what has one message key."""
-    return sum(1 for _ in islice(nodes_of(query.pattern), MOST_NODES + 1)) <= MOST_NODES
+    return sum(1 for _ in islice(walk_nodes(query.pattern), MOST_NODES + 1)) <= MOST_NODES
 
 
 def _candidates(query: a.StreamQuery, message: MessageKey | None) -> Iterator[Key]:
     """Return the variables at each part of a triple pattern, by part and then by name."""
     found: dict[Part, set[Variable]] = {part: set() for part in Part if part is not Part.MESSAGE}
-    for node in nodes_of(query.pattern):
+    for node in walk_nodes(query.pattern):
         if isinstance(node, a.TriplePattern):
             for part, term in ((Part.SUBJECT, node.subject), (Part.OBJECT, node.object)):
                 found[part] |= {term} if isinstance(term, Variable) else set()
         elif isinstance(node, a.Graph) and isinstance(node.name, Variable):
             found[Part.GRAPH].add(node.name)
     if message is not None:
-        keys = {triple.object for triple in nodes_of(query.pattern) if isinstance(triple, a.TriplePattern) and is_key_triple(triple, message)}
+        keys = {triple.object for triple in walk_nodes(query.pattern) if isinstance(triple, a.TriplePattern) and is_key_triple(triple, message)}
         for variable in sorted(found[Part.SUBJECT] | found[Part.OBJECT] & keys, key=lambda v: (v not in keys, v.name)):
             yield Key(variable, Part.MESSAGE, message)
     for part, variables in found.items():

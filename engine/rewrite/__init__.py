@@ -1,11 +1,12 @@
 """Rewrites turn algebra into equal algebra before planning; each step is one file and a pure function."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from engine.messages import UNRESTRICTED
-from engine.pattern_scope import IDENTIFYING, nodes_of
-from engine.rewrite.fold_constants import fold_constants
+from engine.pattern_scope import IDENTIFYING
+from engine.rewrite.fold_constants import OPERATIONS, fold_constants
 from engine.rewrite.hoist_exists import hoist_exists
 from engine.rewrite.own_stream import name_own_stream
 from engine.rewrite.part_triple_terms import part_triple_terms
@@ -16,11 +17,24 @@ from engine.rewrite.separate_runs import separate_runs
 from engine.rewrite.unify_variables import unify_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
+from epsparql.terms import TripleTermPattern
+from epsparql.trees import walk_nodes
 
-__all__ = ["SIMPLIFICATIONS", "name_own_stream", "rewrite_query"]
+__all__ = ["CONCERNED", "SIMPLIFICATIONS", "name_own_stream", "rewrite_query"]
 
-SIMPLIFICATIONS: Mapping[str, Callable[[a.Query], a.Query]] = {"constants": fold_constants, "equalities": unify_variables, "unused": prune_binds}
+Step: TypeAlias = Callable[[a.Query], a.Query]
+SIMPLIFICATIONS: Mapping[str, Step] = {"constants": fold_constants, "equalities": unify_variables, "unused": prune_binds}
 """A query could do without these steps: it finds the same, at another price."""
+CONCERNED: Mapping[Step, frozenset[type]] = {
+    part_triple_terms: frozenset({TripleTermPattern}),
+    separate_runs: frozenset({a.RunWindow}),
+    rename_hidden: frozenset({a.SubSelect}),
+    fold_constants: frozenset({a.Filter, *OPERATIONS}),
+    unify_variables: frozenset({a.Filter}),
+    prune_binds: frozenset({a.Extend, a.SubSelect}),
+    hoist_exists: frozenset({a.Exists}),
+}
+"""A step leaves a query as it is that has no node of these kinds."""
 _UNRESTRICTED_ONLY = frozenset({"equalities", "unused"})  # a policy chooses by key, and by terms
 
 
@@ -35,13 +49,22 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
         assert isinstance(main, a.Select)
         return replace(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
     with deep_stack():
-        query = rename_hidden(separate_runs(part_triple_terms(query)))
-        for name, step in () if _identifies(query) else SIMPLIFICATIONS.items():
-            if name not in without and (policy == UNRESTRICTED or name not in _UNRESTRICTED_ONLY):
-                query = step(query)
-        return resolve_datasets(hoist_exists(query), default_graph)
+        query = _take_steps(query, (part_triple_terms, separate_runs, rename_hidden))
+        left_out = {*without, *(_UNRESTRICTED_ONLY if policy != UNRESTRICTED else ())}
+        simplifications = () if _identifies(query) else (step for name, step in SIMPLIFICATIONS.items() if name not in left_out)
+        return resolve_datasets(_take_steps(query, (*simplifications, hoist_exists)), default_graph)
+
+
+def _take_steps(query: a.Query, steps: Iterable[Step]) -> a.Query:
+    """Return the query after these steps. Thousands of queries are small, so a step that concerns none of a query's nodes does not walk it."""
+    kinds = set(map(type, walk_nodes(query)))
+    for step in steps:
+        if not kinds.isdisjoint(CONCERNED[step]):
+            before, query = query, step(query)
+            kinds = kinds if query is before else set(map(type, walk_nodes(query)))
+    return query
 
 
 def _identifies(query: a.Query) -> bool:
     """Return whether the place of an expression in the query decides its value."""
-    return any(isinstance(node, a.Call) and node.function in IDENTIFYING for node in nodes_of(query))
+    return any(isinstance(node, a.Call) and node.function in IDENTIFYING for node in walk_nodes(query))

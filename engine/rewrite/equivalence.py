@@ -3,11 +3,12 @@
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from engine.pattern_scope import IDENTIFYING, nodes_of
+from engine.pattern_scope import IDENTIFYING
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
+from epsparql.trees import walk_nodes
 
 Names = dict[Variable, Variable]
 
@@ -17,7 +18,7 @@ def have_one_plan(one: a.Query, other: a.Query) -> bool:
 
     Solutions of one instant are ordered by the names of variables, so the order of the names must be alike.
     """
-    if any(isinstance(node, a.Call) and node.function in IDENTIFYING for node in nodes_of(one)):
+    if any(isinstance(node, a.Call) and node.function in IDENTIFYING for node in walk_nodes(one)):
         return one == other  # the place of such a call decides its value
     if isinstance(one, a.Select) and isinstance(other, a.Select) and one.projection != other.projection:
         return False

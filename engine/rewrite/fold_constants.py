@@ -10,8 +10,8 @@ from engine.pattern_scope import list_conjuncts
 from engine.rewrite.transform import rebuild
 from epsparql import algebra as a
 
-_OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
-_NODES = frozenset({*_OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers, a.Exists, *get_args(a.Pattern), *get_args(a.Query)})
+OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
+_NODES = frozenset({*OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers, a.Exists, *get_args(a.Pattern), *get_args(a.Query)})
 
 
 def fold_constants(query: a.Query) -> a.Query:
@@ -23,7 +23,7 @@ def _folded(node: Any) -> Any:
     match node:
         case a.Filter():
             return _filter(rebuild(node, _folded))
-        case _ if type(node) in _OPERATIONS:
+        case _ if type(node) in OPERATIONS:
             return _fold_parts(rebuild(node, _folded))
         case _ if type(node) in _NODES:
             return rebuild(node, _folded)

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from engine.pattern_scope import Variables, find_scope, has_exists, looks_at_time, variables_of
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Variable
+from epsparql.trees import list_fields
 
 
 def prune_binds(query: a.Query) -> a.Query:
@@ -67,8 +68,8 @@ def _looked_at(node: object) -> Iterator[Variable]:
             yield part
         elif isinstance(part, tuple):
             pending += part
-        elif is_dataclass(part) and not isinstance(part, type):
+        elif (names := list_fields(type(part))) is not None:
             handed_on = (
                 {"variable"} if isinstance(part, a.Extend) else {"projection"} if isinstance(part, a.SubSelect) and not part.distinct else set()
             )
-            pending += [getattr(part, field.name) for field in fields(part) if field.name not in handed_on]
+            pending += [getattr(part, name) for name in names if name not in handed_on]

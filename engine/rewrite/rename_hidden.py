@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 from engine.rewrite.transform import change_parts, rebuild
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
+from epsparql.trees import list_fields
 
 Names = Mapping[Variable, Variable]
 
@@ -79,6 +80,6 @@ def find_variables(node: Any) -> set[Variable]:
             found.add(part)
         elif isinstance(part, tuple):
             pending += part
-        elif is_dataclass(part) and not isinstance(part, type | Iri | Literal | BlankNode | TripleTerm):
-            pending += [getattr(part, field.name) for field in fields(part)]
+        elif not isinstance(part, Iri | Literal | BlankNode | TripleTerm) and (names := list_fields(type(part))) is not None:
+            pending += [getattr(part, name) for name in names]
     return found

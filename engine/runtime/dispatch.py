@@ -5,13 +5,17 @@ Registrations settle that, so it is worked out once for all that is fed until th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from engine.dictionary.native.arrow_import import TERMS
+from engine.network.placed_query import Planned
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached, sort_by_rules
 from engine.runtime.partition_filter import Feed
-from engine.runtime.result_assembly import Outlets, make_outlets
+from engine.runtime.result_assembly import Outlets, add_outlet, make_outlets
 from engine.runtime.watermarks import Arrivals
 from epsparql import algebra as a
+
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +27,8 @@ class Listener:
     feeds: tuple[Feed, ...]  # the feeds of the streams that it reads
     gate: tuple[str, ...]
     outlets: Outlets
+    queries: Sequence[Planned]  # those of the outlets
+    silent: bool  # as the network was when these were made
 
     def select_feeds(self, new: Mapping[Feed, Arrivals]) -> list[tuple[str, Arrivals]]:
         return [(feed[0], new[feed]) for feed in self.feeds if feed in new]
@@ -38,9 +44,10 @@ class Layout:
     terms_wanted: int  # how many of subject, predicate, object and graph the queries look at
 
 
-def build_layout(members: Sequence[ScheduledNetwork], rules: Sequence[a.Construct]) -> Layout:
-    """Return the layout of these networks; `rules` are all of the engine's, those that have failed included."""
-    order = tuple(make_listener(member, rules) for member in sort_by_rules(members))
+def build_layout(members: Sequence[ScheduledNetwork], rules: Sequence[a.Construct], former: Layout | None = None) -> Layout:
+    """Return the layout of these networks; `rules` are all of the engine's, those that have failed included. The `former` layout saves work."""
+    known = {} if former is None else {listener.member: listener for listener in former.order}
+    order = tuple(make_listener(member, rules, known.get(member)) for member in sort_by_rules(members))
     by_stream: dict[str, list[Listener]] = {}
     for listener in order:
         for name in listener.gate:
@@ -50,10 +57,20 @@ def build_layout(members: Sequence[ScheduledNetwork], rules: Sequence[a.Construc
     return Layout(order, {name: tuple(listeners) for name, listeners in by_stream.items()}, find_sources(rules), wanted)
 
 
-def make_listener(member: ScheduledNetwork, rules: Sequence[a.Construct]) -> Listener:
-    reads = tuple(sorted(member.network.reads))
-    outlets = make_outlets(member.network.planned.values(), silent=member.silent)
-    return Listener(member, reads, tuple((name, member.part) for name in reads), tuple(sorted(find_reached(reads, rules))), outlets)
+def make_listener(member: ScheduledNetwork, rules: Sequence[a.Construct], former: Listener | None) -> Listener:
+    reads, queries = tuple(sorted(member.network.reads)), list(member.network.planned.values())
+    outlets = _find_outlets(queries, former, silent=member.silent)
+    return Listener(
+        member, reads, tuple((name, member.part) for name in reads), tuple(sorted(find_reached(reads, rules))), outlets, queries, member.silent
+    )
+
+
+def _find_outlets(queries: Sequence[Planned], former: Listener | None, *, silent: bool) -> Outlets:
+    """Return where the solutions of queries come out. A few that have come to thousands are added to what is known of these."""
+    known = 0 if former is None else len(former.queries)
+    if former is None or former.silent != silent or len(queries) > known + _FEW or queries[:known] != former.queries:
+        return make_outlets(queries, silent=silent)
+    return reduce(lambda outlets, planned: add_outlet(outlets, planned, silent=silent), queries[known:], former.outlets)
 
 
 def find_sources(rules: Sequence[a.Construct]) -> dict[str, frozenset[str]]:

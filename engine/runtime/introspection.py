@@ -6,6 +6,10 @@ It also tells the size of what collectors hold.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
@@ -13,6 +17,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.physical_plan.operator_names import OPERATORS, RELATIONS
 
+Ints = NDArray[np.int64]
 SideName = Literal["left", "right", "absent"]
 _STORING = frozenset({c.JOIN, c.WITHOUT, c.WITHOUTFOR, c.RECENT, c.CHRONOLOGICAL})
 _NO_SPAN = c.FOREVER - 1  # a span of no bound, or one that no sum of spans reaches
@@ -130,3 +135,25 @@ def _describe_operator(network: Network, planned: Planned, node: int, names: dic
 def _describe_side(net: Net, node: int, side: int, name: SideName) -> Side:
     head, goals, taken = net.stores[c.SIDES * node + side, [c.HEAD, c.COUNT, c.TAKEN]].tolist()
     return Side(name, goals, None if head == c.NONE else int(net.rows[head, c.END]), taken)
+
+
+class ChangedQueries:
+    """Finds which queries of a network may stand otherwise than when it was last asked. Of thousands of queries, few do."""
+
+    def __init__(self) -> None:
+        self._seen: WeakKeyDictionary[Network, tuple[Ints, dict[int, Planned]]] = WeakKeyDictionary()  # stores and queries
+
+    def find_changed(self, network: Network) -> set[int]:
+        """Return the queries, by `registered`, that came, took in or gave rows, or keep what time may change: partial matches, shares, collectors."""
+        net = network.net
+        stores = net.stores[: c.SIDES * network.arrays.used["nodes"].end, c.COUNT : c.STORE_WIDTH].copy()
+        before, known = self._seen.get(network, (stores[:0], dict[int, Planned]()))
+        n = min(len(before), len(stores))
+        moved = stores[:, 0] > 0
+        moved[n:] = True
+        moved[:n] |= (stores[:n] != before[:n]).any(axis=1)
+        numbers = set(net.nodes[np.flatnonzero(moved) // c.SIDES, c.QUERY].tolist())
+        holding = network.host.shares.readings.keys() | {each.registered for each in network.collectors.placed.values()}
+        planned = dict(network.planned)
+        self._seen[network] = stores, planned
+        return {k for k, query in planned.items() if query.number in numbers or k in holding or known.get(k) is not query}

@@ -49,6 +49,7 @@ class Registry:
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
         self._layout: Layout | None = None
+        self._former: Layout | None = None  # the one before, which the next one may begin with
         self._reaches: dict[tuple[Register, ...], list[Reach]] = {}
         self._reached_over: FactIndex | None = None  # the background over which these were found
 
@@ -67,7 +68,7 @@ class Registry:
     def layout(self) -> Layout:
         """Return which network listens to which stream, as registrations have it now."""
         if self._layout is None:
-            self._layout = build_layout(self.members, self.rules)
+            self._former = self._layout = build_layout(self.members, self.rules, self._former)
         return self._layout
 
     def forget_layout(self) -> None:

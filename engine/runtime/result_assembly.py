@@ -1,5 +1,6 @@
 """This module turns found rows into solutions: projected, in order of emission, as N-Triples text."""
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -61,29 +62,64 @@ def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets
     return Outlets(_make_forms([one for one in planned if one.out not in described]), described, rules, np.array(hushed, np.int64))
 
 
+def add_outlet(outlets: Outlets, planned: Planned, *, silent: bool = False) -> Outlets:
+    """Return what `make_outlets` gives with one more query. Rows of the others move, and none is made anew."""
+    one = make_outlets([planned], silent=silent)
+    forms = outlets.forms if one.described else _add_form(outlets.forms, planned)
+    return Outlets(forms, {**outlets.described, **one.described}, {**outlets.rules, **one.rules}, np.append(outlets.silent, one.silent))
+
+
+def _add_form(forms: FormTables, planned: Planned) -> FormTables:
+    places, queries, wanted, names, *_ = forms.arrays
+    name, constants = planned.source.name.encode(), list(forms.constants)
+    row, cells = _describe_form(planned, constants)
+
+    def name_at(k: int) -> tuple[bytes, int]:
+        first = queries[k, NAME]
+        return names[first : first + queries[k, NAME_SIZE]].tobytes(), int(queries[k, REGISTERED])
+
+    k = bisect(range(len(queries)), (name, planned.registered), key=name_at)
+    row[FIRST], row[NAME] = queries[k, [FIRST, NAME]] if k < len(queries) else (len(wanted), len(names) - 1)
+    queries = np.insert(queries, k, row, axis=0)
+    queries[k + 1 :, FIRST] += len(cells)
+    queries[k + 1 :, NAME] += len(name)
+    places = np.append(places, np.full(max(planned.out + 1 - len(places), 0), c.NONE))
+    places[places >= k] += 1
+    places[planned.out] = k
+    wanted, names = np.insert(wanted, row[FIRST], cells), np.insert(names, row[NAME], np.frombuffer(name, np.uint8))
+    return FormTables.from_queries(places, queries, wanted, names, constants)
+
+
 def _make_forms(planned: Sequence[Planned]) -> FormTables:
     """Return the tables by which compiled code shows the solutions of queries that are no DESCRIBE."""
     names, wanted, constants = [one.source.name.encode() for one in planned], list[int](), list[str]()
     places = np.full(max((one.out for one in planned), default=-1) + 1, c.NONE, np.int64)
     places[[one.out for one in planned]] = np.arange(len(planned))
     queries = np.zeros((len(planned), QUERY_WIDTH), np.int64)
-    for row, one in zip(queries, planned, strict=True):
-        row[REGISTERED], row[FIRST], row[SHOWN] = one.registered, len(wanted), one.shown
-        row[ALIKE], row[TRIPLES] = one.shows_by_name, 0
-        match one.source.query:
-            case a.Select():
-                wanted += one.emitted.tolist()
-            case a.Construct(template=template) as rule:
-                by_name = list_shown(rule)
-                row[SHOWN], row[ALIKE], row[TRIPLES] = len(by_name), False, len(template)
-                parts = [part for triple in template for part in list_parts(triple)]
-                wanted += [find_cell(one, v) for v in (RANK, *by_name)] + [_find_part(one, part, constants) for part in parts]
-            case other:
-                row[SHOWN] = len(list_shown(other))
-                wanted += [find_cell(one, v) for v in (RANK, *list_shown(other), *list_shown(other))]
-    queries[:, NAME_SIZE] = [len(name) for name in names]
+    for k, one in enumerate(planned):
+        queries[k], cells = _describe_form(one, constants)
+        queries[k, FIRST] = len(wanted)
+        wanted += cells
     queries[:, NAME] = np.cumsum(queries[:, NAME_SIZE]) - queries[:, NAME_SIZE]
     return FormTables.from_queries(places, queries, np.array(wanted, np.int64), np.frombuffer(b"".join(names) + b"\0", np.uint8), constants)
+
+
+def _describe_form(one: Planned, constants: list[str]) -> tuple[Ints, list[int]]:
+    """Return the row of a query, without places in what the rows share, and the cells that it shows. Constants of its triples join the others."""
+    row = np.zeros(QUERY_WIDTH, np.int64)
+    row[REGISTERED], row[SHOWN], row[ALIKE], row[NAME_SIZE] = one.registered, one.shown, one.shows_by_name, len(one.source.name.encode())
+    match one.source.query:
+        case a.Select():
+            cells: list[int] = one.emitted.tolist()
+        case a.Construct(template=template) as rule:
+            by_name = list_shown(rule)
+            row[SHOWN], row[ALIKE], row[TRIPLES] = len(by_name), False, len(template)
+            parts = [part for triple in template for part in list_parts(triple)]
+            cells = [find_cell(one, v) for v in (RANK, *by_name)] + [_find_part(one, part, constants) for part in parts]
+        case other:
+            row[SHOWN] = len(list_shown(other))
+            cells = [find_cell(one, v) for v in (RANK, *list_shown(other), *list_shown(other))]
+    return row, cells
 
 
 def find_cell(planned: Planned, variable: Variable) -> int:

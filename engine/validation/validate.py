@@ -20,8 +20,11 @@ from engine.expressions.extensions import extensions
 from engine.expressions.functions import arguments_of
 from engine.expressions.literals import TRUE
 from engine.messages import UNRESTRICTED, Register
+from engine.network.network import Network
 from engine.network.stratification import Cycle
+from engine.planner import plan_query
 from engine.planner.groups_and_modifiers import MOST_STEPS
+from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad, quads_of
 from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
@@ -56,9 +59,12 @@ def check(
     others = {other: query for other, query in others.items() if not isinstance(query, a.BackgroundRule)}
     engine.known = known
     try:
-        for k, (other, query) in enumerate(others.items()):
-            engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
-        engine.place_query(Register(len(others), name, parsed.text, policy), parsed.query)
+        if isinstance(parsed.query, a.Construct) or (isinstance(parsed.query, a.Select) and parsed.query.rules):
+            for k, (other, query) in enumerate(others.items()):
+                engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
+            engine.place_query(Register(len(others), name, parsed.text, policy), parsed.query)
+        else:  # only rules can close a cycle, and to plan costs a third of what it costs to place as well
+            plan_query(rewrite_query(parsed.query, policy=policy), Network(engine.terms).planning.make_names(known, name, policy))
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal

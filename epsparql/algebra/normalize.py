@@ -5,6 +5,7 @@ from typing import cast
 
 from epsparql import algebra as a
 from epsparql.terms import Variable
+from epsparql.trees import list_fields
 
 
 def renumbered(query: a.Query) -> a.Query:
@@ -34,8 +35,8 @@ def _names(query: a.Query) -> dict[Variable, Variable]:
                 pending += (condition, pattern)
             case tuple():
                 pending += reversed(node)
-            case _ if is_dataclass(node):
-                pending += [getattr(node, name) for name in reversed(list(node.__dataclass_fields__))]
+            case _ if (names := list_fields(type(node))) is not None:
+                pending += [getattr(node, name) for name in reversed(names)]
     return found
 
 

@@ -248,9 +248,14 @@ class Catalogue:
     unrevised: dict[str, int] = field(default_factory=dict)
     """The first entry, by stream, that revised queries have not told the consequences of; the key is "" for changes of what they rest on."""
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
+    newest: int = field(init=False, default=-1)
+    """The latest registration. Whoever has looked at all queries up to it need not look through thousands of them again."""
+    _revised: set[int] = field(init=False)  # registrations of the queries that are emitted as revised
 
     def __post_init__(self) -> None:
         self._note_leads()
+        self.newest = max((query.registered for query in self.queries.values()), default=-1)
+        self._revised = {query.registered for query in self.queries.values() if query.emit == REVISED}
 
     def _note_leads(self) -> None:
         leads = {query.lead for query in self.queries.values() if query.lead is not None}
@@ -316,7 +321,7 @@ class Catalogue:
                 self.unrevised = {}
             case Drop():
                 if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
-                    del self.queries[entry.name]
+                    self._remove_query(entry.name)
             case Fail():
                 pass  # the solution log tells that it has failed
             case Facts():
@@ -337,7 +342,7 @@ class Catalogue:
             changes = entry.revises
         else:
             changes = isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Fail | Facts | Entail | DropStream)
-        return changes and any(query.emit == REVISED for query in self.queries.values())
+        return changes and bool(self._revised)
 
     def _note_events(self, entry: Events, record: Record, at: Micros) -> None:
         known = self.stream(entry.stream)
@@ -367,8 +372,13 @@ class Catalogue:
             else:
                 sources[name] = SourceState(position, entry.offset + 1, at, record.source_latest)
 
+    def _remove_query(self, name: str) -> None:
+        known = self.queries.pop(name, None)
+        if known is not None:
+            self._revised.discard(known.registered)
+
     def _register(self, entry: Register, at: Micros) -> None:
-        self.queries.pop(entry.name, None)
+        self._remove_query(entry.name)
         found = Registration(
             entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit
         )
@@ -379,6 +389,9 @@ class Catalogue:
         elif entry.waits_for is not None:
             found = replace(found, reads=entry.offset, lead=entry.waits_for)
         self.queries[entry.name] = found
+        self.newest = entry.offset
+        if entry.emit == REVISED:
+            self._revised.add(entry.offset)
 
     def _pause(self, entry: Pause) -> None:
         self._change({entry.registered}, state="paused")

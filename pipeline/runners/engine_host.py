@@ -24,6 +24,7 @@ from pipeline.runners.host_messages import Advance
 from pipeline.runners.snapshots import Snapshots
 
 MAX_ROWS = 50_000
+_ENTRY = 100  # to read an entry of the log, or to write a query, costs as much as so many rows
 
 
 class EngineHost:
@@ -111,10 +112,10 @@ class EngineHost:
         for block in self._reader.blocks(engine.position, max_rows, until):
             before = engine.caught_up
             outcome = engine.feed(block)
-            self._weight += block.num_rows + max(engine.caught_up - before, 0) + 100 * len(block.entries)
+            self._weight += block.num_rows + max(engine.caught_up - before, 0) + _ENTRY * len(block.entries)
             yield Advance(block.first, block.after, outcome)
-            if self._weight >= self._snapshot_weight and self._weight >= engine.goals:  # so a row pays for one goal at most
-                self._write_snapshot(engine)
+            if self._weight >= self._snapshot_weight and self._weight >= engine.goals + _ENTRY * len(engine.registered):
+                self._write_snapshot(engine)  # so a row pays for one goal at most, and an entry for one query
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -17,7 +18,7 @@ from engine.deadlines import find_deadlines
 from engine.engine import Engine
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
-from engine.runtime.introspection import MOST_MATCHES, OperatorState, PartialMatch, Side, SideName
+from engine.runtime.introspection import MOST_MATCHES, ChangedQueries, OperatorState, PartialMatch, Side, SideName
 from engine.state_size import Own, Quota, Usage
 from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
@@ -70,13 +71,15 @@ class Reporter:
         self._after = -1.0
         self._position = -1
         self._limited = ""
+        self._changed = ChangedQueries()
+        self._standings: WeakKeyDictionary[object, dict[int, Standing]] = WeakKeyDictionary()  # by network
 
     def tell(self, engine: Engine) -> None:
         """Write what the engine keeps, if it has read on since the last report and that was not just now. Ignore a full disk."""
         began = self._clock()
         if engine.position == self._position or began < self._after:
             return
-        report = report_of(engine)
+        report = self._make_report(engine)
         if report.limited not in ("", self._limited):
             _log.warning("not all that follows from the background is applied: %s", report.limited)
         self._limited = report.limited
@@ -85,12 +88,23 @@ class Reporter:
         self._position, ended = engine.position, self._clock()
         self._after = ended + max(_SHARE * (ended - began), _LEAST_S)
 
+    def _make_report(self, engine: Engine) -> EngineReport:
+        queries = dict[int, Standing]()
+        for one in reversed(tuple(engine.engines())):  # engines beside it come first: they have copies of its rules
+            queries |= self._find_standings(one)
+        limited = "" if engine.known.overflow is None else str(engine.known.overflow)
+        return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.known.count_derived())
 
-def report_of(engine: Engine) -> EngineReport:
-    each = reversed(tuple(engine.engines()))  # engines beside it come first: they have copies of its rules
-    queries = {registered: _standing_of(one, registered) for one in each for registered in one.registered}
-    limited = "" if engine.known.overflow is None else str(engine.known.overflow)
-    return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.known.count_derived())
+    def _find_standings(self, engine: EngineState) -> dict[int, Standing]:
+        """Return the standings of an engine's queries; they are worked out anew only for queries that may have changed since the last report."""
+        found = dict[int, Standing]()
+        for network in (member.network for member in engine.members):
+            changed, known = self._changed.find_changed(network), self._standings.get(network, {})
+            queries = [registered for registered in network.planned if registered in engine.registered]
+            own = {k: _standing_of(engine, k) if k in changed or k not in known else known[k] for k in queries}
+            self._standings[network] = own
+            found |= own
+        return found
 
 
 def _standing_of(engine: EngineState, registered: int) -> Standing:

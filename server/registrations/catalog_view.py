@@ -1,8 +1,9 @@
 """Shows routes the log's streams and queries, with the states that the runner reported."""
 
 import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
 from pipeline.log.catalog import Catalogue, Registration, Stream
@@ -45,6 +46,8 @@ class _Rules:
     def read_on(self, catalogue: Catalogue) -> "_Rules":
         """Return the list with the queries that have come since. One of another catalogue, which a failed write leaves, begins anew."""
         before = self if catalogue is self.catalogue else _Rules(catalogue)
+        if catalogue.newest <= before.seen:
+            return before
         queries = list(catalogue.queries.values())  # in order of registration
         new = list(takewhile(lambda query: query.registered > before.seen, reversed(queries)))[::-1]
         if not new:
@@ -92,7 +95,22 @@ class CatalogView:
         return self.with_state(queries[name])
 
     def list_queries(self) -> list[Registration]:
-        return list(self.log.catalogue.with_changes(self._solutions.changes).values())
+        return self._with_states(list(self.log.catalogue.queries.values()))
+
+    def list_some(self, names: Iterable[str]) -> list[Registration]:
+        """Return those of these queries that are there, in the order of the names."""
+        found = (self.log.catalogue.queries.get(name) for name in names)
+        return self._with_states([query for query in found if query is not None])
+
+    def list_page(self, after: int, limit: int | None, may: Callable[[str], bool]) -> list[Registration]:
+        """Return the first `limit` queries that were registered after an offset and whose names pass `may`, in order of registration."""
+        queries = (query for query in list(self.log.catalogue.queries.values()) if query.registered > after and may(query.name))
+        return self._with_states(list(islice(queries, limit)))
+
+    def _with_states(self, queries: Sequence[Registration]) -> list[Registration]:
+        """Return queries with the states that the runner reported."""
+        changes = {change.registered: change for change in self._solutions.changes}
+        return [query.after_changes(changes) for query in queries]
 
     def list_rules(self) -> list[Registration]:
         """Return the CONSTRUCT queries that have not failed, static rules included, in order of registration."""
@@ -104,7 +122,7 @@ class CatalogView:
         return [rule for query in rules if (rule := query.after_changes(changes)).stands]
 
     def with_state(self, registration: Registration) -> Registration:
-        return registration.after_changes({change.registered: change for change in self._solutions.changes})
+        return self._with_states([registration])[0]
 
     def is_current(self, registration: Registration) -> bool:
         """Return whether the registration has not been dropped or replaced since."""

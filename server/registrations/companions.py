@@ -1,12 +1,12 @@
 """Names the queries of a chain's first operands, which are registered beside it (docs/decisions/0080-partial-matches-in-words.md)."""
 
-import re
-from collections.abc import Iterable
-
 import epsparql
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import write_first_operands
 from server.http.problem_details import bad_request
+from server.registrations.catalog_view import CatalogView
+
+_MOST_OPERANDS = 1000
 
 
 def name_companion(name: str, n: int) -> str:
@@ -22,11 +22,12 @@ def write_companion(name: str, text: str, n: int) -> str:
     return found
 
 
-def find_companions(registration: Registration, queries: Iterable[Registration]) -> list[Registration]:
+def find_companions(registration: Registration, catalog: CatalogView) -> list[Registration]:
     """Return the registered queries of a chain's first operands, by their names and texts; the order is that of registration."""
-    pattern = re.compile(re.escape(name_companion(registration.name, 0)[:-1]) + r"([1-9][0-9]{0,2})")
-    named = [(query, int(found[1])) for query in queries if (found := pattern.fullmatch(query.name))]
-    return [query for query, n in named if _is_companion(registration, query, n)]
+    most = min(len(registration.text), _MOST_OPERANDS)  # an operand has a character at least
+    named = {name_companion(registration.name, n): n for n in range(1, most)}
+    found = [query for query in catalog.list_some(named) if _is_companion(registration, query, named[query.name])]
+    return sorted(found, key=lambda query: query.registered)
 
 
 def _is_companion(registration: Registration, query: Registration, n: int) -> bool:

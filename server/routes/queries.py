@@ -400,7 +400,7 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
         if len(service.log.catalogue.queries) + sum(each.known is None for each in places) > service.settings.max_queries and not place.same:
             raise Fault(_too_many_problem(service.settings.max_queries))
         if not place.same and place.known is not None:
-            companions = await asyncio.to_thread(find_companions, place.known, service.catalog.list_queries())
+            companions = await asyncio.to_thread(find_companions, place.known, service.catalog)
             gone = [each for each in companions if each.name != places[-1].name]
         new = [each for each in places if not each.same]
         await asyncio.to_thread(_append_registrations, service, new, gone)
@@ -673,7 +673,7 @@ async def build_document(service: Service, registration: Registration, warnings:
     ]
     promotion = None if not registration.versions else describe_version(registration.versions[-1])
     summary = _build_summary(service, registration, context).model_dump(by_alias=True)
-    companions = [each.name for each in await asyncio.to_thread(find_companions, registration, service.catalog.list_queries())]
+    companions = [each.name for each in find_companions(registration, service.catalog)]
     return QueryDocument(**summary, version=registration.promoted[-1].number, promotion=promotion, companions=companions, warnings=shown)
 
 
@@ -722,7 +722,7 @@ def _write_list(service: Service, caller: auth.Caller, after: int, limit: int | 
     """Return a page as JSON, and the registration after which the next page begins; None for the last page."""
     report = service.read_report()
     own, context = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _read_context(service, report)
-    readable = [each for each in service.catalog.list_queries() if each.registered > after and caller.may(auth.read_scope(each.name))]
+    readable = service.catalog.list_page(after, None if limit is None else limit + 1, lambda name: caller.may(auth.read_scope(name)))
     shown = [_build_summary(service, registration, context) for registration in readable[:limit]]
     found = QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
     return found.model_dump_json(by_alias=True), shown[-1].registered if len(shown) < len(readable) else None
@@ -747,7 +747,7 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
 async def delete_query(name: Name, service: Shared, deliveries: Sent) -> None:
     async with service.catalog.changing:
         registration = service.catalog.get_query(name)
-        for each in (registration, *await asyncio.to_thread(find_companions, registration, service.catalog.list_queries())):
+        for each in (registration, *await asyncio.to_thread(find_companions, registration, service.catalog)):
             observers = [observer.id for observer in deliveries.list_webhooks(each.name)]
             await asyncio.wrap_future(_submit_drop(service, each))
             try:

@@ -1,7 +1,6 @@
 """This module orders joins where the definition leaves the order open, by how often their triples occur (docs/decisions/0013-shapes.md)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import cache
 from math import exp, lgamma, log
 
@@ -10,6 +9,7 @@ from engine.pattern_scope import has_exists
 from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, cheapest
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import list_fields
 
 Rates = Mapping[str, int]
 """Rates count the occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; a missing predicate is not known.
@@ -51,8 +51,8 @@ def predicates_of(query: object) -> set[str]:
             found |= {str(part.predicate)} if not isinstance(part.predicate, Variable) else set()
         elif isinstance(part, tuple):
             pending += part
-        elif is_dataclass(part):
-            pending += [getattr(part, field.name) for field in fields(part)]
+        elif (names := list_fields(type(part))) is not None:
+            pending += [getattr(part, name) for name in names]
     return found
 
 

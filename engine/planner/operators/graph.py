@@ -1,7 +1,7 @@
 """This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches; and UNION, which forgets graphs."""
 
 from engine.kernel.state import layout as c
-from engine.pattern_scope import ANY_TRIPLE, find_place_variables, nodes_of, sort_by_name
+from engine.pattern_scope import ANY_TRIPLE, find_place_variables, sort_by_name
 from engine.physical_plan.plan import Node, fact
 from engine.planner.builder.correlation import alternatives
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
@@ -9,6 +9,7 @@ from engine.planner.builder.scans import NO_COLUMNS, add_scans, graph_rows, part
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
+from epsparql.trees import walk_nodes
 
 
 def plan_empty_group(builder: PlanBuilder, place: a.Place, target: Target) -> None:
@@ -72,7 +73,7 @@ def plan_union(builder: PlanBuilder, pattern: a.Union, target: Target, span: int
     Elsewhere it tells none apart: there it follows from the other columns, or all solutions have the same.
     """
     for operand in alternatives(pattern):
-        graphs = {node.place.graph for node in nodes_of(operand) if isinstance(node, a.Graph)}
+        graphs = {node.place.graph for node in walk_nodes(operand) if isinstance(node, a.Graph)}
         if not graphs:
             builder.plan_pattern(operand, target, span, wanted)
             continue

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
-from engine.pattern_scope import Scope, asks_identity, list_conjuncts, nodes_of, span_of
+from engine.pattern_scope import Scope, asks_identity, list_conjuncts, span_of
 from engine.physical_plan.join_trees import Linear, Pairing
 from engine.physical_plan.plan import Node, PairNodes
 from engine.planner.builder.background_probe import plan_undecided
@@ -19,6 +19,7 @@ from engine.planner.operators.exists import plan_marks, set_marks
 from engine.planner.operators.without import absent_span
 from engine.rewrite.unify_variables import is_positive
 from epsparql import algebra as a
+from epsparql.trees import walk_nodes
 
 
 class OptionalBounds(NamedTuple):
@@ -113,7 +114,7 @@ def _find_pairs(builder: PlanBuilder, pattern: a.EqLeftJoin, wanted: Conditions)
 
 
 def _asks_identity(pattern: a.Pattern) -> bool:
-    return any(asks_identity(node.condition) for node in nodes_of(pattern) if isinstance(node, a.Filter))
+    return any(asks_identity(node.condition) for node in walk_nodes(pattern) if isinstance(node, a.Filter))
 
 
 def _add_nearest(builder: PlanBuilder, pairs: _Pairs, target: Target, span: int) -> int:

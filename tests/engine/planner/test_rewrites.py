@@ -11,10 +11,11 @@ import epsparql
 from engine.engine import Engine
 from engine.messages import Events, Register
 from engine.planner import CHOICES
-from engine.rewrite import SIMPLIFICATIONS, rewrite_query
+from engine.rewrite import CONCERNED, SIMPLIFICATIONS, rewrite_query
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.renderer.queries import render
+from epsparql.trees import walk_nodes
 from server.cli.commands import _OPTIONAL_STEPS
 from tests.support.feeds import PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
@@ -82,6 +83,16 @@ def test_a_policy_chooses_by_key_so_its_keys_stay() -> None:
 def test_where_solutions_are_chosen_between_all_that_they_bind_has_a_say(text: str) -> None:
     query = epsparql.parse(PREFIXES + text).query
     assert rewrite_query(query) == rewrite_query(query, without=["unused"])
+
+
+def test_a_step_leaves_a_query_as_it_is_that_has_no_node_which_concerns_it() -> None:
+    skipped = 0
+    for query in [parsed(pair.values[k]) for pair in PAIRS for k in (1, 2)]:  # type: ignore[arg-type]  # a parameter may be anything
+        kinds = set(map(type, walk_nodes(query)))
+        for step in (step for step, concerned in CONCERNED.items() if kinds.isdisjoint(concerned)):
+            assert step(query) == query, step
+            skipped += 1
+    assert skipped > 100
 
 
 def test_the_command_line_offers_all() -> None:
