@@ -37,6 +37,7 @@ SHAPES = (
 STREAMS = [f"{EX}soak/{number}" for number in range(4)]
 GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
 PREDICATES, KEPT_STREAMS = 8, 3
+KEPT = "128M"  # of each log: the index of solutions grows with what is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def slopes(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def test_a_server_stays_as_it_is(tmp_path: Path) -> None:
-    with Child(tmp_path / "data", "inprocess", tmp_path / "told") as child:
+    with Child(tmp_path / "data", "inprocess", tmp_path / "told", extra=("--retain-bytes", KEPT)) as child:
         client = Client(child.url)
         client.wait_ready(COMPILING_S)
         client.register("latency", f"{PREFIX}SELECT ?s ?x FROM STREAM <{EX}latency> WHERE {{ ?s :at ?x }}")
