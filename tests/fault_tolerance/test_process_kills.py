@@ -287,13 +287,14 @@ def test_workers_of_a_backlog(tmp_path: Path) -> None:
     data, chance = tmp_path / "data", Random(13)
     with LogWriter(data, cases.frozen_clock) as log:
         query = cases.register(log, "chains", PREFIXES + WORKLOADS["W1"])
-        for block in blocks(drawn(EVENTS, IDS), 10_000):
-            log.append_events("default", block.rows)
-        head, kills, family = log.head(), 0, dict[int, str]()
+        bodies = [block.rows for block in blocks(drawn(EVENTS, IDS), 10_000)]
+        half, kills, family = len(bodies) // 2, 0, dict[int, str]()
+        for rows in bodies[:half]:
+            log.append_events("default", rows)
         runner = SparkRunner(data, "local[4,4]", heartbeat=log.heartbeat, options=SparkOptions(buckets=4, snapshot_weight=100_000))
         runner.start()
         try:
-            while (position := position_of(data)) < head:
+            while (position := position_of(data)) < log.head():
                 cases.reached(data, position + 1, 240, lambda: runner.state)
                 if kills == BACKLOG_KILLS:
                     continue
@@ -303,6 +304,9 @@ def test_workers_of_a_backlog(tmp_path: Path) -> None:
                 victims = workers_of(runner.pid, family)
                 some = victims if kills == 0 else chance.sample(victims, min(len(victims), 1))  # the others' tasks go on
                 kills += bool(some) and killed(*some)
+                while kills and half < len(bodies):  # so there is something left to do after the first kill
+                    log.append_events("default", bodies[half])
+                    half += 1
         finally:
             runner.stop()
     cases.gone(family)

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-MODULES = {"server.cli": ["serve"], "server.trials.process": [], "server.background.query_process": []}
+MODULES = {"server.cli": ["serve"], "server.trials.process": []}
 """What is started so, if its arguments begin with these."""
 AT_ONCE = ("AWS_", "OMP_", "OPENBLAS_NUM", "NUMBA_NUM", "PYTEST_")
 """Variables that begin so may differ from those of the process that forks: they are read when they are needed, or limit threads."""
@@ -64,7 +64,7 @@ class ForkedStarts:
         with self._lock:
             if self._line is None:
                 self._line = self._begin()
-            if not self._loaded and (threading.current_thread() is threading.main_thread() or select.select([self._line], [], [], 0)[0]):
+            if not self._loaded and (threading.current_thread() is threading.main_thread() or _has_word(self._line)):
                 assert self._line.recv(1) == b"!", "the process that forks has ended"
                 self._loaded = True
         return self._loaded and all(name.startswith(AT_ONCE) for name, _ in environment.items() ^ self._environment.items())
@@ -96,6 +96,12 @@ class ForkedStarts:
             self._process.kill()
             self._process.wait()
             self._line.close()
+
+
+def _has_word(line: socket.socket) -> bool:
+    poll = select.poll()  # select knows no descriptors from 1,024 on
+    poll.register(line, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def load_server() -> None:

@@ -339,7 +339,8 @@ def run(log: HistoryLog, parts: Sequence[Part], most: int, restarts: Iterable[in
         found.take(engine, block(parts[at:after]))
         for entry, _ in parts[at:after]:
             catalogue.apply(Record(entry), 0)
-        assert catalogue.leads == engine.behind.keys(), "the catalog and the engine agree on what is behind"
+        ended = found.ended.keys()  # the catalog does not know of them
+        assert catalogue.leads - ended == engine.behind.keys() - ended, "the catalog and the engine agree on what is behind"
         at = after
     return found
 
