@@ -377,6 +377,8 @@ class FactIndex:
             return NOTHING  # a window holds what came on its stream
         if (known := self._matching.get((pattern, place))) is not None:
             return known
+        if len(self._matching) >= MOST_ASKED:
+            self._matching, self._found, self._asked = {}, {}, set()
         found = self._matching[pattern, place] = self._match_pattern(unnamed(pattern), place)
         return found
 
@@ -443,6 +445,8 @@ class FactIndex:
 
 
 NOTHING: Ints = np.zeros((0, 4), np.int64)
+MOST_ASKED = 1 << 16
+"""So many patterns are remembered with what matches them, because queries may come and go for long over one background."""
 
 
 def additions(before: Sequence[object], now: Sequence[object]) -> dict[int, Ints] | None:

@@ -46,7 +46,8 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 class FormTables:
     """Holds the queries of a network whose solutions are terms or triples, in order of their names, and the texts of the constants in triples.
 
-    `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to CONSTANTS) at `address`.
+    `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to CONSTANTS) at `address`. The last one has the numbers of the constants, and
+    behind them the generation of terms in which they are these.
     """
 
     arrays: tuple[NDArray[Any], ...]
@@ -56,7 +57,7 @@ class FormTables:
 
     @classmethod
     def from_queries(cls, places: Ints, queries: Ints, wanted: Ints, names: NDArray[np.uint8], constants: Sequence[str] = ()) -> "FormTables":
-        arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64), np.zeros(len(constants), np.int64)
+        arrays = places, queries, wanted, names, np.zeros(len(queries), np.int64), np.full(len(constants) + 1, -1)
         table = handle_of(arrays)
         return cls(arrays, constants, table, int(table.ctypes.data))
 
@@ -271,8 +272,9 @@ class TermTable:
         They are SOLUTIONS, or TIED ones, as `schema` says; if there are many terms, the values are packed. A row without a triple is left out where
         its query makes triples. Raises: OverflowError, MemoryError.
         """
-        if forms.constants:
-            forms.arrays[CONSTANTS][:] = [self.intern(text) for text in forms.constants]
+        numbers = forms.arrays[CONSTANTS]
+        if numbers[-1] != self.generation:
+            numbers[:-1], numbers[-1] = [self.intern(text) for text in forms.constants], self.generation
         code = int(emit(self._address, rows, forms.address, tied, self._batch))
         if code < 0:
             raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")

@@ -87,7 +87,7 @@ class BackgroundUpdate:
         changing = host.planning.find_changing(slots.planned, known)
         is_new = bool(changing) or slots.scans.entailment_by(known) is not slots.scans.entailment
         host.sharing.part_changing(known, changing)
-        chains = [p for p in map(slots.planned.__getitem__, sorted(changing)) if p.shape is not Pairing.NEAREST]
+        chains = [p for registered, p in slots.planned.items() if registered in changing and p.shape is not Pairing.NEAREST]
         for planned in [p for p in chains if p.shape != host.planning.plan_anew(p, known).shape]:
             _straighten(host, planned)
         host.set_background(known)
@@ -120,9 +120,7 @@ class BackgroundUpdate:
         Return the new plans in the queries' order, with what the background told of them.
         """
         plans, slots = dict[int, tuple[Fragment, Answers]](), self._slots
-        for registered, planned in slots.planned.items():
-            if registered not in changing:
-                continue
+        for registered, planned in [(registered, planned) for registered, planned in slots.planned.items() if registered in changing]:
             answers = Answers()
             fragment = self._host.planning.plan_anew(planned, known, answers)
             plans[registered] = fragment, answers
@@ -136,7 +134,8 @@ class BackgroundUpdate:
                 planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment),
                 shape=fragment.shape,
             )  # fmt: skip
-        self._host.sharing.replace_roots()
+        if plans:
+            self._host.sharing.replace_roots()
         return plans
 
     # ------------------------------------------------------------ what a query has let go

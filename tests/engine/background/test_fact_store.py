@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.background import fact_store
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
@@ -113,6 +114,17 @@ def test_what_has_not_changed_is_the_same_array() -> None:
     assert later.with_change("", numbers, ADD).given[int(numbers[0, 1])] is later.given[int(numbers[0, 1])]
     lookup = Lookup(rows, (0, 2), 1)
     assert later.table(lookup) is later.table(Lookup(rows, (0, 2), 1))
+
+
+def test_what_is_remembered_of_patterns_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries with other constants may come and go for months over one background."""
+    monkeypatch.setattr(fact_store, "MOST_ASKED", 4)
+    found, sizes = FactIndex.from_quads(quads("x p y, x q y, C class< D, x type C"), TermTable()), list[int]()
+    for n in range(20):
+        assert len(found.matching(a.TriplePattern(Variable("s"), term("p"), term(f"z{n}")), a.Place())) == 0
+        assert len(found.matching(a.TriplePattern(term("x"), term("type"), Variable("o")), a.Place())) == 2
+        sizes.append(len(found._found))
+    assert max(sizes) < 12
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=60), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=60))
