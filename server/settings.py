@@ -219,7 +219,9 @@ class Settings:
     trial_cores: int = _setting(0, _count, "A trial works on this many cores while no events come, and on one otherwise. 0 means all cores.")
     max_trials: int = _setting(20, _count, "At most this many trials are kept until they are deleted, including those that run.")
     max_trial_memory: int = _setting(2 << 30, size, "A trial may use at most this many bytes of memory.")
-    max_trial_solutions: int = _setting(10_000, _count, "A trial stores at most this many solutions of each kind: new, old and both. Further ones are only counted.")
+    max_trial_solutions: int = _setting(
+        10_000, _count, "A trial stores at most this many solutions of each kind: new, old and both. Further ones are only counted."
+    )
     promotion_timeout_s: float = _setting(3600.0, _seconds, "A promotion that has not caught up within this time is withdrawn.")
     max_queries: int = _setting(10_000, _count, "At most this many queries may be registered.")
     max_webhooks: int = _setting(1_000, _count, "All queries together may have at most this many webhooks.")

@@ -606,7 +606,9 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
     parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
     parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
-    parser.add_argument("--key", choices=("subject", "message"), default="subject", help="The benchmark scale divides the events among partitions by this key.")
+    parser.add_argument(
+        "--key", choices=("subject", "message"), default="subject", help="The benchmark scale divides the events among partitions by this key."
+    )
     parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many queries.")
     parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
@@ -617,7 +619,9 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
     parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")
     parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from this directory.")
-    parser.add_argument("--network", type=Path, metavar="FILE", help="The benchmark papers takes the roads of its delivery agents from this GTFS feed.")
+    parser.add_argument(
+        "--network", type=Path, metavar="FILE", help="The benchmark papers takes the roads of its delivery agents from this GTFS feed."
+    )
     parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark papers writes its tables and charts into this page.")
 
 

@@ -58,7 +58,9 @@ def _add_register(commands: Commands) -> None:
     parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--replace", action="store_true", help="A different query of this name is dropped first, with its solutions.")
-    place.add_argument("--promote", action="store_true", help="The text replaces the running query of this name, which keeps its solutions and subscribers.")
+    place.add_argument(
+        "--promote", action="store_true", help="The text replaces the running query of this name, which keeps its solutions and subscribers."
+    )
     parser.add_argument(
         "--from",
         dest="start",
@@ -67,7 +69,9 @@ def _add_register(commands: Commands) -> None:
     )
     parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
     parser.add_argument(
-        "--emit", choices=EMITS, help="The solutions are certain (the default), or revised: found at once, and withdrawn if a later event changes them."
+        "--emit",
+        choices=EMITS,
+        help="The solutions are certain (the default), or revised: found at once, and withdrawn if a later event changes them.",
     )
 
 
