@@ -29,7 +29,7 @@ FIGURES = {
     "000-t2": Figure(
         "Complex events from live sensor data", f"{_SOURCE}, Table 2", "station", "pattern (40)",
         "Wind of 15 mph or more, and visibility below a quarter of a mile. Four readings over three to six hours. Areas within 300 km and 9 hours.",
-        f"Each further warning of an area must be of another station. The MesoWest data are not at hand. {_GENERATED} The weather of New York is real.", Chart.NONE,
+        f"Each further warning of an area must be of another station. The MesoWest data are not available. {_GENERATED} The weather of New York is real.", Chart.NONE,
     ),
     "000-t3": Figure(
         "Computation for pattern (42) from live sensor data", f"{_SOURCE}, Table 3", "area", "iterations",
@@ -38,7 +38,7 @@ FIGURES = {
     "000-t4": Figure(
         "GeoNames locations nearby KSFO weather station", f"{_SOURCE}, Table 4", "place", "distance, km",
         "Places within a radius of the station KSFO, by the article's formula (43).",
-        "GeoNames is not at hand: the places are airports of the United States within 50 km.", Chart.BARS,
+        "GeoNames is not available: the places are airports of the United States within 50 km.", Chart.BARS,
     ),
     "000-4": Figure(
         "The fifteen stations", f"{_SOURCE}, Figure 4", "longitude", "latitude", "Fifteen stations in California.",
