@@ -37,7 +37,7 @@ export function Why({ rows }: { rows: readonly Row[] }) {
           ×
         </button>
       </header>
-      <div class="scroll" tabIndex={0} role="region" aria-label="What it binds, and where it came from">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Its values, and where it came from">
         <p class="figures">
           {interval(row.start, row.end)}
           <br />
