@@ -7,7 +7,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import Entry
+from engine.messages import Entry, Events, Finish
 from epsparql.algebra import DEFAULT_STREAM
 from tests.engine.background.test_background_update import (
     ANOTHER_WAY,
@@ -36,16 +36,17 @@ def rows() -> list[tuple[str, str, str]]:
     return found + [("?x :at ?p . ?x :road+ ?y", feed, changes) for feed, changes in (case.values for case in WALKED)]
 
 
-@pytest.mark.parametrize("few", [0, 1])
-def test_the_books_agree_after_each_change(few: int) -> None:
-    for pattern, feed, changes in rows():
+def test_the_books_agree_after_each_change() -> None:
+    """Changes hold from the next instant on."""
+    for k, (pattern, feed, changes) in enumerate(rows()):
         query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
         log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])
-        with copied(few):
+        with copied(k % 2):
             engine = Engine()
-            for part in blocks(log, range(1, len(log))):
+            for (entry, _), part in zip(log, blocks(log, range(1, len(log))), strict=True):
                 engine.feed(part)
-                check_books(engine)
+                if isinstance(entry, Events | Finish):
+                    check_books(engine)
 
 
 def kept(parts: Sequence[Entry | str]) -> list[list[str]]:
