@@ -10,8 +10,8 @@ from engine.alpha.alpha_nodes import widest
 from engine.alpha.free_rows import ranges_around
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.network.network import Network
 from engine.kernel.state.arrays import margin
+from engine.network.network import Network
 from engine.network.placed_query import Planned, list_reads, list_scans
 from engine.physical_plan.common_subplans import find_subplans
 from engine.physical_plan.plan import TABLES, acts, placed_edges, placed_nodes, ranges_of

@@ -32,9 +32,9 @@ def network_of(log: Log) -> Network:
 def limits(log: Log) -> dict[str, tuple[int, int]]:
     """How many goals each query, and the share, keeps, and when the kernel looks into it."""
     network = network_of(log)
-    places = {planned.source.name or "share": planned.number for planned in network.planned.values()}
-    places |= {"share": number for number in network.host.shares.numbered}
-    return {name: (int(row[c.Q_GOALS]), int(row[c.Q_LIMIT])) for name, number in places.items() for row in [network.net.queries[number]]}
+    places = [(planned.source.name, planned.number) for planned in network.planned.values()]
+    places += [("share", number) for number in network.host.shares.numbered]
+    return {name: (int(row[c.Q_GOALS]), int(row[c.Q_LIMIT])) for name, number in places for row in [network.net.queries[number]]}
 
 
 ALONE = [

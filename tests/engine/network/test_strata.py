@@ -31,7 +31,7 @@ STRATA = [
     pytest.param({1: P, 2: N, 3: P}, wires("9>1", "1>2", "2>3"), {9: 3}, {1: 3, 2: 3, 3: 4}, id="after what is settled"),
     pytest.param({1: P, 2: P}, wires("8>1", "9>1", "1>2"), {8: 1, 9: 4}, {1: 4, 2: 4}, id="after all that is settled"),
     pytest.param({1: N, 2: P}, wires("9>2", "1>2"), {9: 0}, {1: 0, 2: 1}, id="settled before"),
-    pytest.param({k: c.COLLECT for k in range(30)}, wires(*(f"{k + 1}>{k}" for k in range(29))), {}, {k: 29 - k for k in range(30)}, id="many"),
+    pytest.param(dict.fromkeys(range(30), c.COLLECT), wires(*(f"{k + 1}>{k}" for k in range(29))), {}, {k: 29 - k for k in range(30)}, id="many"),
 ]  # fmt: skip
 
 
