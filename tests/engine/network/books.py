@@ -34,7 +34,7 @@ def check_books(engine: Engine) -> None:
 
 
 def _placed(network: Network) -> list[Planned]:
-    """What has nodes: queries and shares."""
+    """Queries and shares have nodes."""
     return [*network.planned.values(), *(share.stands for share in network.host.shares.numbered.values())]
 
 

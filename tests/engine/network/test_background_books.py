@@ -50,7 +50,7 @@ def test_the_books_agree_after_each_change() -> None:
 
 
 def kept(parts: Sequence[Entry | str]) -> list[list[str]]:
-    """What the joins of a query keep in the end, of each side the goals, in any order."""
+    """The goals that the joins of a query keep in the end, by side, in any order."""
     log, engine = of_shorthand(parts), Engine()
     for part in blocks(log, range(1, len(log))):
         engine.feed(part)

@@ -1,4 +1,4 @@
-"""What a network plans its queries by, and whom a change of the background concerns."""
+"""A network plans its queries by rates, and a change of the background concerns those whose plans it may change."""
 
 from collections.abc import Sequence
 

@@ -137,7 +137,7 @@ def test_who_is_affected_by_a_query_reads_the_stream_that_it_writes() -> None:
 
 
 def test_a_network_has_the_strata_of_one_that_is_made_anew() -> None:
-    """Those that come later move the strata of those that read them."""
+    """A rule that comes later moves the strata of those that read it."""
     texts = {
         "last": "SELECT * WHERE { { ?s :E ?x } MINUS { ?s :B ?x } }",
         "rule": "CONSTRUCT { ?s :E ?x } WHERE { { ?s :D ?x } OPTIONAL { ?s :C ?y } }",

@@ -31,7 +31,7 @@ def solver_of(text: str, known: FactIndex | None = None) -> WindowSolver:
 
 
 def contents(terms: TermTable, **windows: str) -> Mapping[str, Ints]:
-    """By window what it holds: s, p, o and no graph."""
+    """Each window has rows of s, p, o and no graph."""
     rows = {name: [[terms.intern(str(term)) for term in o.triple] + [0] for o in parse_feed(feed)] for name, feed in windows.items()}
     return {name: np.array(held, np.int64).reshape(-1, 4) for name, held in rows.items()}
 
