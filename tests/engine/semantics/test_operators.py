@@ -196,6 +196,9 @@ PATTERNS = (
     f"{{ SELECT DISTINCT ?s WHERE {{ {A} SEQ {B} }} }} AND {C}",
     "{ SELECT ?s (COUNT(*) AS ?n) WHERE { { ?s :A ?a } SEQ { ?s :B ?b } } GROUP BY ?s } FILTER(?n > 2)",
     "?s ?p ?a . ?s :C ?a",
+    "{ :s :A ?a } SEQ { ?s :B 2 }",
+    "{ :t ?p ?b } AND { ?s :A 1 }",
+    "{ :t :B ?b } SEQ { :s ?p 1 }",
     f"{A} BIND(?a * 2 - 1 AS ?d) FILTER(?d > 0 && getDURATION() < 'PT3S'^^xsd:duration)",
 )
 
