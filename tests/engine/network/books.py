@@ -93,7 +93,8 @@ def _check_readers(network: Network) -> None:
     read = {name: [each for each in network.planned.values() if name in each.source.query.streams] for name in streams.numbers}
     assert streams.reads == {name for name, readers in read.items() if readers}
     for name, readers in read.items():
-        pending, k, found = *net.streams[streams.numbers[name]].tolist(), list[int]()
+        pending, k = net.streams[streams.numbers[name]].tolist()
+        found = list[int]()
         while k != c.NONE:
             query, k = net.reads[k].tolist()
             found.append(query)

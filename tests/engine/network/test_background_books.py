@@ -33,7 +33,8 @@ def rows() -> list[tuple[str, str, str]]:
     found = [(pattern, feed, changes) for pattern, feed, changes, _ in (case.values for case in CASES)]
     found += [(pattern, "Z@3 p(s,1)@4 p(s,2)@5", changes) for pattern, changes in (case.values for case in MOVED + CROSSED)]
     found += [(pattern, "q(a,b)@3 p(s,1)@4 p(s,2)@5", changes) for pattern, changes in (case.values for case in ANOTHER_WAY + NOTHING_NEW)]
-    return found + [("?x :at ?p . ?x :road+ ?y", feed, changes) for feed, changes in (case.values for case in WALKED)]
+    found += [("?x :at ?p . ?x :road+ ?y", feed, changes) for feed, changes in (case.values for case in WALKED)]
+    return [(str(pattern), str(feed), str(changes)) for pattern, feed, changes in found]
 
 
 def test_the_books_agree_after_each_change() -> None:

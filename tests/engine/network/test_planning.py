@@ -13,6 +13,7 @@ from engine.messages import ADD, DROP, REPLACE, Facts
 from engine.network.network import Network
 from engine.network.placed_query import describe_plan
 from engine.planner.builder.join_order import EVERYTHING, KNOWN, OVER
+from epsparql.algebra import Select
 from epsparql.terms import Iri
 from tests.engine.runtime.test_engine import Log
 from tests.support.feeds import EXAMPLE, PREFIXES, SECOND
@@ -27,7 +28,9 @@ def network_of(log: Log) -> Network:
 
 # ---------------------------------------------------------------- rates
 def estimated(log: Log, pattern: str) -> dict[str, float]:
-    return dict(network_of(log).planning.estimate_rates(epsparql.parse(f"{PREFIXES} SELECT * WHERE {{ {pattern} }}").query))
+    query = epsparql.parse(f"{PREFIXES} SELECT * WHERE {{ {pattern} }}").query
+    assert isinstance(query, Select)
+    return dict(network_of(log).planning.estimate_rates(query))
 
 
 def test_rates_are_what_has_occurred_since_occurrences_are_counted() -> None:

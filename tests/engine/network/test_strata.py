@@ -17,7 +17,8 @@ P, N = c.JOIN, c.MINUS
 
 def wires(*pairs: str) -> list[Wire]:
     """`1>2`, or `1>>2` over a strict edge."""
-    return [Wire(*map(int, pair.replace(">>", ">").split(">")), ">>" in pair) for pair in pairs]
+    ends = [(pair.replace(">>", ">").split(">"), ">>" in pair) for pair in pairs]
+    return [Wire(int(source), int(target), strict) for (source, target), strict in ends]
 
 
 STRATA = [
