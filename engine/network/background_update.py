@@ -134,8 +134,7 @@ class BackgroundUpdate:
                 planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment),
                 shape=fragment.shape,
             )  # fmt: skip
-        if plans:
-            self._host.sharing.replace_roots()
+        self._host.sharing.replace_roots()
         return plans
 
     # ------------------------------------------------------------ what a query has let go
@@ -298,7 +297,7 @@ def _keep_joined(host: KernelHost, planned: Planned, fragment: Fragment, change:
             if planned.registered not in host.slots.planned:
                 return []
             row[c.EDGE_N] = edges
-    return [fact for fact in added if len(fact.rows)]
+    return added
 
 
 def _copies_for(fragment: Fragment, fact: Fact, node: int) -> bool:
@@ -349,9 +348,7 @@ def _follow_paths(host: KernelHost, planned: Planned, fragment: Fragment, change
     found = []
     for path in change.deepened:
         (at,) = _number_stores(planned, [path.operand])
-        for goals in host.arrays.read_goals(at, at + 1).values():
-            if len(goals.timeless):
-                found.append(Fact(*path.entry, True, columns, goals.timeless[:, columns]))
+        found += [Fact(*path.entry, True, columns, goals.timeless[:, columns]) for goals in host.arrays.read_goals(at, at + 1).values()]
     return found
 
 
@@ -401,9 +398,8 @@ def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units:
             held = deciding[at].held if at in deciding else at
             known = set(_key_rows(_read_timeless(shadow, held + c.SIDES * place), ignored))
             gone = np.array([key not in known for key in _key_rows(goals.timeless, ignored)], np.int64)
-            if gone.any():
-                free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
-                goals.timeless = goals.timeless[gone == 0]
+            free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
+            goals.timeless = goals.timeless[gone == 0]
     for unit in units:
         _remake_unit(host, planned, shadow, place, unit, stands)
 
@@ -449,8 +445,6 @@ def _remake_unit(host: KernelHost, planned: Planned, shadow: KernelHost, place: 
         (at,) = _number_stores(planned, [(node, side)])
         there, before = made.get(c.SIDES * (place + node) + side), stands.get(at)
         timed = nothing if there is None else there.timed
-        if before is None and not len(timed):
-            continue
         timeless = nothing if before is None else before.timeless
         host.arrays.replace_goals(at, np.concatenate([to_width(timed, nothing.shape[1]), timeless]))
 

@@ -280,7 +280,8 @@ class SubplanSharing:
         now = find_subplans(fragment)
         if now != planned.subplans and planned.registered in self.moments:
             self._unlist_subplans(planned, planned.subplans)
-            self._slots.planned[planned.registered] = self._slots.numbered[planned.number] = replace(planned, subplans=now)
+            self._slots.planned[planned.registered] = relisted = replace(planned, subplans=now)
+            self._slots.list_query(relisted)
             self._list_subplans(planned, now.values())
 
 

@@ -725,6 +725,19 @@ def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     assert engine.goals == 0
 
 
+def test_what_a_query_found_at_the_instant_before_a_change_that_ends_it_is_given() -> None:
+    """It is decided at the close of that instant, in the feed in which the query ends."""
+    query = replace(registered("q", "{ ?x :road+ ?y } MINUS { ?x :L ?l }"), max_goals=2_000)
+    roads = {n: " ".join(f"road(x{k},x{k + 1})" for k in range(n)) for n in (5, 300)}
+    log = of_shorthand([registered("other", A), query, f"add {roads[5]}", "A@1", f"replace {roads[300]}", "A@2"])
+    for cuts in ((), range(1, len(log))):
+        engine = Engine()
+        outcomes = [engine.feed(each) for each in blocks(log, cuts)]
+        found = [row for outcome in outcomes for row in outcome.solutions.to_pylist()]
+        assert [(change.name, change.state) for outcome in outcomes for change in outcome.changes] == [("q", "failed")]
+        assert [sum(row["query"] == name for row in found) for name in ("q", "other")] == [15, 2]
+
+
 def test_rules_and_reports_count_what_the_background_brings_once() -> None:
     texts = {
         "rule": "CONSTRUCT { ?s :D ?k } INTO STREAM <derived> WHERE { ?s :K ?k }",
@@ -872,6 +885,15 @@ def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: st
     log[at] = replace(events, watermark=10 * SECOND), rows
     for cuts in ((), range(1, len(log))):
         assert [f"{end / SECOND:g}" for name, _, _, end, _ in run(blocks(log, cuts)).emitted if name == "q"] == ends
+
+
+def test_a_window_is_solved_over_the_background_of_its_report() -> None:
+    text = "SELECT ?a ?k FROM NAMED WINDOW :w ON <default> [RANGE PT4S STEP PT1S] { WINDOW :w { ?s :A ?a } ?s :K ?k }"
+    query = Register(0, "q", f"{query_strategies.PROLOGUE} {text}")
+    assert ends_of("q", [query, "A(1)@1", "Z@2", "add K(k)", "Z@3", "Z@4", "drop", "Z@5", "A(2)@5", "add K(k) K(l)", "Z@6", "Z@20"]) == [
+        *("3", "4"),
+        *("6", "6", "7", "7", "8", "8"),
+    ]
 
 
 # ---------------------------------------------------------------- at random
