@@ -32,6 +32,8 @@ Solve = Callable[[Mapping[str, Ints], int], Ints]
 """It solves a query over contents of windows at an instant."""
 SolverOf = Callable[[TermTable, a.Select, FactIndex, str], Solve]
 """It makes a solver of a query over a background, under a policy."""
+_MOST_PLANS = 1_000
+"""So many plans are cached while the background changes; plans of more queries are made again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +118,18 @@ def _is_same(now: Ints, before: Ints) -> bool:
     return now is before or (len(now) == len(before) and np.array_equal(now, before))
 
 
+def name_apart(known: FactIndex, query: str = "", policy: str = UNRESTRICTED) -> NetworkNames:
+    """Return what a plan over a background is made with that no kernel is to run: it needs no network, which costs three times as much as the plan."""
+    numbers = dict[str, int]()
+
+    def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
+        raise AssertionError("the plan runs nowhere")
+
+    return NetworkNames(
+        known.terms.intern, lambda stream: numbers.setdefault(stream, len(numbers)), known.matching, known.graphs, known.any, PlanOptions(query, policy), once
+    )  # fmt: skip
+
+
 class QueryPlanning:
     """Plans the queries of a network, each over the background on which it rests."""
 
@@ -130,6 +144,8 @@ class QueryPlanning:
         self.owns = owns  # says which background triples are not another bucket's; None: all
         self.without = without  # those of the planner's CHOICES that are not made
         self.solver_of = solver_of
+        self._plans: dict[tuple[RegisteredQuery, PlanShape | None, FactIndex], tuple[Fragment, Answers]] = {}  # for a change of the background
+        self._plans_terms = 0  # the generation of the terms that they name
 
     def make_names(
         self,
@@ -164,10 +180,31 @@ class QueryPlanning:
         options = PlanOptions(query, policy, rates, shape, self.without)
         return NetworkNames(intern, self._number_stream, matching, graphs, is_any, options, once, own)
 
-    def plan_anew(self, planned: Planned, known: FactIndex | None = None, answers: Answers | None = None) -> Fragment:
-        """Plan a query as it was planned, over a background; None stands for the one on which it rests. What that tells is noted in `answers`."""
-        facts, source = self.knows[planned.registered] if known is None else known, planned.source
-        return plan_query(source.query, self.make_names(facts, source.name, source.policy, planned.rates, planned.shape, answers))
+    def plan_anew(self, planned: Planned) -> Fragment:
+        """Plan a query as it was planned, over the background on which it rests."""
+        return self._plan(planned, self.knows[planned.registered])[0]
+
+    def plan_over(self, planned: Planned, known: FactIndex | None = None) -> tuple[Fragment, Answers]:
+        """Return a query's plan over a background, with what that tells of it; None stands for the one on which it rests.
+
+        A change of the background asks for one plan several times. So plans are cached until `forget_plans`, and nobody may change them.
+        """
+        facts = self.knows[planned.registered] if known is None else known
+        generation = self._arrays.terms.generation
+        if self._plans_terms != generation or len(self._plans) >= _MOST_PLANS:
+            self._plans, self._plans_terms = {}, generation
+        key = planned.source, planned.shape, facts
+        if (found := self._plans.get(key)) is None:
+            found = self._plans[key] = self._plan(planned, facts)
+        return found
+
+    def _plan(self, planned: Planned, facts: FactIndex) -> tuple[Fragment, Answers]:
+        source, answers = planned.source, Answers()
+        return plan_query(source.query, self.make_names(facts, source.name, source.policy, planned.rates, planned.shape, answers)), answers
+
+    def forget_plans(self) -> None:
+        """Forget the plans that a change of the background asked for."""
+        self._plans = {}
 
     def find_changing(self, queries: Iterable[int], known: FactIndex) -> set[int]:
         """Return the queries (by `registered`) whose plan over another background may not be the one that they have."""
@@ -230,8 +267,8 @@ def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
 def make_scan_rows(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
     """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
     alpha = scan_table(fragment)
-    alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
-    return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
+    alpha[:, c.A_QUERY], alpha[:, c.A_NODE], alpha[:, c.A_PLAIN] = query, alpha[:, c.A_NODE] + at.node, is_plain(alpha)
+    return alpha
 
 
 def is_plain(alpha: Ints) -> NDArray[np.bool_]:

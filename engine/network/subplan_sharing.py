@@ -271,7 +271,7 @@ class SubplanSharing:
     def part_changing(self, known: FactIndex, changing: Collection[int]) -> None:
         """Let each of these queries that takes in something else over another background carry out itself what it shares."""
         for planned in [self._slots.planned[k] for k, readings in self._shares.readings.items() if readings and k in changing]:
-            before, now = self._planning.plan_anew(planned), self._planning.plan_anew(planned, known)
+            (before, _), (now, _) = self._planning.plan_over(planned), self._planning.plan_over(planned, known)
             if planned.shape != now.shape or find_subplans(now) != planned.subplans or compare_plans(before, now):
                 self.part_query(planned)
 

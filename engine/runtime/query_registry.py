@@ -7,7 +7,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
 from engine.messages import REVISED, MessageKey, Register, StateChange
 from engine.network.network import Network
-from engine.network.placed_query import Planned, RegisteredQuery
+from engine.network.placed_query import Planned, RegisteredQuery, name_apart
 from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Part, PartitionShare, Sets
 from engine.physical_plan.join_trees import PlanShape
@@ -200,7 +200,7 @@ class Registry:
             query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
             assert not isinstance(query, a.BackgroundRule), "that is part of the background"
             asked.append(Asked(query, entry.policy))
-        found = self._reaches[tuple(entries)] = find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
+        found = self._reaches[tuple(entries)] = find_reaches(asked, name_apart(self.known).matches)
         return found
 
     def drop_query(self, registered: int) -> None:

@@ -609,7 +609,10 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument(
         "--key", choices=("subject", "message"), default="subject", help="The benchmark scale divides the events among partitions by this key."
     )
-    parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many queries.")
+    help_ = (
+        "The benchmark queries registers this many, 1,000 if not given. With it, outside measures a server with this many queries, and nothing else."
+    )
+    parser.add_argument("--queries", type=int, help=help_)
     parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
     parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark peers runs Esper from this directory.")
