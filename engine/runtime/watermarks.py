@@ -155,7 +155,7 @@ def import_arrivals(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: 
 def find_latest_ends(arrived: Arrivals) -> dict[int, int]:
     """Return, by offset, the latest end of what each entry brought; what an entry brought stands together."""
     since, end = arrived.since, arrived.end
-    first = np.flatnonzero(np.diff(since, prepend=-1))
+    first = np.flatnonzero(np.concatenate(([True], since[1:] != since[:-1])))
     return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -17,8 +18,9 @@ from pipeline.formats.batches.row_builder import mark_retractions
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
+from pipeline.log import Ack
 from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
-from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
+from pipeline.mapping.stream_body import MAPPED_TYPES, SHORT, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
 from server.dependencies import INGEST, Shared, admit
@@ -29,6 +31,7 @@ from server.http.body_parsing import (
 )
 from server.http.path_names import Name, decode_name
 from server.http.problem_details import FORESEEN, Fault, Problem, answer_fault, bad_request, describe_responses
+from server.log_intake import ShortBody
 from server.service import Service
 
 SMALL = 16 << 10
@@ -185,12 +188,18 @@ async def _accept_body(
     arrived = service.clock()
     sent = SentBody(body, request.headers["content-type"], default if event.at is None else event.at, arrived, times.timing)
     parse = partial(_parse_events, sent, settings, timed=event.at is not None)
-    found, warning = parse() if len(body) <= SMALL and read_media_type(request) == NDJSON else await asyncio.to_thread(parse)
-    key = idempotency_key or found.key or event.key
-    mapped = found.mapped
-    if times.retract:
-        mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
-    submitted = service.intake.submit(name, mapped, key, source, arrived)
+
+    def submit(found: StreamBody) -> Future[Ack]:
+        mapped = found.mapped
+        if times.retract:
+            mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
+        return service.intake.submit(name, mapped, idempotency_key or found.key or event.key, source, arrived)
+
+    if read_media_type(request) == NDJSON and len(body) <= SHORT and sent.default is None and not (settings.base or settings.mapping):
+        submitted, warning = await service.intake.submit_short(ShortBody(body, arrived, parse, submit))
+    else:
+        found, warning = parse() if len(body) <= SMALL and read_media_type(request) == NDJSON else await asyncio.to_thread(parse)
+        submitted = submit(found)
     await service.intake.wait_for(submitted)
     ack = submitted.result()
     warning = undeclared_source_warning(service, name, source) or warning
