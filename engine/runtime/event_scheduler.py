@@ -181,8 +181,8 @@ def find_last_instant(before: int, latest: int) -> int:
 
 
 def is_in_order(release: Ints, end: Ints) -> bool:
-    before, after = release[:-1], release[1:]
-    return bool(((after > before) | ((after == before) & (end[1:] >= end[:-1]))).all())
+    steps = np.diff(release)
+    return bool(((steps > 0) | ((steps == 0) & (np.diff(end) >= 0))).all())
 
 
 def sort_by_end(table: Ints) -> Ints:

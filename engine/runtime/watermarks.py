@@ -67,7 +67,7 @@ def find_latest(gate: Collection[str], streams: Mapping[str, StreamTime]) -> int
     return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
 
 
-def find_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, StreamTime], before: int) -> int:
+def find_query_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, StreamTime], before: int) -> int:
     """Return a query's time: the least watermark of the fed streams of its gate, and never less than before.
 
     A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream that rules write, `sources` has
@@ -155,7 +155,7 @@ def import_arrivals(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: 
 def find_latest_ends(arrived: Arrivals) -> dict[int, int]:
     """Return, by offset, the latest end of what each entry brought; what an entry brought stands together."""
     since, end = arrived.since, arrived.end
-    first = np.flatnonzero(np.concatenate(([True], since[1:] != since[:-1])))
+    first = np.flatnonzero(np.diff(since, prepend=-1))
     return dict(zip(since[first].tolist(), np.maximum.reduceat(end, first).tolist(), strict=True)) if len(end) else {}
 
 

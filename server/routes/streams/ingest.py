@@ -179,7 +179,8 @@ async def _accept_body(
     """Parse a body and put it into the log. Return once it is durable. Raises: Fault, PipelineError."""
     if behind := service.admission.backlog:
         raise Fault(_behind_problem(behind))
-    if not read_media_type(request):
+    media_type = read_media_type(request)
+    if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(times.at, times.start, times.end)
     event = _read_event_headers(request)
@@ -195,17 +196,17 @@ async def _accept_body(
             mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
         return service.intake.submit(name, mapped, idempotency_key or found.key or event.key, source, arrived)
 
-    if read_media_type(request) == NDJSON and len(body) <= SHORT and sent.default is None and not (settings.base or settings.mapping):
+    if media_type == NDJSON and len(body) <= SHORT and sent.default is None and not (settings.base or settings.mapping):
         submitted, warning = await service.intake.submit_short(ShortBody(body, arrived, parse, submit))
     else:
-        found, warning = parse() if len(body) <= SMALL and read_media_type(request) == NDJSON else await asyncio.to_thread(parse)
+        found, warning = parse() if len(body) <= SMALL and media_type == NDJSON else await asyncio.to_thread(parse)
         submitted = submit(found)
     await service.intake.wait_for(submitted)
     ack = submitted.result()
     warning = undeclared_source_warning(service, name, source) or warning
-    told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
-    told.rejected, told.duplicate = ack.rejected or None, ack.duplicate or None
-    return told
+    return Accepted(
+        accepted=ack.accepted, offset=ack.offset, late=ack.late, rejected=ack.rejected or None, duplicate=ack.duplicate or None, warning=warning
+    )
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
@@ -223,10 +224,10 @@ class _EventHeaders(NamedTuple):
 
 def _read_event_headers(request: Request) -> _EventHeaders:
     """Return what the headers of a CloudEvent say, if there are any. Raises: Fault 400, FormatError."""
-    version, named = request.headers.get("ce-specversion"), (request.headers.get("ce-source"), request.headers.get("ce-id"))
+    version = request.headers.get("ce-specversion")
     if version is None:
         return _EventHeaders(None, None)
-    source, number = named
+    source, number = request.headers.get("ce-source"), request.headers.get("ce-id")
     if version != "1.0" or not source or not number:
         raise bad_request("cloud-event", "the headers are not those of a CloudEvent", expected="ce-specversion: 1.0, ce-id and ce-source")
     at = request.headers.get("ce-time")
