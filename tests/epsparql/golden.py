@@ -1,9 +1,10 @@
 """Golden files: blocks of a query's text and what is said of it, word for word.
 
-`python -m tests.epsparql.golden` writes all answers anew; read the difference before you keep it.
+`python -m tests.epsparql.golden` writes all answers anew, or those of the files that are named; read the difference before you keep it.
 """
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from engine.validation.validate import check
 from epsparql import QueryError, parse
 from epsparql.terms import XSD
+from tests.support.plan_text import show_query
 
 FOLDER = Path(__file__).parents[1] / "golden"
 PROLOGUE = f"PREFIX : <http://e/>\nPREFIX xsd: <{XSD}>\n"
@@ -53,7 +55,7 @@ def warnings(query: str) -> str:
     return "\n".join(lines) or "none"
 
 
-ANSWERS: dict[str, Callable[[str], str]] = {"errors.txt": error, "warnings.txt": warnings}
+ANSWERS: dict[str, Callable[[str], str]] = {"errors.txt": error, "warnings.txt": warnings, "plans.txt": show_query}
 
 
 def write(name: str) -> None:
@@ -65,5 +67,5 @@ def write(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for file in ANSWERS:
+    for file in sys.argv[1:] or ANSWERS:
         write(file)
