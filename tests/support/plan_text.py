@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from engine.aggregation.rsp_window_report import ReportCollector
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
@@ -110,12 +111,15 @@ def show_query(text: str) -> str:
         f"reach {back}{' opens' if reach.opens else ''}",
         f"partition {apart.key or 'one'}: {apart.reason}",
     ]
-    streams = {number: name for name, number in network.slots.streams.numbers.items()}
+    streams = network.slots.streams.numbers
     operands = find_operands(taken.pattern).patterns if not (isinstance(taken, a.Select) and taken.program) else ()
     firsts = [(n, select_first_operands(taken, n)) for n in range(len(operands) + 1)]
     head += [f"first {n}: {' '.join(render(first).split())}" for n, first in firsts if first is not None]
     subplans = find_subplans(fragment)
     tail = [f"shared {root}: {each.digest.hex()} nodes {each.nodes} columns {each.columns} {micros(each.memory)}" for root, each in subplans.items()]
+    for collector in fragment.collectors.values():
+        if isinstance(collector, ReportCollector):  # what is evaluated over the contents of windows
+            tail += [f"report {line}" for line in PlanText(plan_query(collector._query, names), terms, streams).lines()]
     if given.all_of("copy") and subplans:
         copied = copy_subplan(fragment, subplans[min(subplans)], terms.intern)
         tail += [f"copy {line}" for line in PlanText(copied, terms, streams).lines()]
@@ -134,7 +138,7 @@ class PlanText:
 
     fragment: Fragment
     terms: TermTable
-    streams: Mapping[int, str]
+    streams: Mapping[str, int]
 
     def lines(self) -> list[str]:
         plan = self.fragment
@@ -146,7 +150,7 @@ class PlanText:
             graph = "" if scan.graph == c.NONE else f" in {self.term(scan.graph)}"
             at = [str(k) for k, column in enumerate(scan.columns) if column != c.NONE]
             carried = "" if scan.graph_column == c.NONE else f" graph {self.column(scan.graph_column)}"
-            stream = "" if self.streams[scan.stream] == a.DEFAULT_STREAM else f" {self.streams[scan.stream]}"
+            stream = "" if self.stream(scan.stream) == a.DEFAULT_STREAM else f" {self.stream(scan.stream)}"
             found.append(f"scan{stream} {' '.join(sought)}{graph} parts {''.join(at)} to {takes}{carried} -> {target((scan.node, scan.side))}")
         for fact in plan.facts:
             rows = "; ".join(" ".join(map(self.term, row)) for row in fact.rows[:3].tolist())
@@ -157,7 +161,7 @@ class PlanText:
         for node, lookup in plan.lookups.items():
             found.append(f"lookup {node} " + ("copied" if lookup is None else f"{len(lookup.source)} parts {lookup.parts} keys {lookup.keys}"))
         found += [f"collector {node} {self.collector(collector)}" for node, collector in plan.collectors.items()]
-        found += [f"template {' '.join(map(self.part, triple[:3]))} {self.streams[triple.stream]}" for triple in plan.templates]
+        found += [f"template {' '.join(map(self.part, triple[:3]))} {self.stream(triple.stream)}" for triple in plan.templates]
         found += [f"unit {each}".replace("(nodes=", "(").replace("range", "") for each in plan.units]
         found += [f"path {each}" for each in plan.paths]
         found += [f"lasting {key}: {each.decided} {self.names(sorted(each.columns))}" for key, each in plan.lasting.items()]
@@ -247,6 +251,9 @@ class PlanText:
             if number > 0
             else {c.NONE: "any", 0: "none", c.NAMED: "named"}.get(number, str(number))
         )
+
+    def stream(self, number: int) -> str:
+        return next(name for name, known in self.streams.items() if known == number)
 
     def part(self, number: int) -> str:
         """Return a term, or a column where the number is negative."""
