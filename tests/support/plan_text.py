@@ -189,7 +189,7 @@ class PlanText:
             case "key" | "rest" | "key2" | "rest2" | "hide" | "look":
                 return f"({self.names(self.fragment.columns_at(value))})"
             case "relation":
-                return RELATIONS[value]
+                return str(RELATIONS[value])
             case "span" | "life_left" | "life_right" | "life_blocker":
                 return micros(value)
             case "filter" | "condition":
@@ -202,7 +202,7 @@ class PlanText:
                 return f"({' '.join(map(target, rows_of(self.fragment.edges, value)))})"
             case "templates":
                 return str(value.n)
-        return str(int(value))
+        return f"{value:d}"
 
     def condition(self, at: int) -> str:
         ops = list[str]()
