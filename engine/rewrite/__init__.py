@@ -60,8 +60,8 @@ def _take_steps(query: a.Query, steps: Iterable[Step]) -> a.Query:
     kinds = set(map(type, walk_nodes(query)))
     for step in steps:
         if not kinds.isdisjoint(CONCERNED[step]):
-            before, query = query, step(query)
-            kinds = kinds if query is before else set(map(type, walk_nodes(query)))
+            query = step(query)
+            kinds = set(map(type, walk_nodes(query)))
     return query
 
 

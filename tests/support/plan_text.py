@@ -57,7 +57,7 @@ _DIRECTIVE = re.compile(r"^# (\w+) (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a query is planned over, by the directives before it."""
+    """Holds what a query is planned over, by the directives before it."""
 
     directives: Sequence[tuple[str, str]]
 
