@@ -1,10 +1,9 @@
 """Golden files: blocks of a query's text and what is said of it, word for word.
 
-`python -m tests.epsparql.golden` writes all answers anew, or those of the files that are named; read the difference before you keep it.
+`python -m tests.epsparql.golden` writes all answers anew; read the difference before you keep it.
 """
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 from engine.validation.validate import check
 from epsparql import QueryError, parse
 from epsparql.terms import XSD
-from tests.support.plan_text import show_query
 
 FOLDER = Path(__file__).parents[1] / "golden"
 PROLOGUE = f"PREFIX : <http://e/>\nPREFIX xsd: <{XSD}>\n"
@@ -55,17 +53,17 @@ def warnings(query: str) -> str:
     return "\n".join(lines) or "none"
 
 
-ANSWERS: dict[str, Callable[[str], str]] = {"errors.txt": error, "warnings.txt": warnings, "plans.txt": show_query}
+ANSWERS: dict[str, Callable[[str], str]] = {"errors.txt": error, "warnings.txt": warnings}
 
 
-def write(name: str) -> None:
+def write(name: str, answer: Callable[[str], str]) -> None:
     """Each block with the answer of today; what stands before the first block is kept."""
     path = FOLDER / name
     preface = path.read_text().partition("=== ")[0]
-    parts = [f"=== {block.title}\n{block.text}\n---\n{ANSWERS[name](block.query)}\n\n" for block in blocks(name)]
+    parts = [f"=== {block.title}\n{block.text}\n---\n{answer(block.query)}\n\n" for block in blocks(name)]
     path.write_text(preface + "".join(parts).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":
-    for file in sys.argv[1:] or ANSWERS:
-        write(file)
+    for file, answer in ANSWERS.items():
+        write(file, answer)

@@ -1,4 +1,4 @@
-"""Plans, reaches and partition keys, word for word: tests/golden/plans.txt, which `python -m tests.epsparql.golden plans.txt` writes anew.
+"""Plans, reaches and partition keys, word for word: tests/golden/plans.txt, which `python -m tests.engine.planner.plan_text` writes anew.
 
 A plan that changes refuses the snapshots that hold its state, so that each server reads its log again. A key that changes lets state lie elsewhere.
 That a plan finds what its query means is the affair of the tests of the semantics.
@@ -10,8 +10,8 @@ from engine.planner.reach import Asked, find_reaches
 from engine.rewrite import rewrite_query
 from epsparql import algebra as a
 from epsparql import parse
+from tests.engine.planner.plan_text import show_query
 from tests.epsparql.golden import Block, blocks
-from tests.support.plan_text import show_query
 
 PLANS = blocks("plans.txt")
 

@@ -32,6 +32,7 @@ from epsparql import algebra as a
 from epsparql import parse
 from epsparql.renderer.queries import render
 from epsparql.terms import RDF, XSD, Variable
+from tests.epsparql.golden import write
 
 EXAMPLE = "http://e/"
 KINDS = [
@@ -276,3 +277,7 @@ def rows_of(rows: Sequence[tuple[int, int]], chosen: RowRange) -> Sequence[tuple
 
 def target(edge: tuple[int, int]) -> str:
     return f"{edge[0]}.{SIDES[edge[1]]}"
+
+
+if __name__ == "__main__":
+    write("plans.txt", show_query)
