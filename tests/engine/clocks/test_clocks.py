@@ -21,7 +21,7 @@ from engine.runtime.watermarks import (
     find_latest,
     find_latest_end,
     find_latest_ends,
-    find_time,
+    find_query_time,
     make_arrivals,
 )
 from epsparql import algebra as a
@@ -84,7 +84,7 @@ TIMES = [
 
 @pytest.mark.parametrize(("gate", "sources", "streams", "before", "expected"), TIMES)
 def test_the_time_of_a_query(gate: str, sources: Mapping[str, str], streams: Mapping[str, StreamTime], before: int, expected: int) -> None:
-    assert find_time(tuple(gate), {name: frozenset(others) for name, others in sources.items()}, streams, before) == expected
+    assert find_query_time(tuple(gate), {name: frozenset(others) for name, others in sources.items()}, streams, before) == expected
 
 
 def test_the_latest_end_of_a_gate() -> None:

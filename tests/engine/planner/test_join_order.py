@@ -60,7 +60,7 @@ def test_a_predicate_that_never_came_counts_as_much_as_the_others_on_average() -
 def test_how_often_a_pattern_matches(triple: str, expected: float) -> None:
     pattern = parse(f"{PREFIXES} SELECT * WHERE {{ {triple} }}").query.pattern
     assert isinstance(pattern, a.Bgp)
-    assert join_order.rate(pattern.triples[0], rates(A=200, B=400) | {join_order.OVER: 7, f"{join_order.KNOWN}<p>": 5}) == expected
+    assert join_order.rate(pattern.triples[0], {**rates(A=200, B=400), join_order.OVER: 7, f"{join_order.KNOWN}<p>": 5}) == expected
 
 
 def test_the_predicates_of_a_query() -> None:
