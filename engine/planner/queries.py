@@ -27,7 +27,7 @@ ANSWER = Variable("_:ask")
 def plan_query_form(builder: PlanBuilder) -> None:
     whole = builder.query
     out = builder.add_node(Node(c.OUT))
-    if isinstance(whole, a.Select) and whole.rules:
+    if isinstance(whole, a.Select):
         _plan_rules(builder, whole.rules)
     shown, target = _plan_form(builder, out)
     if whole.sources.windows:

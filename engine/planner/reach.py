@@ -15,8 +15,6 @@ from epsparql import algebra as a
 from epsparql.algebra.paths import PropertyPath
 from epsparql.recursion import deep_stack
 
-Conditions = Sequence[a.Expression]
-
 
 class _Back(NamedTuple):
     """Says how far back the occurrences end on which a solution depends, in µs: before its end, and before its start."""
@@ -144,11 +142,11 @@ class _Finder:
             case a.SeqWithout() | a.JoinWithout():
                 return self._find_without(pattern, span)
             case a.Filter(condition, inner):
-                return self._decided([condition], inner) or self.look_back(inner, min(span, span_of(list_conjuncts(condition))))
+                return self._decided(condition, inner) or self.look_back(inner, min(span, span_of(list_conjuncts(condition))))
             case a.Within(inner, limit):
                 return self.look_back(inner, min(span, limit))
             case a.Extend(inner, _, expression):
-                return self._decided([expression], inner) or self.look_back(inner, span)
+                return self._decided(expression, inner) or self.look_back(inner, span)
             case a.Minus():
                 return self._none("MINUS, which looks at all that came before")
             case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
@@ -183,11 +181,11 @@ class _Finder:
             return None
         return self._none(f"{operator} over what the background or VALUES gives, which is decided at the first instant")
 
-    def _decided(self, conditions: Conditions, inner: a.Pattern) -> _Back | None:
-        """Return that nothing bounds conditions on a pattern, if they look beyond its solutions and their time."""
-        if any(has_exists(each) for each in conditions):
+    def _decided(self, condition: a.Expression, inner: a.Pattern) -> _Back | None:
+        """Return that nothing bounds a condition on a pattern, if it looks beyond its solutions and their time."""
+        if has_exists(condition):
             return self._none("EXISTS, which looks at all that came before")
-        return self._timed(inner, "NOW()") if any(asks_identity(each) for each in conditions) else None
+        return self._timed(inner, "NOW()") if asks_identity(condition) else None
 
     def _find_join(self, pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, span: Micros) -> _Back:
         chooses = isinstance(pattern, a.RelationJoin) or (isinstance(pattern, a.SeqJoin) and not pattern.unrestricted)
@@ -215,8 +213,7 @@ class _Finder:
     def _find_optional(self, pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: Micros) -> _Back:
         """Return how far back an optional join looks: what counts ends before the kept side, and lies within the bound of the condition."""
         kept, other = (pattern.right, pattern.left) if isinstance(pattern, a.SeqRightJoin) else (pattern.left, pattern.right)
-        conditions = [] if pattern.condition is None else list_conjuncts(pattern.condition)
-        unbounded = self._timed(kept, "an optional part") or self._decided(conditions, kept)
+        unbounded = self._timed(kept, "an optional part") or (None if pattern.condition is None else self._decided(pattern.condition, kept))
         if unbounded is not None:
             return unbounded
         x = self.look_back(kept, span)
@@ -224,7 +221,7 @@ class _Finder:
             return x
         if isinstance(pattern, a.EqLeftJoin):
             return _widest(x, self.look_back(other, min(span, find_scope(kept, self.matches).longest)))
-        own = span_of(conditions)
+        own = c.FOREVER if pattern.condition is None else span_of(list_conjuncts(pattern.condition))
         if own >= c.FOREVER:
             return self._none("an optional part: FILTER(getDURATION() < ...) in its group bounds that")
         back = _further(own, self.look_back(other, own).start)
