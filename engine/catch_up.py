@@ -131,8 +131,8 @@ class Behind:
 
     def _writes_here(self, entry: Register) -> bool:
         """Return whether an entry registers a rule that writes what the queries here rest on."""
-        query = _parsed(entry)
-        return isinstance(query, a.Construct) and entry.reads_from is None and query.into in find_reached(_read_in(self.engine), self.engine.rules)
+        into = _writes(entry)
+        return into is not None and entry.reads_from is None and into in find_reached(_read_in(self.engine), self.engine.rules)
 
     # ------------------------------------------------------------ reading on
     def read(self, upto: int) -> list[Outcome]:
@@ -287,8 +287,7 @@ def _read_in(engine: EngineState) -> set[str]:
 
 
 def _writes(entry: Register) -> str | None:
-    query = _parsed(entry)
-    return query.into if isinstance(query, a.Construct) else None
+    return a.written_stream(_parsed(entry))
 
 
 def _parsed(entry: Register) -> a.Query:

@@ -107,7 +107,7 @@ class SubplanSharing:
         net, n = self._arrays.net, len(subplan.columns)
         moves = self._arrays.used["moves"].take(n)
         reading = Reading(share, planned.registered, planned.at.node, subplan, moves, int(net.nodes[planned.at.node + subplan.root, c.FILTER]))
-        wants = [want for node, _, want in planned.scans if node in subplan.nodes]
+        wants = [want for node, _, want, _ in planned.scans if node in subplan.nodes]
         self._slots.scans.remove_scans(planned.number, wants, reading.nodes.tolist())
         for node in reading.nodes.tolist():
             clear_stores(self._arrays.address, c.SIDES * node, c.SIDES * (node + 1))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
-from engine.expressions.literals import FALSE, TRUE
+from engine.expressions.literals import FALSE, TRUE, value_of
+from engine.expressions.values import DateTime
 from engine.messages import Micros
 from engine.provenance.aggregates import reports
 from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, TimeBounds, World
@@ -38,8 +39,12 @@ class Derivation:
                 yield from self._derive_triples(triples, place, Proof(NOTHING), wanted, span)
             case a.Path():
                 yield from self._derive_path(pattern, wanted, span)
-            case a.Values() | a.Alarm() | a.Instant():
+            case a.Values():
                 yield from _match_rows(pattern, wanted)
+            case a.Instant(at):
+                yield Proof(NOTHING, at, at)
+            case a.Alarm(inner, variable):
+                yield from filter(None, (_at_alarm(x, variable) for x in self.proofs(inner, wanted, span)))
             case a.Join(left, right):
                 yield from self._joins(left, right, wanted, span, lambda x, y: True)
             case a.Union(left, right):
@@ -258,8 +263,13 @@ def _under(part: TermOrVariable, bound: Bindings) -> TermOrVariable:
     return bound.get(part, part) if isinstance(part, Variable) else part
 
 
-def _match_rows(pattern: a.Values | a.Alarm | a.Instant, wanted: Bindings) -> Iterator[Proof]:
-    assert isinstance(pattern, a.Values), "programs, which alone have alarms and instants, are not derived again"
+def _at_alarm(x: Proof, variable: Variable) -> Proof | None:
+    """Return a solution as the alarm that it sets; None if that is not later."""
+    due = value_of(x.bindings[variable]) if variable in x.bindings else None
+    return replace(x, end=due.micros) if isinstance(due, DateTime) and x.end is not None and due.micros > x.end else None
+
+
+def _match_rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
     for row in pattern.rows:
         bound = {v: term for v, term in zip(pattern.variables, row, strict=True) if term is not None}
         if _agree(bound, wanted):
