@@ -24,7 +24,9 @@ class OwnEvents:
     world: World
     t0: Micros
     own: InitVar[Iterable[Occurrence]]
-    _arguments: dict[tuple[Term, Micros, Micros], dict[int, Term]] = field(default_factory=dict)  # of events with three and more, by node and interval
+    _arguments: dict[tuple[Term, Micros, Micros], dict[int, Term]] = field(
+        default_factory=dict
+    )  # of events with three and more, by node and interval
     _found: dict[_Key, tuple[Step, ...]] = field(default_factory=dict)
     _above: set[_Key] = field(default_factory=set)
 

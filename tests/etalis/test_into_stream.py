@@ -6,9 +6,9 @@ import epsparql
 from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import is_program, query_text, split_header
 from pipeline.registrations.query_cache import check_registration, get_shape
+from tests.reference.evaluator import Settings
 from tests.support.ntriples import parse_statement
 from tests.support.run_both import Emitted, block, blocks, entries, in_order, run
-from tests.reference.evaluator import Settings
 from verification.definitions.model import Occurrence
 
 ALL = "SELECT ?s ?p ?o FROM STREAM <urn:t:out> WHERE { ?s ?p ?o }"

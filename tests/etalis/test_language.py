@@ -140,6 +140,7 @@ REFUSED = [
     ("into_stream(s). into_stream(t). e <- a.", "writes the stream 's' already"),
     ("into_stream('urn:ele:own:1'). e <- a.", "a program's own"),
     ("into_stream(X). e <- a.", "without a name"),
+    ("rdf:b(x, y). e(X) <- a(X).", "would change the background"),
     ("s(X) :- rdf:b(X, Y), s(Y). e(X) <- a(X) where s(X).", "INTO BACKGROUND"),
     ("e <- a seq rev(b).", "takes no event back"),
     ("e(X) <- a(X) seq aggregate(count, b, N) where N > 1. e(X) <- e(X) seq aggregate(count, b, N).", "recursion through aggregate"),
