@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from engine.background.changes import RuleRejected, apply_change, is_change, read_static_rule
 from engine.background.fact_store import FactIndex
-from engine.catch_up import EngineState, Past, copied, join, merge_caught_up, of_own, pause, promote, read_promotion, register_query
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
-from engine.engine_state import state_of, take_over, terms_of
+from engine.engine_state import EngineState, Past, join
 from engine.errors import LogGap, OnePartitionOnly, SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.messages import (
@@ -41,11 +40,13 @@ from engine.messages import (
     Tick,
     Withdraw,
 )  # fmt: skip
-from engine.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
-from engine.replay import read_again
+from engine.query_lifecycle.catch_up import copied, merge_caught_up, of_own, pause, register_query
+from engine.query_lifecycle.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
+from engine.query_lifecycle.promotion import promote, read_promotion
+from engine.query_lifecycle.replay import read_again
 from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_queue import KEY
@@ -63,12 +64,13 @@ from engine.runtime.watermarks import (
     find_latest,
     find_latest_end,
     find_latest_ends,
-    find_time,
+    find_query_time,
     import_arrivals,
     make_arrivals,
 )
 from engine.snapshot.format import Fetch, Put, pack, unpack
 from engine.state_size import Own
+from engine.stored_state import restore_state, state_of, terms_of
 from epsparql import QueryError, parse
 from epsparql import algebra as a
 
@@ -156,7 +158,7 @@ class Engine(EngineState):
         advance_to(self.streams, entry.stream, entry.watermark, latest)
         for listener in layout.by_stream.get(entry.stream, ()):
             member = listener.member
-            time = find_time(listener.gate, layout.sources, self.streams, member.time)
+            time = find_query_time(listener.gate, layout.sources, self.streams, member.time)
             self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
 
     def _weighs_after(self, entry: Entry) -> bool:
@@ -572,7 +574,7 @@ class Engine(EngineState):
                 if listener not in courses:
                     courses[listener] = NetworkTime.from_time(listener.member.time, len(entries))
                 course = courses[listener]
-                course.reach(k, find_time(listener.gate, layout.sources, self.streams, course.now))
+                course.reach(k, find_query_time(listener.gate, layout.sources, self.streams, course.now))
                 if everyone:
                     course.latest[k] = find_latest(listener.gate, self.streams)
         return courses
@@ -666,7 +668,7 @@ class Engine(EngineState):
         meta, arrays = unpack(data, fetch)
         try:
             engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
-            take_over(engine, meta, arrays)
+            restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)
             if "course" in meta:
