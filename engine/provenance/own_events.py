@@ -9,7 +9,7 @@ from engine.provenance.justify import unify_triple
 from engine.provenance.model import Members, Occurrence, OwnEvent, Proof, Step, TimeBounds, Used, World
 from epsparql import algebra as a
 from epsparql.etalis.parser.constants import struct_literal
-from epsparql.etalis.parser.vocabulary import OWN, name_of, read_event_predicate
+from epsparql.etalis.parser.vocabulary import OWN, read_event_predicate
 from epsparql.terms import Iri, Term
 
 _Key = tuple[object, ...]
@@ -93,7 +93,8 @@ class OwnEvents:
 def _key_of(given: Occurrence) -> _Key:
     subject, predicate, value = given.triple
     read = read_event_predicate(predicate.value) if isinstance(predicate, Iri) else None
-    return (name_of(predicate.value) if read is None else read[:2], subject, value if read is None or not read[2] else None, given.start, given.end)  # type: ignore[union-attr]
+    one_of_many = read is not None and read[2] > 0
+    return str(predicate) if read is None else read[:2], subject, None if one_of_many else value, given.start, given.end
 
 
 __all__ = ["OwnEvents"]

@@ -195,7 +195,7 @@ def _step(step: Any) -> StepDocument:
     raise AssertionError(step)
 
 
-def _interval(proof: Proof) -> dict[str, str | None]:
+def _interval(proof: Proof) -> dict[str, Any]:
     return {"start": None if proof.start is None else iso(proof.start), "end": None if proof.end is None else iso(proof.end)}
 
 
