@@ -152,7 +152,7 @@ class SubplanSharing:
         stands = share.stands
         self._arrays.used["edges"].give(*share.edges)
         self._arrays.net.nodes[stands.at.node : stands.after.node, c.KIND] = c.DROPPED
-        self._slots.scans.remove_scans(stands.number, [want for _, _, want in stands.scans])
+        self._slots.scans.remove_scans(stands.number, [want for _, _, want, _ in stands.scans])
         clear_stores(self._arrays.address, c.SIDES * stands.at.node, c.SIDES * stands.after.node)
         self._slots.dropped.append(stands)
         del self._shares.numbered[share.number]
