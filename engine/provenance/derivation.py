@@ -39,12 +39,8 @@ class Derivation:
                 yield from self._derive_triples(triples, place, Proof(NOTHING), wanted, span)
             case a.Path():
                 yield from self._derive_path(pattern, wanted, span)
-            case a.Values():
-                yield from _match_rows(pattern, wanted)
-            case a.Instant(at):
-                yield Proof(NOTHING, at, at)
-            case a.Alarm(inner, variable):
-                yield from filter(None, (_at_alarm(x, variable) for x in self.proofs(inner, wanted, span)))
+            case a.Values() | a.Alarm() | a.Instant():
+                yield from self._derive_given(pattern, wanted, span)
             case a.Join(left, right):
                 yield from self._joins(left, right, wanted, span, lambda x, y: True)
             case a.Union(left, right):
@@ -84,6 +80,15 @@ class Derivation:
                 yield from self._sub_select(pattern, wanted, span)
             case _:
                 assert_never(pattern)
+
+    def _derive_given(self, pattern: a.Values | a.Alarm | a.Instant, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
+        match pattern:
+            case a.Values():
+                yield from _match_rows(pattern, wanted)
+            case a.Instant(at):
+                yield Proof(NOTHING, at, at)
+            case a.Alarm(inner, variable):
+                yield from filter(None, (_at_alarm(x, variable) for x in self.proofs(inner, wanted, span)))
 
     # ------------------------------------------------------------ triples
     def _derive_triples(self, triples: tuple[a.TriplePattern, ...], place: a.Place, x: Proof, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:

@@ -188,14 +188,14 @@ def _step(step: Any) -> StepDocument:
         case Absence(operator, patterns, until):
             return StepDocument(kind="absent", operator=operator, patterns=list(patterns), until=None if until is None else iso(until))
         case _StepOfProofs(step=Members(count, shown)):
-            members = [MemberDocument(**_interval(x), because=_steps(x)) for x in shown]
+            members = [MemberDocument(**_show_times(x), because=_steps(x)) for x in shown]
             return StepDocument(kind="members", count=count, shown=members)
         case _StepOfProofs(step=OwnEvent(text, rule, proof)):
-            return StepDocument(kind="event", event=text, rule=rule, **_interval(proof), because=_steps(proof))
+            return StepDocument(kind="event", event=text, rule=rule, **_show_times(proof), because=_steps(proof))
     raise AssertionError(step)
 
 
-def _interval(proof: Proof) -> dict[str, Any]:
+def _show_times(proof: Proof) -> dict[str, Any]:
     return {"start": None if proof.start is None else iso(proof.start), "end": None if proof.end is None else iso(proof.end)}
 
 

@@ -117,7 +117,7 @@ def test_a_cycle_with_a_strict_step() -> None:
 
 
 def test_cycles_without_one_are_refused() -> None:
-    """To be exactly `a(X)`, a node may have no other argument: that is absence, so the cycle would have no order."""
+    """A node that is `a(X)` may have no other argument. That is absence, so the cycle would have no order."""
     text = query_text(INTO + "d(X) <- a(X).")[0]
     with pytest.raises(epsparql.QueryError, match=r"the triples that program writes to the stream urn:t:out") as refused:
         check_registration(text, {"back": BACK}, "program")

@@ -111,7 +111,7 @@ def translated(program: str) -> dict[str, str]:
 @settings(max_examples=examples(300, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs(), events=streams(), writes=st.booleans())
 def test_programs_and_their_translations(program: str, events: list[Event], writes: bool) -> None:
-    """What a program writes to a stream is what it reports, too."""
+    """Programs that write a stream write what they report."""
     program = f"into_stream('urn:t:out').\n{program}" if writes else program
     try:
         text, _ = query_text(program)
