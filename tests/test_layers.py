@@ -115,7 +115,7 @@ ARROWS = {
     "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",
     "epsparql/client.py": "epsparql/connection epsparql/events epsparql/solutions",
     "epsparql/connection": "epsparql/solutions",
-    "epsparql/etalis": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/etalis/statics epsparql/terms.py",
+    "epsparql/etalis": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/etalis/statics epsparql/recursion.py epsparql/terms.py",
     "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/terms.py",
     "epsparql/etalis/statics": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/terms.py",
     "epsparql/events": "epsparql/extras.py epsparql/terms.py",

@@ -149,6 +149,17 @@ function Because({ step, rules, depth }: { step: Step; rules: readonly Derived[]
         ))}
       </details>
     );
+  if (step.kind === "event")
+    return (
+      <>
+        <span class="quiet figures">{when(step)}</span>
+        <code>{step.event}</code>
+        <details>
+          <summary>by the rule {step.rule}</summary>
+          <Steps steps={step.because ?? []} rules={rules} depth={depth + 1} />
+        </details>
+      </>
+    );
   const rule = depth < DEEPEST ? rules.find((each) => each.query === step.rule && each.id === step.solution) : undefined;
   return (
     <>

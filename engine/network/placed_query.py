@@ -61,7 +61,7 @@ class Planned:
     strict: frozenset[tuple[int, int]]
     rules: tuple[int, ...]  # the nodes that the solutions of its own rules reach
     instants: tuple[int, ...]  # those that are patterns (µs)
-    scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
+    scans: tuple[tuple[int, int, Want, int], ...]  # (node, side, what it wants, stream) of each
     graphs: bool  # whether a scan asks in which graph an occurrence came
     last: int | None  # the node of the collector that may end the whole query
     form: str  # the signature of its plan
@@ -94,7 +94,23 @@ class Planned:
 
     @property
     def writes(self) -> str | None:
-        return self.source.query.into if isinstance(self.source.query, a.Construct) else None
+        return a.written_stream(self.source.query)
+
+    @property
+    def written(self) -> Mapping[int, a.Construct]:
+        """Return the rules by which it writes that stream, by the nodes that their solutions reach."""
+        query = self.source.query
+        if isinstance(query, a.Construct):
+            return {self.out: query}
+        return {node: rule for node, rule in self._own_rules() if rule.into == self.writes}
+
+    @property
+    def silent(self) -> Mapping[int, a.Construct]:
+        """Return its rules that write for itself alone, by the nodes that their solutions reach."""
+        return {node: rule for node, rule in self._own_rules() if rule.into != self.writes}
+
+    def _own_rules(self) -> Iterable[tuple[int, a.Construct]]:
+        return zip(self.rules, self.source.query.rules, strict=True) if isinstance(self.source.query, a.Select) else ()
 
 
 @dataclass(slots=True)
@@ -260,8 +276,8 @@ def list_reads(fragment: Fragment) -> tuple[Read, ...]:
     return tuple(Read(pattern, n, use) for (pattern, use), n in fragment.reads.items())
 
 
-def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
-    return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0))) for scan in fragment.scans)
+def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want, int], ...]:
+    return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0)), scan.stream) for scan in fragment.scans)
 
 
 def make_scan_rows(fragment: Fragment, at: TableOffsets, query: int) -> Ints:

@@ -107,7 +107,7 @@ class SubplanSharing:
         net, n = self._arrays.net, len(subplan.columns)
         moves = self._arrays.used["moves"].take(n)
         reading = Reading(share, planned.registered, planned.at.node, subplan, moves, int(net.nodes[planned.at.node + subplan.root, c.FILTER]))
-        wants = [want for node, _, want in planned.scans if node in subplan.nodes]
+        wants = [want for node, _, want, _ in planned.scans if node in subplan.nodes]
         self._slots.scans.remove_scans(planned.number, wants, reading.nodes.tolist())
         for node in reading.nodes.tolist():
             clear_stores(self._arrays.address, c.SIDES * node, c.SIDES * (node + 1))
@@ -152,7 +152,7 @@ class SubplanSharing:
         stands = share.stands
         self._arrays.used["edges"].give(*share.edges)
         self._arrays.net.nodes[stands.at.node : stands.after.node, c.KIND] = c.DROPPED
-        self._slots.scans.remove_scans(stands.number, [want for _, _, want in stands.scans])
+        self._slots.scans.remove_scans(stands.number, [want for _, _, want, _ in stands.scans])
         clear_stores(self._arrays.address, c.SIDES * stands.at.node, c.SIDES * stands.after.node)
         self._slots.dropped.append(stands)
         del self._shares.numbered[share.number]

@@ -126,7 +126,7 @@ class Registry:
     @property
     def rules(self) -> list[a.Construct]:
         """Return all rules, those that have failed included."""
-        fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
+        fallen = [rule for entry in self.fallen.values() for rule in a.writing_rules(parse(entry.text).query)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
     def _choose_member(self, query: a.Query, part: Part | None, *, revised: bool) -> ScheduledNetwork:
@@ -140,9 +140,9 @@ class Registry:
         """
         rules = self.rules
         on_cycle = []
-        if isinstance(query, a.Construct):
-            rules = [*rules, query]
-            below, reach = find_reached([query.into], rules, onwards=True), find_reached(query.streams, rules)
+        if (into := a.written_stream(query)) is not None:
+            rules = [*rules, *a.writing_rules(query)]
+            below, reach = find_reached([into], rules, onwards=True), find_reached(query.streams, rules)
             on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
         if len(on_cycle) > 1:
             raise Refusal("recursion over streams that other rules read separately (let the rules of a cycle read and write one stream)", "INTO")

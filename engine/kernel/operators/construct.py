@@ -2,7 +2,7 @@
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.scan import TimedTriple, enter_occurrence, scan_occurrence
-from engine.kernel.state.layout import BLANK_KIND, IRI_KIND, LONG, T_O, T_S, UNBOUND, VAR
+from engine.kernel.state.layout import BLANK_KIND, FOREVER, IRI_KIND, LONG, T_O, T_S, UNBOUND, VAR
 
 
 @inlined
@@ -56,8 +56,14 @@ def hide_left_out(net, node, x):
 
 @jit
 def derive_triples(net, node, x, left_out):
-    """Add a rule's triples, with its solution's interval, to the stream that the rule writes; `left_out` says whether there are any to leave out."""
-    first = net.nodes[node].template_at
+    """Add a rule's triples, with its solution's interval, to the stream that the rule writes; `left_out` says whether there are any to leave out.
+
+    An outward rule's own query does not read them.
+    """
+    first, query = net.nodes[node].template_at, net.queries[net.nodes[node].query]
+    reads_after = query.from_
+    if net.nodes[node].outward != 0:
+        query.from_ = FOREVER
     for t in range(first, first + net.nodes[node].template_n):
         if left_out and not is_triple(net, node, t, x):
             continue
@@ -65,6 +71,7 @@ def derive_triples(net, node, x, left_out):
         if enter_occurrence(net, stream, made, net.at.entry):
             count_derived(net, net.nodes[node].query, made)
             scan_occurrence(net, stream, made, net.at.entry)
+    query.from_ = reads_after
 
 
 @inlined
