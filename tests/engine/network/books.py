@@ -103,7 +103,7 @@ def _check_readers(network: Network) -> None:
     expected = Counter[tuple[int, int, int, int, int]]()
     for each in _placed(network):
         shared = {node for reading in network.host.shares.readings.get(each.registered, ()) for node in reading.subplan.nodes}
-        expected.update((each.number, each.at.node + node, side, *want) for node, side, want in each.scans if node not in shared)
+        expected.update((each.number, each.at.node + node, side, *want) for node, side, want, _ in each.scans if node not in shared)
     found_scans = Counter[tuple[int, int, int, int, int]]()
     for want, number in scans.wants.items():
         first, n = net.wants[number].tolist()
