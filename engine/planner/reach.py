@@ -50,15 +50,14 @@ class Asked:
 def find_reaches(queries: Sequence[Asked], matches: Matches) -> list[Reach]:
     """Return the reach of each query, through those of them that are rules. `matches` tells what the background has, which must not change."""
     derived: dict[str, _Back] = {}
-    rules = sum(isinstance(asked.query, a.Construct) for asked in queries)
+    rules = sum(a.written_stream(asked.query) is not None for asked in queries)
     with deep_stack():
         for round_ in range(2 * rules + 2):
             finders = [_Finder(matches, asked.policy, _widest(*(derived.get(stream, _NONE) for stream in asked.query.streams))) for asked in queries]
             found = [finder.find_query(asked.query) for finder, asked in zip(finders, queries, strict=True)]
             before, derived = derived, {}
             for asked, finder, back in zip(queries, finders, found, strict=True):
-                if isinstance(asked.query, a.Construct):
-                    into = asked.query.into
+                if (into := a.written_stream(asked.query)) is not None:
                     grows = round_ > rules and back.end > before.get(into, _NONE).end  # only a cycle of rules grows for so long
                     derived[into] = _widest(derived.get(into, _NONE), _UNBOUNDED if grows or finder.opens else back)
             if derived == before:
@@ -109,7 +108,7 @@ class _Finder:
 
     def _read_own_rules(self, query: a.StreamQuery) -> None:
         """Take in how far back the query's own rules reach."""
-        rules = query.rules if isinstance(query, a.Select) else ()
+        rules = [rule for rule in query.rules if rule.into != query.into] if isinstance(query, a.Select) else ()
         if not rules:
             return
         given, before = self.derived, self.derived
@@ -201,7 +200,7 @@ class _Finder:
         return self._within(span, widest.start, "a join, whose sides may lie any time apart")
 
     def _find_without(self, pattern: a.SeqWithout | a.JoinWithout, span: Micros) -> _Back:
-        if isinstance(pattern, a.SeqWithout) and self.policy != UNRESTRICTED:
+        if isinstance(pattern, a.SeqWithout) and not pattern.unrestricted and self.policy != UNRESTRICTED:
             return self._none(f"the policy {self.policy}")
         for side in (pattern.left, pattern.right):
             if (unbounded := self._timed(side, "WITHOUT")) is not None:
