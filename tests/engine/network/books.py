@@ -14,7 +14,7 @@ from engine.kernel.state.arrays import margin
 from engine.network.network import Network
 from engine.network.placed_query import Planned, list_reads, list_scans
 from engine.physical_plan.common_subplans import find_subplans
-from engine.physical_plan.plan import TABLES, acts, placed_edges, placed_nodes, ranges_of
+from engine.physical_plan.plan import TABLES, placed_edges, placed_nodes, ranges_of
 from engine.physical_plan.plan_signature import sign_plan
 
 Ints = NDArray[np.int64]
@@ -78,8 +78,10 @@ def _check_lists(network: Network) -> None:
     assert at[c.LATEST_FROM] >= max((each.source.reads_after for each in planned.values()), default=at[c.LATEST_FROM])
     own, net = {node for each in planned.values() for node in range(each.at.node, each.after.node)}, network.net
     timers = net.timers[: net.at[c.TIMER_NODES], c.T_NODE].tolist()
-    assert sorted(timers) == sorted(own.intersection(np.flatnonzero(acts(net.nodes)).tolist()))
-    collecting = own.intersection(np.flatnonzero(net.nodes[:, c.KIND] == c.COLLECT).tolist())
+    kinds, is_idle = net.nodes[:, c.KIND], (net.nodes[:, c.ONCE] != 0) & (net.nodes[:, c.LIFE_RIGHT] == 0)
+    acting = (kinds == c.WITHOUTFOR) | ((kinds == c.COLLECT) & ~is_idle)
+    assert sorted(timers) == sorted(own.intersection(np.flatnonzero(acting).tolist()))
+    collecting = own.intersection(np.flatnonzero(kinds == c.COLLECT).tolist())
     assert network.collectors.placed.keys() == collecting
     assert network.collectors.completed <= collecting
     for node, each in network.collectors.placed.items():
