@@ -78,7 +78,7 @@ def _check_lists(network: Network) -> None:
     assert at[c.LATEST_FROM] >= max((each.source.reads_after for each in planned.values()), default=at[c.LATEST_FROM])
     own, net = {node for each in planned.values() for node in range(each.at.node, each.after.node)}, network.net
     timers = net.timers[: net.at[c.TIMER_NODES], c.T_NODE].tolist()
-    kinds, is_idle = net.nodes[:, c.KIND], (net.nodes[:, c.ONCE] != 0) & (net.nodes[:, c.LIFE_RIGHT] == 0)
+    kinds, is_idle = net.nodes[:, c.KIND], (net.nodes[:, c.DEFERRED] != 0) & (net.nodes[:, c.STEP] == 0)
     acting = (kinds == c.WITHOUTFOR) | ((kinds == c.COLLECT) & ~is_idle)
     assert sorted(timers) == sorted(own.intersection(np.flatnonzero(acting).tolist()))
     collecting = own.intersection(np.flatnonzero(kinds == c.COLLECT).tolist())
