@@ -1,4 +1,7 @@
-"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem."""
+"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem.
+
+Some short requests are answered without uvicorn's cycle and ASGI (`server/http/whole_requests.py`).
+"""
 
 import asyncio
 import socket
@@ -7,10 +10,16 @@ from http import HTTPStatus
 from typing import Any
 
 import h11
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from server.http.problem_details import MEDIA_TYPE, Problem, phrase
+from server.http.whole_requests import RawHeaders, WholeConnection, WholeRequest, WholeRequests, write_answer
 from server.observability.middleware import SECURE
+
+_HELD_S = 0.05
+"""A request that is answered without ASGI may wait so long for its body; then the layers, and their limits, have it."""
 
 
 class WholeAnswers(asyncio.Transport):
@@ -53,20 +62,66 @@ class Timely(H11Protocol):
     """Ends connections that are too slow. `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head."""
 
     header_s = 10.0
+    wanted: WholeRequests
+    conn: WholeConnection
     _deadline: asyncio.TimerHandle | None = None
+    _ends = False
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.conn = self._begin_reading()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(WholeAnswers(transport))
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        self._begin()
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._begin()
+        else:
             self._cancel_deadline()
+        if self.conn.held is not None:
+            self.loop.call_later(_HELD_S, self._let_go, self.conn.held)
+
+    def shutdown(self) -> None:
+        self._ends = self.conn.taken
+        if not self._ends:
+            self._let_go(self.conn.held)
+            super().shutdown()
+
+    # ------------------------------------------------------------ requests that are answered without ASGI
+    def _begin_reading(self) -> WholeConnection:
+        return WholeConnection(self.wanted, self._take)
+
+    def _take(self, request: h11.Request, body: bytes) -> None:
+        self._unset_keepalive_if_required()
+        client = self.client[0] if self.client else None
+        self.wanted.take(WholeRequest(request.target.decode(), Headers(raw=list(request.headers)), body, client, self._answer))
+
+    def _answer(self, response: Response, headers: RawHeaders) -> None:
+        """Send the answer, and read on by a new connection of h11, which has the state of the old one after an answer."""
+        if self.transport.is_closing():
+            return
+        assert isinstance(self.transport, WholeAnswers)
+        self.transport.plain.write(write_answer(response, [*self.server_state.default_headers, *headers]))
+        more, _ = self.conn.trailing_data
+        self.conn = self._begin_reading()
+        if self._ends or (b"connection", b"close") in response.raw_headers:
+            self.transport.close()
+        elif more:
+            self.loop.call_soon(self.data_received, more)
+        self.on_response_complete()
+
+    def _let_go(self, held: h11.Request | None) -> None:
+        """Let uvicorn have a request whose body is not complete, if it is still held."""
+        if held is not None and held is self.conn.held:
+            self.conn.let_go()
+            self.handle_events()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
+        self._let_go(self.conn.held)  # the layers tell who hangs up within a body
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
@@ -102,8 +157,8 @@ class Timely(H11Protocol):
             self.transport.close()
 
 
-def timely(header_s: float) -> type[H11Protocol]:
-    return type("Timely", (Timely,), {"header_s": header_s})
+def timely(header_s: float, wanted: WholeRequests) -> type[H11Protocol]:
+    return type("Timely", (Timely,), {"header_s": header_s, "wanted": wanted})
 
 
 def prepare(listener: socket.socket, after_s: float) -> None:

@@ -72,9 +72,10 @@ async def submit_short_bodies(log: LogWriter, contents: list[str]) -> tuple[list
         def submit(found: StreamBody) -> Future[Ack]:
             return intake.submit(f"s{number}", found.mapped, None, None, 1)
 
-        submitted, _ = await intake.submit_short(ShortBody(content, 1, read, submit))
-        await intake.wait_for(submitted)
-        return submitted.result()
+        told = asyncio.get_running_loop().create_future()
+        intake.submit_short(ShortBody(content, 1, read, submit, lambda ack, _: told.set_result(ack)))
+        ack: Future[Ack] = await told
+        return ack.result()
 
     told = await asyncio.gather(*(send(number, content.encode()) for number, content in enumerate(contents)), return_exceptions=True)
     return told, alone
