@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.messages import Micros
-from pipeline.log import Ack, LogWriter, Queueing
+from pipeline.log import Ack, AckFuture, LogWriter, Queueing
 from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import StreamBody, read_together
 from pipeline.source_positions import Source
@@ -71,7 +71,7 @@ class LogIntake:
                 read, warning = body.read() if found is None else (found[number], None)
                 ack = body.submit(read)
             except Exception as fault:  # noqa: BLE001  # whatever it was, the body's sender is to be told
-                ack = Future()
+                ack = AckFuture()
                 ack.set_exception(fault)
             self.watch(ack, partial(body.told, ack, warning))
         self._to_wake = False

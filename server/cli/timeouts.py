@@ -15,11 +15,11 @@ from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from server.http.problem_details import MEDIA_TYPE, Problem, phrase
-from server.http.whole_requests import RawHeaders, WholeConnection, WholeRequest, WholeRequests, write_answer
+from server.http.whole_requests import RawHeaders, WholeRequest, WholeRequests, read_head, write_answer
 from server.observability.middleware import SECURE
 
 _HELD_S = 0.05
-"""A request that is answered without ASGI may wait so long for its body; then the layers, and their limits, have it."""
+"""The body of a request that may be answered without ASGI is waited for so long; then h11 and the layers, with their limits, have it."""
 
 
 class WholeAnswers(asyncio.Transport):
@@ -63,65 +63,90 @@ class Timely(H11Protocol):
 
     header_s = 10.0
     wanted: WholeRequests
-    conn: WholeConnection
     _deadline: asyncio.TimerHandle | None = None
-    _ends = False
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.conn = self._begin_reading()
+    _kept = b""
+    """These bytes wait for the answer to the request before them, or for the rest of their request."""
+    _holding: asyncio.TimerHandle | None = None
+    _taken = _ends = False
+    """A request waits for its answer, which is not h11's; then the connection is to end."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(WholeAnswers(transport))
         self._begin()
 
     def data_received(self, data: bytes) -> None:
+        if self._kept:
+            data, self._kept = self._kept + data, b""
+        if self._taken:
+            self._kept = data
+            self.flow.pause_reading()
+        elif self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0] or not self._take_post(data):
+            self._read_by_h11(data)
+
+    def shutdown(self) -> None:
+        self._ends = self._taken
+        if not self._ends:
+            self._let_go()
+            super().shutdown()
+
+    def _read_by_h11(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
             self._begin()
         else:
             self._cancel_deadline()
-        if self.conn.held is not None:
-            self.loop.call_later(_HELD_S, self._let_go, self.conn.held)
-
-    def shutdown(self) -> None:
-        self._ends = self.conn.taken
-        if not self._ends:
-            self._let_go(self.conn.held)
-            super().shutdown()
 
     # ------------------------------------------------------------ requests that are answered without ASGI
-    def _begin_reading(self) -> WholeConnection:
-        return WholeConnection(self.wanted, self._take)
-
-    def _take(self, request: h11.Request, body: bytes) -> None:
+    def _take_post(self, data: bytes) -> bool:
+        """Take the request at the begin of `data`, or wait for its body. Return False if it is h11's."""
+        head = read_head(data)
+        if head is None or not self.wanted.wants(head):
+            return False
+        self._cancel_deadline()
         self._unset_keepalive_if_required()
+        end = head.length + head.size
+        if len(data) < end:
+            self._kept = data
+            if self._holding is None:
+                self._holding = self.loop.call_later(_HELD_S, self._let_go)
+            return True
+        self._stop_holding()
+        self._taken, self._kept = True, data[end:]
         client = self.client[0] if self.client else None
-        self.wanted.take(WholeRequest(request.target.decode(), Headers(raw=list(request.headers)), body, client, self._answer))
+        self.wanted.take_request(WholeRequest(head.target.decode(), Headers(raw=head.headers), data[head.length : end], client, self._send_answer))
+        return True
 
-    def _answer(self, response: Response, headers: RawHeaders) -> None:
-        """Send the answer, and read on by a new connection of h11, which has the state of the old one after an answer."""
+    def _send_answer(self, response: Response, headers: RawHeaders) -> None:
+        self._taken = False
         if self.transport.is_closing():
             return
         assert isinstance(self.transport, WholeAnswers)
         self.transport.plain.write(write_answer(response, [*self.server_state.default_headers, *headers]))
-        more, _ = self.conn.trailing_data
-        self.conn = self._begin_reading()
         if self._ends or (b"connection", b"close") in response.raw_headers:
             self.transport.close()
-        elif more:
-            self.loop.call_soon(self.data_received, more)
+        elif self._kept:
+            self.loop.call_soon(self._read_on)
         self.on_response_complete()
 
-    def _let_go(self, held: h11.Request | None) -> None:
-        """Let uvicorn have a request whose body is not complete, if it is still held."""
-        if held is not None and held is self.conn.held:
-            self.conn.let_go()
-            self.handle_events()
+    def _read_on(self) -> None:
+        if self._kept and not self._taken:
+            self.data_received(b"")
+
+    def _let_go(self) -> None:
+        """Give h11 a request whose rest has not come, if there is one."""
+        self._stop_holding()
+        if self._kept and not self._taken:
+            kept, self._kept = self._kept, b""
+            self._read_by_h11(kept)
+
+    def _stop_holding(self) -> None:
+        if self._holding is not None:
+            self._holding.cancel()
+            self._holding = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
-        self._let_go(self.conn.held)  # the layers tell who hangs up within a body
+        self._let_go()  # the layers tell who hangs up within a body
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:

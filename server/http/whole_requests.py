@@ -1,17 +1,51 @@
-"""Reads short requests whole, for whoever answers them without ASGI, whose layers take longer than all else that is done for one event."""
+"""Reads short requests that come whole, for whoever answers them without ASGI: h11 and the layers take longer than all else that is done for one event.
 
+Only what is written as nearly all clients write it is read here. Anything else is h11's to read, and to judge.
+"""
+
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-import h11
 from starlette.datastructures import Headers
 from starlette.responses import Response
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES
 
 RawHeaders = list[tuple[bytes, bytes]]
+LONGEST_HEAD = 16 << 10
+"""A head has at most so many bytes, as h11 has it."""
+_TOKEN = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
+_HEAD = re.compile(rb"POST ([!-~]+) HTTP/1\.1\r\n((?:%b:[\t -~]*\r\n)+)\r\n" % _TOKEN)
+_SIZE = re.compile(rb"[0-9]{1,9}")
 _OTHERWISE = frozenset((b"content-encoding", b"expect", b"origin", b"transfer-encoding", b"upgrade", b"x-forwarded-for"))
-"""Requests with such a header go through all layers."""
+"""Requests with such a header are h11's, and go through all layers."""
+
+
+class Head(NamedTuple):
+    """Holds the head of a POST: its parts, its own bytes, and those of its body."""
+
+    target: bytes
+    headers: RawHeaders
+    length: int
+    size: int
+
+
+def read_head(data: bytes) -> Head | None:
+    """Return the head of a POST at the begin of `data`, with the names of headers in lower case; None if h11 has to read it, or more is to come."""
+    found = _HEAD.match(data, 0, LONGEST_HEAD)
+    if found is None:
+        return None
+    headers: RawHeaders = []
+    for line in found[2].split(b"\r\n")[:-1]:
+        name, _, value = line.partition(b":")
+        headers.append((name.lower(), value.strip(b"\t ")))
+    named = dict(headers)
+    size = named.get(b"content-length", b"")
+    plain = len(named) == len(headers) and b"host" in named and _OTHERWISE.isdisjoint(named)
+    if not plain or not _SIZE.fullmatch(size) or named.get(b"connection", b"keep-alive").lower() != b"keep-alive":
+        return None
+    return Head(found[1], headers, found.end(), int(size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,66 +60,14 @@ class WholeRequest:
 
 
 class WholeRequests(Protocol):
-    """Answers requests without ASGI. `longest` is the greatest size of their bodies, in bytes."""
+    """Answers requests without ASGI."""
 
-    @property
-    def longest(self) -> int: ...
-    def wants(self, request: h11.Request) -> bool: ...
-    def take(self, request: WholeRequest) -> None:
+    def wants(self, head: Head) -> bool: ...
+    def take_request(self, request: WholeRequest) -> None:
         """Answer the request, at once or later, on the event loop. Nothing may be raised."""
 
 
-class WholeConnection(h11.Connection):
-    """Reads as h11 does, but gives requests that `wanted` takes to `take` with their bodies, and not to whoever asks for events.
-
-    A request is `held` until its body is complete, or until `let_go`.
-    """
-
-    def __init__(self, wanted: WholeRequests, take: Callable[[h11.Request, bytes], None]) -> None:
-        super().__init__(h11.SERVER)
-        self._wanted, self._take = wanted, take
-        self.held: h11.Request | None = None
-        self._let_go: h11.Request | None = None
-        self.taken = False
-        """A request was taken, and has to be answered; then this connection is replaced."""
-        self._size = 0
-
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        if self._let_go is not None:
-            request, self._let_go = self._let_go, None
-            return request
-        if self.held is None:
-            event = super().next_event()
-            if not isinstance(event, h11.Request) or not self._is_wanted(event):
-                return event
-            self.held = event
-        if len(self.trailing_data[0]) < self._size:
-            return h11.NEED_DATA
-        request, self.held, self.taken, body = self.held, None, True, b""
-        while isinstance(part := super().next_event(), h11.Data):
-            body += part.data
-        self._take(request, body)
-        return h11.NEED_DATA
-
-    def let_go(self) -> None:
-        """Give the request that is held to whoever asks for the next event."""
-        self._let_go, self.held = self.held, None
-
-    def _is_wanted(self, request: h11.Request) -> bool:
-        headers = dict(request.headers)
-        size, kept = headers.get(b"content-length", b"0"), headers.get(b"connection", b"keep-alive")
-        self._size = int(size)
-        return (
-            0 < self._size <= self._wanted.longest
-            and kept.lower() == b"keep-alive"
-            and request.http_version == b"1.1"
-            and _OTHERWISE.isdisjoint(headers)
-            and self._wanted.wants(request)
-        )
-
-
 def write_answer(response: Response, headers: RawHeaders) -> bytes:
-    """Return the bytes of an answer with these headers before and beside its own."""
-    phrase = HTTPStatus(response.status_code).phrase.encode()
+    """Return the bytes of an answer with these headers before its own."""
     lines = b"".join([b"%b: %b\r\n" % header for header in (*headers, *response.raw_headers)])
-    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (response.status_code, phrase, lines, bytes(response.body))
+    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (response.status_code, STATUS_PHRASES[response.status_code], lines, bytes(response.body))

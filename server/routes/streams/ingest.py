@@ -161,7 +161,7 @@ class Sending:
         """Parse a body and put it into the log. Return once it is durable. Raises: Fault, PipelineError."""
         arrived = self.service.clock()
         in_moments = self.kind == NDJSON and len(body) <= SMALL
-        found, warning = self.read(body, arrived) if in_moments else await asyncio.to_thread(self.read, body, arrived)
+        found, warning = self.parse(body, arrived) if in_moments else await asyncio.to_thread(self.parse, body, arrived)
         submitted = self.submit(arrived, found)
         await self.service.intake.wait_for(submitted)
         return self.confirm(submitted, warning)
@@ -170,7 +170,7 @@ class Sending:
         """Return whether the body may be read together with others."""
         return self.kind == NDJSON and len(body) <= SHORT and self.default is None and not (self.settings.base or self.settings.mapping)
 
-    def read(self, body: bytes, arrived: Micros) -> tuple[StreamBody, str | None]:
+    def parse(self, body: bytes, arrived: Micros) -> tuple[StreamBody, str | None]:
         """Return what a body brings, and the warning for its sender. Raises: FormatError."""
         found = read_stream_body(
             body, self.content_type, self.settings, default=self.default, arrived=arrived, timing=self.times.timing, timed=self.event.at is not None

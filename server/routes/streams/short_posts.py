@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
-import h11
 from fastapi import FastAPI
 from starlette.responses import Response
 
@@ -16,7 +15,7 @@ from pipeline.log import Ack
 from server.http import auth
 from server.http.path_names import decode_name
 from server.http.problem_details import describe_exception
-from server.http.whole_requests import WholeRequest
+from server.http.whole_requests import Head, WholeRequest
 from server.log_intake import ShortBody
 from server.observability.logging import REQUEST_ID
 from server.observability.middleware import SECURE_HEADERS, AnsweredRequest, identify_request, record_request
@@ -34,19 +33,17 @@ class ShortPosts:
 
     def __init__(self, app: FastAPI, most: int) -> None:
         """`most` is the greatest size of a body, in bytes, that the server takes."""
-        self._app, self.longest = app, min(SMALL, most)
+        self._app, self._longest = app, min(SMALL, most)
 
-    def wants(self, request: h11.Request) -> bool:
+    def wants(self, head: Head) -> bool:
         return (
-            request.method == b"POST"
-            and _TARGET.fullmatch(request.target) is not None
-            and _PARAMETERS.isdisjoint(name for name, _ in request.headers)
+            0 < head.size <= self._longest and _TARGET.fullmatch(head.target) is not None and all(name not in _PARAMETERS for name, _ in head.headers)
         )
 
-    def take(self, request: WholeRequest) -> None:
+    def take_request(self, request: WholeRequest) -> None:
         exchange = _Exchange(self._app, self._app.state.service, request, identify_request(request.headers), time.perf_counter())
         try:
-            exchange.begin()
+            exchange.submit_body()
         except Exception as fault:  # noqa: BLE001  # nothing else would answer
             exchange.refuse(fault)
 
@@ -63,7 +60,7 @@ class _Exchange:
     held: int = 0
     caller: auth.Caller | None = None
 
-    def begin(self) -> None:
+    def submit_body(self) -> None:
         """Submit the body. Raises: Fault, PipelineError."""
         request, service = self.request, self.service
         name = decode_name(request.path.split("/")[2])
@@ -73,32 +70,32 @@ class _Exchange:
         self.held = len(request.body)
         if sending.is_short(request.body):
             arrived = service.clock()
-            read, submit = partial(sending.read, request.body, arrived), partial(sending.submit, arrived)
-            service.intake.submit_short(ShortBody(request.body, arrived, read, submit, partial(self._tell, sending)))
+            read, submit = partial(sending.parse, request.body, arrived), partial(sending.submit, arrived)
+            service.intake.submit_short(ShortBody(request.body, arrived, read, submit, partial(self._note_ack, sending)))
         else:
-            asyncio.ensure_future(sending.accept(request.body)).add_done_callback(self._finish)
+            asyncio.ensure_future(sending.accept(request.body)).add_done_callback(self._note_end)
 
-    def _tell(self, sending: Sending, submitted: Future[Ack], warning: str | None) -> None:
+    def _note_ack(self, sending: Sending, submitted: Future[Ack], warning: str | None) -> None:
         try:
             self._confirm(sending.confirm(submitted, warning))
         except Exception as fault:  # noqa: BLE001  # as above
             self.refuse(fault)
 
-    def _finish(self, accepted: asyncio.Future[Accepted]) -> None:
+    def _note_end(self, accepted: asyncio.Future[Accepted]) -> None:
         try:
             self._confirm(accepted.result())
         except Exception as fault:  # noqa: BLE001  # as above
             self.refuse(fault)
 
     def _confirm(self, accepted: Accepted) -> None:
-        self._answer(Response(accepted.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json"))
+        self._send_answer(Response(accepted.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json"))
 
     def refuse(self, fault: Exception) -> None:
         """Answer with the problem that a fault is, as the route does."""
         REQUEST_ID.set(self.request_id)
-        self._answer(describe_exception(fault).redact(all_names=self.caller is not None and self.caller.all_names).response())
+        self._send_answer(describe_exception(fault).redact(all_names=self.caller is not None and self.caller.all_names).response())
 
-    def _answer(self, response: Response) -> None:
+    def _send_answer(self, response: Response) -> None:
         REQUEST_ID.set(self.request_id)
         self.service.admission.bodies.release_bytes(self.held)
         self.request.answer(response, [(b"x-request-id", self.request_id.encode()), *SECURE_HEADERS])
