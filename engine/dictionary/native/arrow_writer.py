@@ -83,7 +83,7 @@ class Structs(NamedTuple):
 
 
 # ---------------------------------------------------------------- sizes
-@jit
+@borrowing
 def measure_solutions(found, marks):
     """Measure the rows. Names are numbered in `marks` from 1."""
     terms, size, unbound, unlike, unlike_size, names, name_size = 0, 0, 0, 0, 0, 0, 0
@@ -172,7 +172,7 @@ def note_bound(sizes, bound, item):
         bound[item >> 3] |= 1 << (item & 7)
 
 
-@jit
+@borrowing
 def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
 
@@ -225,7 +225,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     return at
 
 
-@jit
+@borrowing
 def fill_packed(found, sizes, packed, structs, buffers, at):
     """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts: the distinct terms, and all lines behind them."""
     seen, distinct = packed.seen, packed.distinct
@@ -273,7 +273,7 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
     return at
 
 
-@jit
+@borrowing
 def fill_names(found, shows, sizes, structs, buffers, at):
     """Fill the column of names, as `fill_lists` does, and set the marks to 0 again."""
     n, used, marks, queries = len(found.rows), sizes.names, shows.marks, found.queries
@@ -342,14 +342,22 @@ def state_triples(rows, row, shows, table, query, statements, first):
     return n
 
 
-@jit
-def find_queries(rows, shows, table):
-    """Return the rows with the query and the statements of each, in the order in which they come. One that is to make triples and makes none is left out."""
-    which, ends, kept = np.empty(len(rows), np.int64), np.zeros(len(rows) + 1, np.int64), np.empty(len(rows), np.int64)
-    most, lines, n = 0, 0, 0
+@borrowing
+def count_triples(rows, shows):
+    """Return how many triples the rows are to make."""
+    most = 0
     for row in range(len(rows)):
         most += shows.queries[shows.places[rows[row, NODE]], TRIPLES]
-    statements = np.empty((most, 3), np.int64)
+    return most
+
+
+@borrowing
+def state_rows(rows, shows, table, which, ends, kept, statements):
+    """Note the query and the statements of each row, and which rows are `kept`: one that is to make triples and makes none is left out.
+
+    Return how many are kept.
+    """
+    lines, n = 0, 0
     for row in range(len(rows)):
         query = shows.places[rows[row, NODE]]
         made = state_triples(rows, row, shows, table, query, statements, lines)
@@ -357,11 +365,20 @@ def find_queries(rows, shows, table):
             lines += made
             which[n], kept[n], ends[n + 1] = query, row, lines
             n += 1
+    return n
+
+
+@jit
+def find_queries(rows, shows, table):
+    """Return the rows that are kept with the query and the statements of each, in the order in which they come."""
+    which, ends, kept = np.empty(len(rows), np.int64), np.zeros(len(rows) + 1, np.int64), np.empty(len(rows), np.int64)
+    statements = np.empty((count_triples(rows, shows), 3), np.int64)
+    n = state_rows(rows, shows, table, which, ends, kept, statements)
     found = rows if n == len(rows) else rows[kept[:n]]
     return Solutions(found, which[:n], np.arange(n), statements, ends[: n + 1], shows.queries, shows.wanted, table.cells, table.text)
 
 
-@jit
+@borrowing
 def fill_columns(found, shows, sizes, packed, tied, block, head):
     """Fill all columns of a block that begins with `head` bytes of structs. Return the addresses of the children and of the batch's own buffer."""
     columns, width = COLUMNS + tied, WORD * STRUCT_WORDS

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.dictionary.native import inlined, jit
+from engine.dictionary.native import borrowing, inlined, jit
 from engine.dictionary.native.collation import RowKeys, sort_order
 from engine.dictionary.native.layout import NONE
 
@@ -44,30 +44,54 @@ def cell(rows, row, column):
     return rows[row, column] if column >= 0 else NONE
 
 
-@jit
-def sort_instant(found, by, numbers, spare, first, after):
-    """Sort the rows that one entry brought at one end: by start, and by query where starts are equal.
+@borrowing
+def sort_instant(found, by, numbers, nothing, spare, first, after):
+    """Sort the rows that one entry brought at one end: by start, by query where starts are equal, then by terms.
 
-    A query's own order goes before: by rank, which counts from 1, where the query orders its solutions, else by start; then by terms. So a start is
-    raised to those of the query's solutions before it.
+    A query's own order, by rank, which counts from 1, goes before. So a start is raised to those of the query's solutions before it.
     """
-    rows, which, order, several = found.rows, found.which, found.order, False
+    rows, which, order, ranked = found.rows, found.which, found.order, False
     for k in range(first, after):
         row = order[k]
         query = which[row]
-        several |= query != which[order[first]]
         column = found.queries[query, FIRST]
         rank = cell(rows, row, found.wanted[column])
+        ranked |= rank != 0
         by[row] = rank if rank != 0 else rows[row, BEGIN]
         numbers[row] = NONE
         for m in range(found.queries[query, SHOWN]):
             numbers[row, m] = cell(rows, row, found.wanted[column + 1 + m])
+    if not ranked:
+        sort_order(RowKeys(by, which, numbers, found.cells, found.text), order, spare, first, after)
+        return
     sort_order(RowKeys(which, by, numbers, found.cells, found.text), order, spare, first, after)
-    if several:
-        for k in range(first, after):
-            row, before = order[k], order[max(k - 1, first)]
-            by[row] = max(rows[row, BEGIN], by[before]) if which[row] == which[before] and k > first else rows[row, BEGIN]
-        sort_order(RowKeys(by, which, np.empty((len(rows), 0), np.int64), found.cells, found.text), order, spare, first, after)
+    for k in range(first, after):
+        row, before = order[k], order[max(k - 1, first)]
+        by[row] = max(rows[row, BEGIN], by[before]) if which[row] == which[before] and k > first else rows[row, BEGIN]
+    sort_order(RowKeys(by, which, nothing, found.cells, found.text), order, spare, first, after)
+
+
+@borrowing
+def survey_solutions(found):
+    """Return the most terms that a row's query shows, and whether rows rise in entry and end."""
+    rows, widest, ordered = found.rows, 0, True
+    for k in range(len(rows)):
+        widest = max(widest, found.queries[found.which[k], SHOWN])
+        ordered &= k == 0 or rows[k, ENTRY] > rows[k - 1, ENTRY] or (rows[k, ENTRY] == rows[k - 1, ENTRY] and rows[k, END] >= rows[k - 1, END])
+    return widest, ordered
+
+
+@borrowing
+def sort_instants(found, by, numbers, nothing, spare):
+    """Sort the rows of each instant, which stand together."""
+    rows, order, n, first = found.rows, found.order, len(found.rows), 0
+    while first < n:
+        after = first + 1
+        while after < n and rows[order[after], END] == rows[order[first], END] and rows[order[after], ENTRY] == rows[order[first], ENTRY]:
+            after += 1
+        if after > first + 1:
+            sort_instant(found, by, numbers, nothing, spare, first, after)
+        first = after
 
 
 @jit
@@ -76,21 +100,9 @@ def sort_solutions(found):
 
     The kernel gives rows by entry and end, except that rows of queries that decide when the feed is done come last.
     """
-    rows, order, n, ordered = found.rows, found.order, len(found.rows), True
-    spare, by = np.empty(n, np.int64), np.empty(n, np.int64)
-    widest = 0
-    for k in range(n):
-        widest = max(widest, found.queries[found.which[k], SHOWN])
-        ordered &= k == 0 or rows[k, ENTRY] > rows[k - 1, ENTRY] or (rows[k, ENTRY] == rows[k - 1, ENTRY] and rows[k, END] >= rows[k - 1, END])
-    numbers = np.empty((n, widest), np.int64)
+    rows, n = found.rows, len(found.rows)
+    widest, ordered = survey_solutions(found)
+    spare, by, numbers, nothing = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, widest), np.int64), np.empty((n, 0), np.int64)
     if not ordered:
-        when = RowKeys(rows[:, ENTRY].copy(), rows[:, END].copy(), np.empty((n, 0), np.int64), found.cells, found.text)
-        sort_order(when, order, spare, 0, n)
-    first = 0
-    while first < n:
-        after = first + 1
-        while after < n and rows[order[after], END] == rows[order[first], END] and rows[order[after], ENTRY] == rows[order[first], ENTRY]:
-            after += 1
-        if after > first + 1:
-            sort_instant(found, by, numbers, spare, first, after)
-        first = after
+        sort_order(RowKeys(rows[:, ENTRY].copy(), rows[:, END].copy(), nothing, found.cells, found.text), found.order, spare, 0, n)
+    sort_instants(found, by, numbers, nothing, spare)

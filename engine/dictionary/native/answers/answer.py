@@ -39,15 +39,18 @@ from engine.dictionary.native.answers.layout import (
     WORDS,
     WORDS_ROOM,
 )
-from engine.dictionary.native.answers.number_writer import MINUS, ZERO, digits_of
+from engine.dictionary.native.answers.number_writer import MINUS, ZERO
 from engine.dictionary.native.answers.sha256 import BLOCK, DIGEST_AT, LENGTH_BYTES, STATE, digest, digest_by_openssl
 from engine.dictionary.native.handle import arrays_at
 from engine.dictionary.native.intern import intern_bytes
 from engine.dictionary.native.layout import LENGTH, START
-from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, uint64s_at
+from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, prefetch, uint64s_at
 
 _LONGEST_RECIPE = 1 << 20
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+PAIRS = np.array([list(b"%02d" % k) for k in range(100)], np.uint8)
+LONGEST_WHOLE = 20
+"""A word has at most so many digits."""
 _MOST_BYTES = TEXT_ROOM - BLOCK - LENGTH_BYTES - 64
 """The parts of a digest have at most so many bytes, besides two instants."""
 
@@ -74,15 +77,22 @@ def answer_at(context, who, arguments):
 
 @borrowing
 def name_digest(terms, recipe, arguments, cells, text):
-    """Write the name that is a digest of the recipe's parts, and return its length; 0 where the host has to say it."""
+    """Write the name that is a digest of the recipe's parts, and return its length; 0 where the host has to say it.
+
+    Their texts are fetched first, so that they wait for memory together.
+    """
+    for k in range(recipe[PARTS]):
+        argument = recipe[PARTS + 1 + PART_WIDTH * k + PART_ARGUMENT]
+        if argument != NONE:
+            prefetch(address_of(terms.text) + terms.cells[arguments[argument], START])
     n, timed = append(text, 0, recipe[PREFIX], recipe[PREFIX_N]), recipe[TIMED_AT]
     if timed != NONE:
         if arguments[timed] > arguments[timed + 1]:  # timeless
             return 0
-        numerals = int64s_at(cells[WORDS], WORDS_ROOM)
+        spare = bytes_at(cells[WORDS], LONGEST_WHOLE)
         for k in range(2):
             text[n] = recipe[SEPARATOR]
-            n = write_whole(text, n + 1, arguments[timed + k], numerals)
+            n = write_whole(text, n + 1, arguments[timed + k], spare)
     for k in range(recipe[PARTS]):
         part = PARTS + 1 + PART_WIDTH * k
         argument, at, length = recipe[part + PART_ARGUMENT], recipe[part + PART_TEXT], recipe[part + PART_LENGTH]
@@ -102,8 +112,8 @@ def name_digest(terms, recipe, arguments, cells, text):
         digest(cells[TEXT], n, words)
     found = bytes_at(cells[WORDS] + 8 * DIGEST_AT, 4 * STATE)
     n = append(text, 0, recipe[HEAD], recipe[HEAD_N])
-    for k in range(recipe[DIGITS]):
-        text[n + k] = HEX[found[k >> 1] >> 4 - 4 * (k & 1) & 15]
+    for k in range(0, recipe[DIGITS], 2):
+        text[n + k], text[n + k + 1] = HEX[found[k >> 1] >> 4], HEX[found[k >> 1] & 15]
     return append(text, n + recipe[DIGITS], recipe[TAIL], recipe[TAIL_N])
 
 
@@ -114,17 +124,18 @@ def append(text, n, source, length):
 
 
 @borrowing
-def write_whole(text, n, value, numerals):
-    """Write a whole number, and return the place behind."""
+def write_whole(text, n, value, spare):
+    """Write a whole number, two digits at a time, from the end of `spare` on, and return the place behind."""
     if value < 0:
         text[n] = MINUS
         n += 1
-    count = digits_of(abs(value), numerals)
-    for k in range(count):
-        text[n + k] = ZERO + numerals[k]
-    if count == 0:
-        text[n], count = ZERO, 1
-    return n + count
+    rest, first = np.uint64(abs(value)), LONGEST_WHOLE
+    while rest > np.uint64(0) or first == LONGEST_WHOLE:
+        rest, two = rest // np.uint64(100), rest % np.uint64(100)
+        first -= 2
+        spare[first], spare[first + 1] = PAIRS[two, 0], PAIRS[two, 1]
+    first += spare[first] == ZERO
+    return append(text, n, address_of(spare) + first, LONGEST_WHOLE - first)
 
 
 def _answer(context, who, arguments):

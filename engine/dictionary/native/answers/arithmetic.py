@@ -33,8 +33,8 @@ from engine.dictionary.native.answers.number_writer import (
     write_digits,
 )
 from engine.dictionary.native.intern import intern_bytes
-from engine.dictionary.native.layout import LENGTH, MOST_SMALL, START
-from engine.dictionary.native.memory import address_of, byte, same
+from engine.dictionary.native.layout import CELL_WIDTH, LENGTH, MOST_SMALL, START
+from engine.dictionary.native.memory import address_of, byte, prefetch, same
 from engine.dictionary.native.numeric_literals import DOUBLE, NAME_TYPES, NO_NUMERAL, digits, is_within, numeral
 
 MOST = 10**17
@@ -81,6 +81,7 @@ def calculate(terms, recipe, arguments, values, text):
         return intern_written(terms, text, write_value(values, text))
     if terms.small[value] == 0:
         terms.small[value] = max(intern_written(terms, text, write_value(values, text)), 0)
+    prefetch(address_of(terms.cells) + 8 * CELL_WIDTH * terms.small[value])  # for a name, which has its text
     return terms.small[value] if terms.small[value] != 0 else NO_ANSWER
 
 
