@@ -83,7 +83,7 @@ class Structs(NamedTuple):
 
 
 # ---------------------------------------------------------------- sizes
-@jit
+@borrowing
 def measure_solutions(found, marks):
     """Measure the rows. Names are numbered in `marks` from 1."""
     terms, size, unbound, unlike, unlike_size, names, name_size = 0, 0, 0, 0, 0, 0, 0
@@ -172,7 +172,7 @@ def note_bound(sizes, bound, item):
         bound[item >> 3] |= 1 << (item & 7)
 
 
-@jit
+@borrowing
 def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
 
@@ -225,7 +225,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     return at
 
 
-@jit
+@borrowing
 def fill_packed(found, sizes, packed, structs, buffers, at):
     """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts: the distinct terms, and all lines behind them."""
     seen, distinct = packed.seen, packed.distinct
@@ -273,7 +273,7 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
     return at
 
 
-@jit
+@borrowing
 def fill_names(found, shows, sizes, structs, buffers, at):
     """Fill the column of names, as `fill_lists` does, and set the marks to 0 again."""
     n, used, marks, queries = len(found.rows), sizes.names, shows.marks, found.queries
@@ -298,7 +298,7 @@ def fill_names(found, shows, sizes, structs, buffers, at):
     return begin_buffer(buffers + 4 * WORD, at, size)
 
 
-@inlined
+@borrowing
 def fill_numbers(found, struct, buffers, at):
     """Fill the four columns of numbers."""
     n = len(found.rows)
@@ -361,7 +361,7 @@ def find_queries(rows, shows, table):
     return Solutions(found, which[:n], np.arange(n), statements, ends[: n + 1], shows.queries, shows.wanted, table.cells, table.text)
 
 
-@jit
+@borrowing
 def fill_columns(found, shows, sizes, packed, tied, block, head):
     """Fill all columns of a block that begins with `head` bytes of structs. Return the addresses of the children and of the batch's own buffer."""
     columns, width = COLUMNS + tied, WORD * STRUCT_WORDS
