@@ -52,7 +52,7 @@ from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_queue import KEY
 from engine.runtime.event_scheduler import find_reached
 from engine.runtime.partition_filter import Feed, cut_at_controls, route_rows
-from engine.runtime.result_assembly import assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
+from engine.runtime.result_assembly import NOTHING, assemble_solutions, list_parts, make_outlets, read_part, sort_by_emission
 from engine.runtime.time_course import TimeCourse
 from engine.runtime.watermarks import (
     NO_TIME,
@@ -65,7 +65,6 @@ from engine.runtime.watermarks import (
     find_latest_end,
     find_latest_ends,
     find_query_time,
-    import_arrivals,
     make_arrivals,
 )
 from engine.snapshot.format import Fetch, Put, pack, unpack
@@ -77,6 +76,7 @@ from epsparql import algebra as a
 Ints = NDArray[np.int64]
 Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Fail | Revise | Facts | Entail | DropStream
 _CONTROLS = frozenset(get_args(Control))
+_NO_OUTCOME = Outcome(NOTHING, ())
 WEIGHED_EVERY = 256
 """What collectors hold counts after every so many entries of the log.
 
@@ -112,19 +112,21 @@ class Engine(EngineState):
 
     def apply_block(self, block: Block) -> Outcome:
         """Apply a block as `feed` does, without freeing terms, because other engines may hold some."""
-        if block.first != self.position:
-            raise LogGap(f"the engine stands at {self.position}, the block starts at {block.first}")
-        first = block.entries[0]
-        if len(block.entries) == 1 and isinstance(first, Events) and self._layout is not None and self.share.whole and not first.retracts:
-            return self._apply_one(self._layout, first, block.rows)
+        first, layout = block.entries[0], self._layout
+        if first.offset != self.position:
+            raise LogGap(f"the engine stands at {self.position}, the block starts at {first.offset}")
+        if len(block.entries) == 1 and isinstance(first, Events) and layout is not None and self.is_whole and not first.retracts:
+            return self._apply_one(layout, first, block.rows)
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
-        for part in [block] if self.share.whole else cut_at_controls(block):
+        for part in [block] if self.is_whole else cut_at_controls(block):
             self._feed(part, found, changes)
         return self._sum_up(found, changes)
 
     def _sum_up(self, found: Sequence[pa.RecordBatch], changes: Sequence[StateChange]) -> Outcome:
-        solutions, caught, lost = sort_by_emission(found, tied=not self.share.whole), self._caught, self._lost
+        if not (found or changes or self._caught or self._lost) and self.is_whole:  # as of most events
+            return _NO_OUTCOME
+        solutions, caught, lost = sort_by_emission(found, tied=not self.is_whole), self._caught, self._lost
         self._caught, self._lost = [], []
         return Outcome(merge_caught_up(solutions, caught) if caught else solutions, (*changes, *lost))
 
@@ -133,19 +135,19 @@ class Engine(EngineState):
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
         new: dict[Feed, Arrivals] = {}
-        latest = NO_TIME
+        latest, revision = NO_TIME, self.revision
         if rows.num_rows:
-            arrived = new[entry.stream, None] = import_arrivals(
-                rows, self.terms, TERMS if self._is_revisable(entry) else layout.terms_wanted, entry.offset
-            )
+            stream = self.streams.get(entry.stream)
+            wanted = TERMS if stream is not None and stream.revisable else layout.terms_wanted
+            arrived = new[entry.stream, None] = Arrivals(self.terms.take(rows, wanted, entry.offset))
             latest = find_latest_end(arrived)
-        if self.revision.is_upset_by(entry):
-            self.revision.upset(new[entry.stream, None].end)
+        if entry.revises and revision.is_upset_by(entry):
+            revision.upset(new[entry.stream, None].end)
             layout = self.layout
-        ahead, feeds = self.revision.translate([entry], {entry.offset: latest}), dict(new)
+        ahead = None if revision.ahead is None else (revision.translate([entry], {entry.offset: latest}), dict(new))
         self._pass_one(layout, entry, latest, new, found, changes)
-        if self.revision.runs_ahead:
-            self._caught += self.revision.follow_span(ahead, feeds, span_times({}, layout.order), changes)
+        if ahead is not None:
+            self._caught += revision.follow_span(*ahead, span_times({}, layout.order), changes)
         if self._weighs_after(entry):
             self._weigh(entry.offset, changes)
         self.position = entry.offset + 1
@@ -183,7 +185,7 @@ class Engine(EngineState):
                 self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
                 span = [entry]
             else:
-                if isinstance(entry, SetStream) and not self.share.whole:
+                if isinstance(entry, SetStream) and not self.is_whole:
                     self._pass(span, arrived, found, changes)  # queries that move stand before the entry
                     span = []
                 span.append(entry)
@@ -201,11 +203,11 @@ class Engine(EngineState):
         if not block.num_rows:
             self._ends = {}
             return {}
-        if not self.share.whole:
+        if not self.is_whole:
             return self._routed(block)
         wanted = self._terms_wanted(block)
         events = [e for e in block.entries if isinstance(e, Events)]
-        arrived = import_arrivals(block.rows, self.terms, wanted)
+        arrived = Arrivals(self.terms.take(block.rows, wanted, 0))
         arrived.table[c.IN_SINCE] = np.repeat([e.offset for e in events], [e.rows for e in events])[arrived.row]
         self._ends = find_latest_ends(arrived)
         if not wanted:
@@ -218,13 +220,13 @@ class Engine(EngineState):
 
     def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> list[Micros]:
         """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction. Return their ends."""
-        if not self.share.whole:
+        if not self.is_whole:
             raise OnePartitionOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
         begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
         rows = np.concatenate([np.arange(first, after) for first, after in entry.retracts])
         taken = block.rows.take(pa.array(begin + rows))
         timely = taken.set_column(6, OCCURRENCES.field("late"), pa.array(np.zeros(len(rows), np.bool_)))
-        keys = dict(zip(map(tuple, import_arrivals(timely, self.terms, TERMS).table[KEY].T.tolist()), (begin + rows).tolist(), strict=True))
+        keys = dict(zip(map(tuple, self.terms.take(timely, TERMS, 0)[KEY].T.tolist()), (begin + rows).tolist(), strict=True))
         for engine in self.engines():
             for member in engine.members:
                 member.retract(entry.stream, keys.keys())
@@ -293,7 +295,7 @@ class Engine(EngineState):
             case Drop():
                 self.revision.forget_query(entry.registered)
                 self.sets.drop(entry.registered, entry.offset)
-                if self.share.whole and not self._is_plain(entry.registered):
+                if self.is_whole and not self._is_plain(entry.registered):
                     self.course.last_break = entry.offset  # no set remembers what it derived
                 self.drop_query(entry.registered)
                 for behind in self.behind.values():
@@ -309,14 +311,14 @@ class Engine(EngineState):
 
     def _lives_on_here(self, entry: Promote) -> bool:
         """Return whether a promotion concerns this bucket: its text reads the past beside the query, in one bucket."""
-        if self.share.whole or entry.keeps:
+        if self.is_whole or entry.keeps:
             return True
         self._find_place(Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered))
         return self.is_home(entry.registered)
 
     def _find_place(self, entry: Register) -> bool:
         """Give a new query its place, and return whether it has state in this bucket. A text that another version took is refused in each."""
-        if self.share.whole:
+        if self.is_whole:
             return True
         try:
             query = parse(entry.text).query
@@ -416,7 +418,7 @@ class Engine(EngineState):
             self.message_keys = {stream: other for stream, other in self.message_keys.items() if stream != entry.stream}
             if key is not None:
                 self.message_keys[entry.stream] = key
-            if self.share.whole:
+            if self.is_whole:
                 self.course.last_break = entry.offset  # no set remembers the earlier key
             self._move(self.sets.forget_message_key(entry.offset, entry.stream), entry.offset)
 
@@ -518,7 +520,7 @@ class Engine(EngineState):
 
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
-        if not self.share.whole and entry.emit == REVISED:
+        if not self.is_whole and entry.emit == REVISED:
             raise OnePartitionOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
         if not self._find_place(entry):
             return
@@ -558,7 +560,7 @@ class Engine(EngineState):
             if listener in courses:
                 feed = listener.member.feed(entries, courses[listener], listener.select_feeds(new))
                 self._run(layout, listener, feed, new, found, changes)
-        if self.revision.runs_ahead:
+        if self.revision.ahead is not None:
             self._caught += self.revision.follow_span(ahead, feeds, span_times(courses, layout.order), changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, NetworkTime]:
@@ -616,7 +618,7 @@ class Engine(EngineState):
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
         outlets = listener.outlets
-        told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
+        told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.is_whole)
         if not listener.member.revised:
             found += told
         elif not listener.member.silent:

@@ -272,8 +272,7 @@ class TermTable:
         They are SOLUTIONS, or TIED ones, as `schema` says; if there are many terms, the values are packed. A row without a triple is left out where
         its query makes triples. Raises: OverflowError, MemoryError.
         """
-        numbers = forms.arrays[CONSTANTS]
-        if numbers[-1] != self.generation:
+        if forms.constants and (numbers := forms.arrays[CONSTANTS])[-1] != self.generation:
             numbers[:-1], numbers[-1] = [self.intern(text) for text in forms.constants], self.generation
         code = int(emit(self._address, rows, forms.address, tied, self._batch))
         if code < 0:

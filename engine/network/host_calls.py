@@ -74,7 +74,8 @@ class KernelHost:
         self.quotas = Quotas(self.slots, self.collectors, self.shares)
         self.sharing = SubplanSharing(self.planning, self.slots, self.shares, self.quotas)
         self.failures: list[StoppedQuery] = []
-        self._few: Ints = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)  # the feed, where it has few columns
+        few: Ints = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)  # the feed, where it has few columns
+        self._few = [few[:, :n] for n in range(FEW_COLUMNS)] + [few]  # by their number
         self._lent: Ints | None = None  # the feed that the kernel sees, kept alive while it is there
         terms.holders.add(self)
 
@@ -181,7 +182,7 @@ class KernelHost:
             arrays.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
         self._lend_feed(columns)
-        if n > FEW_COLUMNS or c.LAST in columns[c.IN_KIND].tolist():  # a mask of one column costs more than the kernel
+        if self.collectors.placed and (n > FEW_COLUMNS or c.LAST in columns[c.IN_KIND].tolist()):  # a mask of one column costs more than the kernel
             for last in columns[c.IN_END, columns[c.IN_KIND] == c.LAST].tolist():
                 self.collectors.announce_last(last)
         self._settle()
@@ -207,8 +208,8 @@ class KernelHost:
         """Show a feed to the kernel. Few columns are copied to an array that the kernel sees already, which costs less."""
         n = columns.shape[1]
         if n <= FEW_COLUMNS:
-            self._few[:, :n] = columns
-            columns = self._few
+            self._few[n][...] = columns
+            columns = self._few[-1]
         if columns is not self._lent:
             self.arrays.show_array(FEED, columns)
             self._lent = columns

@@ -63,7 +63,7 @@ class Network:
         """Take in a feed (FEED_HEIGHT x n, in order); return the rows found, in the columns of `out`."""
         if self.sharing.due < self.arrays.now[c.NOW]:
             self.sharing.unite_due()
-        if not self.background.is_due:
+        if self.background.coming is None and not self.slots.scans.entails_otherwise:
             return self.host.feed(columns)
         now = max(int(self.net.at[c.NOW]), self.background.begun)
         later = np.flatnonzero(columns[c.IN_END] > now)

@@ -43,7 +43,8 @@ class Revision:
 
     def __init__(self, engine: EngineState) -> None:
         self._engine = engine
-        self._ahead: EngineState | None = None
+        self.ahead: EngineState | None = None
+        """The engine ahead, while the past stands as it knows it."""
         self._ends: Mapping[int, Micros] = {}  # the latest ends of what `translate` was last given
         self.standing: dict[int, StandingSet] = {}
         """These are the standing sets, by registration."""
@@ -53,11 +54,6 @@ class Revision:
         self._changed: list[Ints] = []  # the ends of these occurrences
         self._reaches: tuple[Reach, ...] | None = None  # of the queries that run ahead
 
-    @property
-    def runs_ahead(self) -> bool:
-        """Return whether the past stands as the engine ahead knows it."""
-        return self._ahead is not None
-
     def add_query(self, entry: Register) -> None:
         self.interrupt()
         self.standing[entry.offset] = StandingSet()
@@ -66,27 +62,27 @@ class Revision:
     def forget_query(self, registered: int) -> None:
         """Forget a query that was dropped, or has failed."""
         self._reaches = None
-        if self.standing.pop(registered, None) is not None and self._ahead is not None:
-            self._ahead.drop_query(registered)
+        if self.standing.pop(registered, None) is not None and self.ahead is not None:
+            self.ahead.drop_query(registered)
         self._settling.pop(registered, None)
 
     def is_upset_by(self, entry: Events) -> bool:
         """Return whether an entry changes the past that the engine ahead has seen, or would have."""
-        return entry.revises and (bool(self._stood) if self._ahead is None else entry.stream in self._ahead.layout.by_stream)
+        return entry.revises and (bool(self._stood) if self.ahead is None else entry.stream in self.ahead.layout.by_stream)
 
     def interrupt(self) -> None:
         """Run ahead no more until the next entry `Revise`, which then reads all that waits. Call this between spans."""
-        self._ahead, self._reaches = None, None
+        self.ahead, self._reaches = None, None
         self._stood, self._changed = {}, []
         if self.standing:
             self._note_settling()
 
     def upset(self, ends: Ints) -> None:
         """Run ahead no more until the next entry `Revise`, because occurrences with these ends came late or went. Call this between spans."""
-        if self._ahead is not None:
-            members = self._ahead.members
+        if self.ahead is not None:
+            members = self.ahead.members
             self._stood = {registered: each.time for each in members for registered in each.network.planned if registered in self.standing}
-            self._ahead, self._changed = None, []
+            self.ahead, self._changed = None, []
             self._note_settling()
         if self._stood:
             self._changed.append(np.unique(ends[ends < max(self._stood.values())]))
@@ -111,7 +107,7 @@ class Revision:
     # ------------------------------------------------------------ what comes in order
     def translate(self, entries: Sequence[Entry], ends: Mapping[int, Micros]) -> list[Entry]:
         """Return the entries that the engine ahead may read, with what the streams reach as their watermarks. Call this before time passes."""
-        if self._ahead is None:
+        if self.ahead is None:
             return []
         self._ends = ends
         found, streams = list[Entry](), dict[str, StreamTime]()
@@ -129,9 +125,9 @@ class Revision:
         self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]
     ) -> Iterator[pa.RecordBatch]:
         """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring."""
-        if self._ahead is None:
+        if self.ahead is None:
             return
-        found, ended = self._ahead.read_span(read, new, self._ends)
+        found, ended = self.ahead.read_span(read, new, self._ends)
         self._note_failures(ended, changes)
         for registered, own in _by_query(found):
             known, times = self.standing.get(registered), settled[registered]
@@ -160,7 +156,7 @@ class Revision:
     # ------------------------------------------------------------ what changes the past
     def revise(self, entry: int, changes: list[StateChange]) -> Iterator[pa.RecordBatch]:
         """Run ahead anew, if the past has changed, and yield the changes of the sets that stand."""
-        if self._ahead is not None:
+        if self.ahead is not None:
             return
         past = self._find_changed_past()
         for registered, own in _by_query(self._run_ahead(entry, past, changes)):
@@ -192,7 +188,7 @@ class Revision:
 
     @property
     def engines(self) -> tuple[EngineState, ...]:
-        return () if self._ahead is None else (self._ahead,)
+        return () if self.ahead is None else (self.ahead,)
 
     # ------------------------------------------------------------ snapshots
     def snapshot(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -203,7 +199,7 @@ class Revision:
         changed = np.concatenate([_NO_INSTANTS, *self._changed]).tolist()
         return {
             "standing": list(self.standing),
-            "ahead": self._ahead is not None,
+            "ahead": self.ahead is not None,
             "since": since,
             "stood": list(self._stood.items()),
             "changed": changed,
@@ -239,7 +235,7 @@ class Revision:
             side = copied(ahead, member, wanted, partial(past.needs, readers))
             side.revised, side.silent = False, not member.revised
             ahead.members.append(side)
-        self._ahead = ahead
+        self.ahead = ahead
         for member in self._settled_members():
             member.silent = True
         engine.forget_layout()

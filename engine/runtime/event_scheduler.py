@@ -63,9 +63,11 @@ class ScheduledNetwork:
 
         Most entries of a live stream come alone.
         """
-        table, before, self.time = sort_by_end(self._number_streams(new)), self.time, time
-        latest = table.item(c.IN_END, -1) if table.shape[1] else NO_TIME
-        released_until = time - self.revised
+        table, before, self.time = self._number_streams(new), self.time, time
+        n, released_until = table.shape[1], time - self.revised
+        if n > 1:
+            table = sort_by_end(table)
+        latest = table.item(c.IN_END, n - 1) if n else NO_TIME
         if latest > released_until:
             released = int(table[c.IN_END].searchsorted(released_until, "right"))
             self.pending.add_rows(table[:, released:])

@@ -11,7 +11,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import NO_END, Block, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, MessageKey, Pause, Promote, Register, SetStream
 from engine.partitioning import Part, PartitionShare, events_of, key_column, number_bodies, source_of
-from engine.runtime.watermarks import Arrivals, concatenate_arrivals, import_arrivals, make_arrivals
+from engine.runtime.watermarks import Arrivals, concatenate_arrivals, make_arrivals
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -80,7 +80,7 @@ def _number_terms(rows: pa.RecordBatch, chosen: Mapping[Feed, Bools], since: Int
     for mask in chosen.values():
         kept |= mask
     whole = np.flatnonzero(kept)
-    arrived = import_arrivals(rows if len(whole) == len(since) else rows.take(pa.array(whole)), terms, TERMS)
+    arrived = Arrivals(terms.take(rows if len(whole) == len(since) else rows.take(pa.array(whole)), TERMS, 0))
     arrived.table[c.IN_SINCE] = since[whole]
     found = {}
     for feed, mask in chosen.items():

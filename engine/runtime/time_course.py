@@ -31,12 +31,14 @@ class TimeCourse:
 
     places: list[Place] = field(default_factory=list)
     last_break: int = -1
+    _due: int = 0  # the position from which on another place is noted
 
     def note(self, position: int, streams: Mapping[str, StreamTime]) -> None:
         """Note how far the streams have come before a position."""
-        if len(streams) > _MOST_STREAMS or (self.places and position < self.places[-1].position + _STEP + len(streams)):
+        if position < self._due or len(streams) > _MOST_STREAMS:
             return
         self.places.append(Place(position, {name: replace(stream) for name, stream in streams.items()}))
+        self._due = position + _STEP + len(streams)
         if len(self.places) > _MOST_PLACES:
             self.places[:_THINNED] = self.places[:_THINNED:2]
 
@@ -60,4 +62,5 @@ class TimeCourse:
     @classmethod
     def restored(cls, kept: Mapping[str, Any]) -> "TimeCourse":
         places = [Place(position, {name: StreamTime(**values) for name, values in streams.items()}) for position, streams in kept["places"]]
-        return cls(places, kept["last_break"])
+        due = places[-1].position + _STEP + len(places[-1].streams) if places else 0
+        return cls(places, kept["last_break"], due)

@@ -4,11 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.dictionary.native.arrow_import import FIRST, HEIGHT, ROW, SINCE
-from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, SetStream, Tick
 
@@ -57,8 +55,11 @@ def advance_to(streams: dict[str, StreamTime], name: str, watermark: Micros | No
         stream.watermark = watermark
     if latest > stream.latest:
         stream.latest = latest
-    if stream.watermark + stream.horizon > stream.reached and stream.latest > stream.reached:
-        stream.reached = min(stream.watermark + stream.horizon, stream.latest)
+    reached, latest = stream.watermark + stream.horizon, stream.latest
+    if reached > latest:
+        reached = latest
+    if reached > stream.reached:
+        stream.reached = reached
     stream.fed = True
 
 
@@ -77,10 +78,11 @@ def find_query_time(gate: Collection[str], sources: Mapping[str, frozenset[str]]
     for name in gate:
         stream = streams.get(name)
         if stream is not None and stream.fed:
-            least = min(least, stream.watermark)
+            if stream.watermark < least:
+                least = stream.watermark
         elif not any(source not in sources or (source in streams and streams[source].fed) for source in sources.get(name, ())):
             return before
-    return max(least, before) if least < NO_MARK else before
+    return least if before < least < NO_MARK else before
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +110,7 @@ class NetworkTime:
         return np.maximum.accumulate(self.times)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Arrivals:
     """Holds occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or derived (an offset).
 
@@ -147,11 +149,6 @@ NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
 assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
 
 
-def import_arrivals(rows: pa.RecordBatch, terms: TermTable, wanted: int, since: int = 0) -> Arrivals:
-    """Return the OCCURRENCES that are not late, accepted at the offset `since`. Of s, p, o and g the first `wanted` have numbers, the others 0."""
-    return Arrivals(terms.take(rows, wanted, since))
-
-
 def find_latest_ends(arrived: Arrivals) -> dict[int, int]:
     """Return, by offset, the latest end of what each entry brought; what an entry brought stands together."""
     since, end = arrived.since, arrived.end
@@ -161,8 +158,9 @@ def find_latest_ends(arrived: Arrivals) -> dict[int, int]:
 
 def find_latest_end(arrived: Arrivals) -> int:
     """Return the latest end of what one entry brought; NO_TIME if that is nothing."""
-    end = arrived.table[c.IN_END]
-    return int(end.max()) if len(end) > 1 else end.item() if len(end) else NO_TIME
+    table = arrived.table
+    n = table.shape[1]
+    return table.item(c.IN_END, 0) if n == 1 else int(table[c.IN_END].max()) if n else NO_TIME
 
 
 def make_arrivals(s: Ints, p: Ints, o: Ints, g: Ints, start: Ints, end: Ints, since: Ints | int) -> Arrivals:

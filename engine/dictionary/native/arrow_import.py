@@ -9,7 +9,7 @@ import numpy as np
 from engine.dictionary.native import entry_point, jit
 from engine.dictionary.native.arrow_c_data import BUFFERS, CHILDREN, DICTIONARY, OFFSET, ROWS, at_word, bit, let_go
 from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.intern import intern_some
+from engine.dictionary.native.intern import TOGETHER, intern_some
 from engine.dictionary.native.layout import NONE
 from engine.dictionary.native.memory import short_word
 
@@ -19,11 +19,12 @@ START, END, LATE = 4, 5, 6
 # what `taken` gives, in rows of its table: the terms, from the first on; start and end; which row each was; and where it came from
 FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
 UNUSED = -1  # a string that no row has had yet, or no string
+USES, WHICH, NUMBERS, N_SPARE = range(4)
 
 
 @jit
-def take_column(terms, column, rows, target):
-    """Fill `target` with the numbers of the terms in some rows of a column, NONE for null.
+def take_column(terms, column, rows, target, spare, hashes):
+    """Fill `target` with the numbers of the terms in some rows of a column, NONE for null. `spare` is room for USES, WHICH and NUMBERS of the rows.
 
     Return 0, or `-1 - bytes` of a string for which there was no room. Strings are interned in the order of their first use, so a dictionary may have
     many that no row has. Of a dictionary with more strings than rows are taken, a string is looked up at each use.
@@ -31,8 +32,9 @@ def take_column(terms, column, rows, target):
     strings, first = at_word(column, DICTIONARY), at_word(column, OFFSET)
     valid, indices = at_word(at_word(column, BUFFERS), 0), at_word(at_word(column, BUFFERS), 1)
     n = at_word(strings, ROWS)
-    uses = np.full(n if n <= len(rows) else 0, UNUSED)  # by string: which of those in use it is
-    which, used = np.empty(len(rows), np.int64), 0
+    uses = spare[USES, : n if n <= len(rows) else 0]  # by string: which of those in use it is
+    uses[:] = UNUSED
+    which, used = spare[WHICH], 0
     for i in range(len(rows)):
         k = first + rows[i]
         if valid != 0 and bit(valid, k) == 0:
@@ -46,9 +48,9 @@ def take_column(terms, column, rows, target):
             if len(uses):
                 uses[index] = use
         target[i] = use
-    buffers, numbers = at_word(strings, BUFFERS), np.empty(used, np.int64)
+    buffers, numbers = at_word(strings, BUFFERS), spare[NUMBERS, :used]
     offsets = at_word(buffers, 1) + 4 * at_word(strings, OFFSET)
-    done = intern_some(terms, offsets, at_word(buffers, 2), which[:used], numbers)
+    done = intern_some(terms, offsets, at_word(buffers, 2), which[:used], numbers, hashes)
     if done < used:
         place = offsets + 4 * which[done]
         return short_word(place) - short_word(place + 4) - 1
@@ -80,9 +82,10 @@ def taken(terms, batch, wanted, since, table):
         for i in range(kept):
             table[FIRST + which, i] = at_word(numbers, rows[i])
     table[FIRST + wanted : FIRST + TERMS, :kept] = NONE
+    spare, hashes = np.empty((N_SPARE, kept), np.int64), np.empty(TOGETHER, np.int64)  # for all columns, since most batches have one row
     for which in range(wanted):
         column, target = at_word(columns, which), table[FIRST + which, :kept]
-        short = take_column(table_of_terms, column, rows, target)
+        short = take_column(table_of_terms, column, rows, target, spare, hashes)
         if short < 0:
             return short
     let_go(batch)

@@ -298,7 +298,7 @@ def fill_names(found, shows, sizes, structs, buffers, at):
     return begin_buffer(buffers + 4 * WORD, at, size)
 
 
-@inlined
+@borrowing
 def fill_numbers(found, struct, buffers, at):
     """Fill the four columns of numbers."""
     n = len(found.rows)

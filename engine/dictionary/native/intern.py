@@ -127,13 +127,14 @@ def intern_hashed(terms, hash_, source, n):
 
 
 @jit
-def intern_some(terms, offsets, data, which, numbers):
+def intern_some(terms, offsets, data, which, numbers, hashes):
     """Number some of an Arrow array's strings, and return how many have numbers; if not all, room is wanting.
 
     The strings are given by the addresses of their offsets and bytes, and `which` has their places. A table of many terms is in no cache. So some
-    strings are looked up together, head by head, then cell by cell, then text by text: they wait for memory at the same time.
+    strings are looked up together, head by head, then cell by cell, then text by text: they wait for memory at the same time. `hashes` is room for
+    those of TOGETHER strings.
     """
-    hashes, heads, cells, text = np.empty(TOGETHER, np.int64), terms.heads, terms.cells, address_of(terms.text)
+    heads, cells, text = terms.heads, terms.cells, address_of(terms.text)
     for first in range(0, len(which), TOGETHER):
         n = min(TOGETHER, len(which) - first)
         for k in range(n):
@@ -175,7 +176,7 @@ def intern_one(terms, written):
 @entry_point
 def intern_strings(terms, offsets, data, first, numbers):
     """Number an Arrow array's strings from the one at `first` on, as `intern_some` does, and return how many have numbers."""
-    return first + intern_some(arrays_at(terms), offsets, data, np.arange(first, len(numbers)), numbers[first:])
+    return first + intern_some(arrays_at(terms), offsets, data, np.arange(first, len(numbers)), numbers[first:], np.empty(TOGETHER, np.int64))
 
 
 @entry_point

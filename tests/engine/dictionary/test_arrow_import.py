@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import OCCURRENCES
-from engine.runtime.watermarks import Arrivals, find_latest_ends, import_arrivals
+from engine.runtime.watermarks import Arrivals, find_latest_ends
 
 TEXTS = st.sampled_from(["<a>", "<b>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"ä"@de', "_:b", '""', '"a text of more than eight bytes"'])
 INSTANTS = st.integers(-(2**40), 2**40)
@@ -37,7 +37,7 @@ def test_every_stretch_of_a_batch_is_taken_as_it_is(rows: list[dict[str, object]
     first = data.draw(st.integers(0, len(rows)))
     part = whole.slice(first, data.draw(st.integers(0, len(rows) - first)))
     for batch in (whole, part):  # the part has dictionaries with more texts than rows
-        arrived = import_arrivals(batch, terms, 4)
+        arrived = Arrivals(terms.take(batch, 4, 0))
         assert rows_of(arrived, terms) == expected(batch)
         assert arrived.table.flags.c_contiguous, "the kernel takes nothing else"
 
@@ -45,13 +45,13 @@ def test_every_stretch_of_a_batch_is_taken_as_it_is(rows: list[dict[str, object]
 def test_of_a_long_dictionary_only_what_rows_have_is_numbered() -> None:
     rows = batch_of([{"s": f"<{k}>", "p": "<p>", "o": "<o>", "g": None, "start": 0, "end": 0, "late": False} for k in range(1_000)])
     terms = TermTable()
-    import_arrivals(rows.slice(500, 2), terms, 4)
+    Arrivals(terms.take(rows.slice(500, 2), 4, 0))
     assert len(terms) == 4
 
 
 def test_nothing_is_numbered_that_is_not_wanted() -> None:
     terms = TermTable()
-    arrived = import_arrivals(batch_of([{"s": "<a>", "p": "<p>", "o": "<o>", "g": None, "start": 3, "end": 5, "late": False}]), terms, 0)
+    arrived = Arrivals(terms.take(batch_of([{"s": "<a>", "p": "<p>", "o": "<o>", "g": None, "start": 3, "end": 5, "late": False}]), 0, 0))
     assert len(terms) == 0
     assert arrived.end.tolist() == [5]
 
@@ -59,7 +59,7 @@ def test_nothing_is_numbered_that_is_not_wanted() -> None:
 def test_a_graph_is_numbered_only_where_it_is_wanted() -> None:
     terms = TermTable()
     rows = batch_of([{"s": "<a>", "p": "<p>", "o": "<o>", "g": "<g>", "start": 3, "end": 5, "late": False}])
-    assert rows_of(import_arrivals(rows, terms, 3), terms) == [("<a>", "<p>", "<o>", None, 3, 5, 0)]
+    assert rows_of(Arrivals(terms.take(rows, 3, 0)), terms) == [("<a>", "<p>", "<o>", None, 3, 5, 0)]
     assert len(terms) == 3
 
 
@@ -68,7 +68,7 @@ def test_terms_beyond_all_room_are_taken() -> None:
     texts = [f'"{"x" * (k % 700)}{k}"' for k in range(3_000)]
     rows = batch_of([{"s": "<a>", "p": "<p>", "o": text, "g": text, "start": 0, "end": 0, "late": False} for text in texts])
     terms = TermTable()
-    assert [row[2] for row in rows_of(import_arrivals(rows, terms, 4), terms)] == texts
+    assert [row[2] for row in rows_of(Arrivals(terms.take(rows, 4, 0)), terms)] == texts
 
 
 @pytest.mark.parametrize(
