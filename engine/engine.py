@@ -44,7 +44,7 @@ from engine.messages import (
 from engine.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
+from engine.partitioning import ONE, PLACED, Division, Moved, PartitionShare, Sets, TimeSlices
 from engine.replay import read_again
 from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
@@ -236,7 +236,7 @@ class Engine(EngineState):
 
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
-        wanted: dict[str, set[Part | None]] = {}
+        wanted: dict[str, set[Division | None]] = {}
         for member in self.members:
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
@@ -321,7 +321,7 @@ class Engine(EngineState):
         except QueryError:
             return True
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        self._move(self.sets.add(entry, query, self.known, self.message_keys), entry.offset)
+        self._move(self.sets.add(entry, query, self.known, self.message_keys, self.find_reach), entry.offset)
         return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
 
     def _move(self, moved: Sequence[Moved], after: int) -> None:
@@ -430,7 +430,7 @@ class Engine(EngineState):
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
         """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
-        self._move(self.sets.learn(entry, known, self.message_keys), entry)
+        self._move(self.sets.learn(entry, known, self.message_keys, lambda own: self.is_concerned(own, known)), entry)
         if not self.accepts_background(known):
             return False
         for member in list(self.members):
@@ -613,7 +613,9 @@ class Engine(EngineState):
         network.collectors.completions.clear()
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
-        outlets = listener.outlets
+        outlets, part = listener.outlets, listener.member.part
+        if isinstance(part, TimeSlices):
+            rows = rows[part.select_solutions(rows[:, c.OUT_END], self.share)]
         told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
         if not listener.member.revised:
             found += told
@@ -624,7 +626,7 @@ class Engine(EngineState):
             if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
                 own = rows[rows[:, c.OUT_NODE] == node]
                 if len(own):
-                    feed = query.into, listener.member.part  # its readers are dealt out as it is
+                    feed = query.into, part  # its readers are dealt out as it is
                     others = [new[feed]] if feed in new else []
                     new[feed] = concatenate_arrivals([*others, self._derived(rule, query, own)])
 
@@ -666,6 +668,8 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
+            if not share.whole and meta["sets"]["placed"] != PLACED:
+                raise SnapshotMismatch("written by a version that places queries otherwise")
             engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
             take_over(engine, meta, arrays)
             if "revision" in meta:

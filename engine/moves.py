@@ -191,7 +191,7 @@ def _sets_of_one(engine: EngineState, number: int) -> Sets:
         query = parse(entry.text).query
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         if entry.offset not in engine.fallen or isinstance(query, a.Construct):
-            sets.add(entry, query, engine.known, engine.message_keys)
+            sets.add(entry, query, engine.known, engine.message_keys, engine.find_reach)
     for behind in engine.behind.values():
         sets.keep_home(engine.position, behind.first)
     return sets

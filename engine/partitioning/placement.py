@@ -1,28 +1,39 @@
-"""This module groups queries that share events through rules, and places each such set: dealt out by a key, or in one bucket.
+"""This module groups queries that share events through rules, and places each such set: dealt out by a key or by time, or in one bucket.
 
 The sets are a function of the log's entries, the same for every bucket. A set that was placed stays as it is while that is right. Where a new query
 or a new schema makes it wrong, the set moves, mostly to one bucket (docs/decisions/0104-moves-of-one-set.md).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.background.fact_store import FactIndex
-from engine.messages import MessageKey, Register
+from engine.messages import MessageKey, Micros, Register
 from engine.partitioning.hash_partitioner import Part, bucket_of
 from engine.partitioning.key_inference import NoKey, keys_of
 from engine.partitioning.message_keys import NO_KEYS
+from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import Variable
+
+PLACED = 2
+"""This number of the rules of placing stands in snapshots: all buckets must place queries by the same rules."""
+Division = Part | TimeSlices
+"""Events are dealt out by a part of their triples, or by their time."""
+FindReach = Callable[[Register], Micros | None]
+
+
+def _no_reach(_: Register) -> Micros | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """Says that events are dealt out by `part`; None: all go to the bucket `home`."""
 
-    part: Part | None
+    part: Division | None
     home: int = 0
 
 
@@ -48,11 +59,12 @@ class Moved:
 
 @dataclass(slots=True)
 class Settled:
-    """Represents a registered query; `keys` are those that it had under every background since."""
+    """Represents a registered query; `keys` are those that it had under every background since, and `slices` those by which it alone can be dealt out."""
 
     entry: Register
     query: a.StreamQuery
     keys: dict[Part, Variable]
+    slices: TimeSlices | None = None
 
     def parts(self, read: Iterable[str]) -> set[Part]:
         """Return the parts that the query can be dealt out by where these streams are read. What a rule writes must have the key there too."""
@@ -89,11 +101,12 @@ class Together:
         entries = {registered: member.entry for registered, member in self.members.items()}
         return Moved(entries, frozenset(self.streams), frozenset(rules), frozenset(self.dropped), self.route, route)
 
-    def allowed(self) -> list[Part]:
-        """Return the parts that the set can be dealt out by, the best first."""
+    def allowed(self) -> list[Division]:
+        """Return what the set can be dealt out by, the best first. Only a query that stands alone is dealt out by time."""
         read = self.streams
         common = set(Part).intersection(*(member.parts(read) for member in self.members.values()))
-        return [part for part in Part if part in common]
+        slices = [member.slices for member in self.members.values() if member.slices is not None] if len(self.members) == 1 else []
+        return [*(part for part in Part if part in common), *slices]
 
 
 class Sets:
@@ -133,12 +146,19 @@ class Sets:
             found._of |= dict.fromkeys(together.members, together)
         return found
 
-    def add(self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS) -> list[Moved]:
-        """Place a new query, and return what moves for it. A query that waits for another has its place."""
+    def add(
+        self, entry: Register, query: a.StreamQuery, known: FactIndex, declared: Mapping[str, MessageKey] = NO_KEYS, find_reach: FindReach = _no_reach
+    ) -> list[Moved]:
+        """Place a new query, and return what moves for it. A query that waits for another has its place.
+
+        `find_reach` returns how far back the query looks; None: without a bound. It is called for a query that stands alone and has no key.
+        """
         if entry.offset < self.until or entry.offset in self._of:
             return []
         settled = Settled(entry, query, _keys(entry, query, known, declared))
         joined = [each for each in self._sets if _connected(each, query) or entry.waits_for in each.members]
+        if not (joined or settled.keys):
+            settled.slices = self._slices(entry, query, find_reach)
         members = dict(sorted({number: member for each in joined for number, member in each.members.items()}.items())) | {entry.offset: settled}
         together = Together(self._new_home(entry.offset), members, {number for each in joined for number in each.dropped})
         allowed = together.allowed()
@@ -163,12 +183,19 @@ class Sets:
             for member in together.members:
                 del self._of[member]
 
-    def learn(self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey]) -> list[Moved]:
-        """Take up another background from the entry at `offset` on, and return what moves for it."""
+    def learn(
+        self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey], is_concerned: Callable[[Register], bool] = lambda _: True
+    ) -> list[Moved]:
+        """Take up another background from the entry at `offset` on, and return what moves for it.
+
+        A query that it concerns is dealt out by time no more: what a change decides may rest on all that came before.
+        """
         if offset < self.until:
             return []
         for together in self._sets:
             for member in together.members.values():
+                if member.slices is not None and is_concerned(member.entry):
+                    member.slices = None
                 now = _keys(member.entry, member.query, known, declared)
                 member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
         return self._move_keyless()
@@ -177,7 +204,8 @@ class Sets:
         """Give a home to the set of a query that does not read with the others from the entry at `offset` on, and return what moves."""
         if offset < self.until or registered not in self._of:
             return []
-        self._of[registered].members[registered].keys.clear()
+        member = self._of[registered].members[registered]
+        member.keys, member.slices = {}, None
         return self._move_keyless()
 
     def forget_message_key(self, offset: int, stream: str) -> list[Moved]:
@@ -202,17 +230,25 @@ class Sets:
     def _new_home(self, registered: int) -> Route:
         return Route(None, bucket_of(str(registered), self._buckets))
 
+    def _slices(self, entry: Register, query: a.StreamQuery, find_reach: FindReach) -> TimeSlices | None:
+        if entry.reads_from is not None:
+            return None  # as with keys
+        try:
+            return cut_time(query, find_reach(entry), bucket_of(str(entry.offset), self._buckets))
+        except NoSlices:
+            return None
+
     # ------------------------------------------------------------ snapshots
     def to_json(self) -> dict[str, Any]:
         """Return the sets as JSON, which `restored` takes."""
-        return {"until": self.until, "sets": [_group_to_json(each) for each in self._sets]}
+        return {"until": self.until, "placed": PLACED, "sets": [_group_to_json(each) for each in self._sets]}
 
     @classmethod
     def restored(cls, buckets: int, kept: Mapping[str, Any]) -> "Sets":
         sets = cls(buckets, kept["until"])
         for plain in kept["sets"]:
             members = {member.entry.offset: member for member in _members(plain["members"])}
-            part = None if plain["part"] is None else Part(plain["part"])
+            part = division_from_json(plain["part"])
             together = Together(Route(part, plain["home"]), members, set(plain["dropped"]))
             sets._sets.append(together)
             sets._of |= dict.fromkeys(members, together)
@@ -233,13 +269,26 @@ def _connected(together: Together, query: a.StreamQuery) -> bool:
     return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.streams)
 
 
+def division_to_json(part: Division | None) -> Any:
+    """Return a division as JSON, which `division_from_json` takes."""
+    return asdict(part) if isinstance(part, TimeSlices) else None if part is None else part.value
+
+
+def division_from_json(plain: Any) -> Division | None:
+    return TimeSlices(**plain) if isinstance(plain, dict) else None if plain is None else Part(plain)
+
+
 def _group_to_json(together: Together) -> dict[str, Any]:
     members = [
-        {"entry": asdict(member.entry), "keys": {part.value: key.name for part, key in member.keys.items()}} for member in together.members.values()
+        {
+            "entry": asdict(member.entry),
+            "keys": {part.value: key.name for part, key in member.keys.items()},
+            "slices": division_to_json(member.slices),
+        }
+        for member in together.members.values()
     ]
-    part = together.route.part
     return {
-        "part": None if part is None else part.value,
+        "part": division_to_json(together.route.part),
         "home": together.route.home,
         "members": members,
         "dropped": sorted(together.dropped),
@@ -251,4 +300,6 @@ def _members(plain: Iterable[Mapping[str, Any]]) -> Iterator[Settled]:
         entry = Register(**member["entry"])
         query = parse(entry.text).query
         assert not isinstance(query, a.BackgroundRule), "no events are dealt out to it"
-        yield Settled(entry, query, {Part(part): Variable(name) for part, name in member["keys"].items()})
+        slices = division_from_json(member.get("slices"))
+        assert not isinstance(slices, Part)
+        yield Settled(entry, query, {Part(part): Variable(name) for part, name in member["keys"].items()}, slices)

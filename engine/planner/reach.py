@@ -40,6 +40,11 @@ class Reach:
     reason: str = ""
     opens: bool = False
 
+    @property
+    def settled(self) -> Micros | None:
+        """Return the reach of a query whose solutions do not depend on where it begins to read; None for any other."""
+        return None if self.opens else self.micros
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
