@@ -63,7 +63,7 @@ from engine.runtime.watermarks import (
     find_latest,
     find_latest_end,
     find_latest_ends,
-    find_time,
+    find_query_time,
     import_arrivals,
     make_arrivals,
 )
@@ -156,7 +156,7 @@ class Engine(EngineState):
         advance_to(self.streams, entry.stream, entry.watermark, latest)
         for listener in layout.by_stream.get(entry.stream, ()):
             member = listener.member
-            time = find_time(listener.gate, layout.sources, self.streams, member.time)
+            time = find_query_time(listener.gate, layout.sources, self.streams, member.time)
             self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
 
     def _weighs_after(self, entry: Entry) -> bool:
@@ -572,7 +572,7 @@ class Engine(EngineState):
                 if listener not in courses:
                     courses[listener] = NetworkTime.from_time(listener.member.time, len(entries))
                 course = courses[listener]
-                course.reach(k, find_time(listener.gate, layout.sources, self.streams, course.now))
+                course.reach(k, find_query_time(listener.gate, layout.sources, self.streams, course.now))
                 if everyone:
                     course.latest[k] = find_latest(listener.gate, self.streams)
         return courses

@@ -82,7 +82,7 @@ class StartFinder:
         return None if place is None else Start(place, entries, times, bounded)
 
 
-def find_needed(engine: EngineState) -> int:
+def find_needed_position(engine: EngineState) -> int:
     """Return the position from which on the log is read again for the queries of this engine if they move; 0 for its beginning.
 
     What lives in one bucket keeps the log only where it looks back a bounded time: else its state can move as it is.

@@ -96,7 +96,7 @@ def secured(data_dir: Path) -> int:
     found = _snapshots(directory)
     if found.keys() != {name_of(bucket, number) for bucket in range(number)}:
         return 0
-    position = min(_needed_at(positions[min(positions)], number) for positions in found.values())
+    position = min(_read_needed_position(positions[min(positions)], number) for positions in found.values())
     for positions in found.values():
         path = positions[min(positions)]
         data = path.read_bytes()
@@ -113,12 +113,12 @@ def sync_snapshots(directory: Path) -> None:
         sync_directory(folder)
 
 
-def needed_by(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
+def find_needed_position(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
     """Return the position from which on engines need the log, given the oldest snapshots of buckets; None for all of it."""
     return snapshots[name_of(0, 1)] if (recorded(data_dir) or 1) == 1 and snapshots.keys() == {name_of(0, 1)} else None
 
 
-def _needed_at(snapshot: Path, number: int) -> int:
+def _read_needed_position(snapshot: Path, number: int) -> int:
     """Return the position from which on the engine of a snapshot needs the log."""
     position = int(snapshot.stem.rpartition("-")[2])
     if number == 1:

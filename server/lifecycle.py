@@ -144,7 +144,7 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
     age = None if settings.retain_age is None else round(settings.retain_age * 1_000_000)
     needed = keeper.secured if keeper is not None else partial(secured, settings.data)
     retention = Retention(settings.data, Limits(age, settings.retain_bytes), solutions, lambda: log.saved, needed)
-    retention.log_holds.append(lambda: log.catalogue.needed_from(needed()))
+    retention.log_holds.append(lambda: log.catalogue.find_needed_position(needed()))
     if export is not None:
         retention.solution_holds.append(lambda: export.position)
         retention.log_holds.append(lambda: export.marked)

@@ -17,7 +17,7 @@ from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
 from engine.pattern_scope import list_conjuncts
 from engine.physical_plan.filter_compiler import compile_filter
-from engine.physical_plan.operator_names import OPERATORS, RELATIONS
+from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
 from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
@@ -269,8 +269,8 @@ def operator_of(row: Node) -> str:
     if row.kind in POLICIES and row.life_blocker != c.NEVER:
         return OPERATORS[c.WITHOUT]
     if row.kind == c.WITHOUT:
-        return f"{RELATIONS[row.relation]} ... WITHOUT"
-    return RELATIONS[row.relation] if row.kind in POLICIES | {c.JOIN} else OPERATORS[row.kind]
+        return f"{RELATION_WORDS[row.relation]} ... WITHOUT"
+    return RELATION_WORDS[row.relation] if row.kind in POLICIES | {c.JOIN} else OPERATORS[row.kind]
 
 
 # ---------------------------------------------------------------- state

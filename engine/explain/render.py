@@ -11,7 +11,7 @@ from engine.explain.model import Explanation
 from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
 from engine.messages import MessageKey
-from engine.physical_plan.operator_names import RELATIONS
+from engine.physical_plan.operator_names import RELATION_WORDS
 from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
 from engine.planner.reach import Reach
 
@@ -102,7 +102,7 @@ def _in_runs(plan: Sequence[OperatorStep], lines: list[str]) -> tuple[list[str],
     feeds = Counter(each for step in plan for each in step.inputs)
     begun: set[int] = set()
     for place, step in enumerate(plan):
-        if place in begun or step.operator != RELATIONS[c.ANY]:
+        if place in begun or step.operator != RELATION_WORDS[c.ANY]:
             continue
         run = [place]
         while _two_sided(plan[run[-1]]) and lines[first := plan[run[-1]].inputs[0]] == lines[place] and feeds[first] == 1 and _two_sided(plan[first]):

@@ -25,7 +25,7 @@ OPERATORS = {
     c.RECENT: "the policy recent",
     c.CHRONOLOGICAL: "the policy chronological",
 }
-RELATIONS = {
+RELATION_WORDS = {
     c.ANY: "AND",
     c.SEQ: "SEQ",
     c.EQUALS: "EQUALS",

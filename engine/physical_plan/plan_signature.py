@@ -3,7 +3,7 @@
 import hashlib
 
 from engine.kernel.state import layout as c
-from engine.physical_plan.operator_names import OPERATORS, RELATIONS
+from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
 from engine.physical_plan.plan import Fragment, Node
 
 COLLECTOR_STATES = "75b9ccf9c18d20cffbb049b10b7e3c66"
@@ -35,7 +35,7 @@ def _described(fragment: Fragment, number: int, node: Node, names: dict[int, str
     edges = [fragment.find_reader(target) for target in fragment.edges_of(number)]
     marks = [(mark, c.RIGHT) for mark in fragment.marks_of(number)]
     found: list[object] = [
-        OPERATORS[node.kind], RELATIONS[node.relation], compared, plain, edges, marks, names.get(node.column)
+        OPERATORS[node.kind], RELATION_WORDS[node.relation], compared, plain, edges, marks, names.get(node.column)
     ]  # fmt: skip
     for filter_ in (node.filter, node.condition):
         found.append(filter_ if filter_ < 0 else fragment.find_inquiry(filter_).condition)

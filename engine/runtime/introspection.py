@@ -15,7 +15,7 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.physical_plan.operator_names import OPERATORS, RELATIONS
+from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
 
 Ints = NDArray[np.int64]
 SideName = Literal["left", "right", "absent"]
@@ -129,7 +129,7 @@ def _describe_operator(network: Network, planned: Planned, node: int, names: dic
     size = network.collectors.placed[node].collector.size() if node in network.collectors.placed else 0
     told = tuple(side for side in sides if side.goals or side.taken)
     given, refused = net.stores[c.SIDES * held, [c.GIVEN, c.REFUSED]].tolist()
-    return OperatorState(RELATIONS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), told, size, given, refused, kind)
+    return OperatorState(RELATION_WORDS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), told, size, given, refused, kind)
 
 
 def _describe_side(net: Net, node: int, side: int, name: SideName) -> Side:

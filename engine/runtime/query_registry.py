@@ -19,7 +19,7 @@ from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.introspection import OperatorState, PartialMatch, list_partial_matches, measure_progress
-from engine.runtime.watermarks import NO_TIME, StreamTime, find_time
+from engine.runtime.watermarks import NO_TIME, StreamTime, find_query_time
 from engine.state_size import Quota, Usage
 from engine.triples.quads import Quad
 from epsparql import QueryError, parse
@@ -152,7 +152,7 @@ class Registry:
         if on_cycle:
             return on_cycle[0]
         gate = find_reached(query.streams, rules)
-        time = self._find_time(gate, rules)
+        time = self._find_query_time(gate, rules)
         for member in self.members:
             # Who comes after a change has it from the first.
             begins = member.time == time and (time == NO_TIME or not member.network.background.is_due)
@@ -169,9 +169,9 @@ class Registry:
         """Return a test for the background triples that the networks of a part take for theirs; None if they take all."""
         return None if part is None or isinstance(part, TimeSlices) else lambda quad: self.share.has(part.read_part(quad))
 
-    def _find_time(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
+    def _find_query_time(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
         """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""
-        return find_time(gate, find_sources(rules), self.streams, NO_TIME)
+        return find_query_time(gate, find_sources(rules), self.streams, NO_TIME)
 
     def accepts_background(self, known: FactIndex) -> bool:
         """Return whether a background closes no cycle. One that does is refused: the log is read again at every start, so it may not stop the queries."""

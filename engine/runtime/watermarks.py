@@ -67,7 +67,7 @@ def find_latest(gate: Collection[str], streams: Mapping[str, StreamTime]) -> int
     return max((streams[name].latest for name in gate if name in streams), default=NO_TIME)
 
 
-def find_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, StreamTime], before: int) -> int:
+def find_query_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, StreamTime], before: int) -> int:
     """Return a query's time: the least watermark of the fed streams of its gate, and never less than before.
 
     A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream that rules write, `sources` has

@@ -11,7 +11,7 @@ from typing import assert_never
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions, span_of
-from engine.physical_plan.operator_names import RELATIONS
+from engine.physical_plan.operator_names import RELATION_WORDS
 from engine.planner.builder.correlation import alternatives, essential
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
@@ -182,7 +182,7 @@ class _Reader:
         if any(kept):
             self._warn(at, self._kept_by(join, at, kept))
             if not x.possible & y.possible and not under.graphed:
-                parts_ = "the parts of this group" if self._stands_beside(join, at) else f"the sides of {RELATIONS[relation]}"
+                parts_ = "the parts of this group" if self._stands_beside(join, at) else f"the sides of {RELATION_WORDS[relation]}"
                 self._warn(at, f"{parts_} share no variable: {_PAIRS[relation]}, and no duration bounds that", "cross-join")
         self.read_pattern(join.left, under)
         self.read_pattern(join.right, under)
@@ -207,7 +207,7 @@ class _Reader:
             self._absent(pattern, x, span, at)
         lives = policies.lives_of(self.policy, relation, span, timeless=x.timeless or y.timeless)
         kept = lives[0] == c.FOREVER and x.timed and (self.policy != RECENT or bool(x.possible & y.possible)), lives[1] == c.FOREVER and y.timed
-        name = RELATIONS[relation]
+        name = RELATION_WORDS[relation]
         if any(kept) and self.policy == CHRONOLOGICAL:
             self._warn(at, f"{name} keeps the solutions {_SIDES[kept]} until a right one consumes them, however old they are")
         elif any(kept):

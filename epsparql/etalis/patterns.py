@@ -14,7 +14,7 @@ from epsparql.etalis.statics.conditions import Conditions, Translated, call, cou
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of
 from epsparql.terms import TermOrVariable, Variable
 
-RELATIONS: Mapping[str, a.Relation | None] = {
+FUNCTOR_RELATIONS: Mapping[str, a.Relation | None] = {
     ":equals": None, ":meets": a.Relation.MEETS, ":during": a.Relation.DURING, ":starts": a.Relation.STARTS, ":finishes": a.Relation.FINISHES,
     ":par": a.Relation.PAR,
 }  # fmt: skip
@@ -64,9 +64,9 @@ class Patterns:
                 return _join_bindings(a.Join(x.pattern, y.pattern), x, y)
             case Struct(":or", (left, right)):
                 return self._union(left, right)
-            case Struct(name, (left, right)) if name in RELATIONS:
+            case Struct(name, (left, right)) if name in FUNCTOR_RELATIONS:
                 x, y = self._operands(left, right)
-                relation = RELATIONS[name]
+                relation = FUNCTOR_RELATIONS[name]
                 pattern = a.EqJoin(x.pattern, y.pattern) if relation is None else a.RelationJoin(relation, x.pattern, y.pattern)
                 return _join_bindings(pattern, x, y)
             case Struct(":where", (left, goals)):

@@ -437,7 +437,7 @@ class Catalogue:
         """Return the texts of all queries, those that are no longer theirs, or not yet, included."""
         return [version.text for query in list(self.queries.values()) for version in query.versions or (query.first_version,)]
 
-    def needed_from(self, start: int) -> int:
+    def find_needed_position(self, start: int) -> int:
         """Return the position from which an engine needs the log when it reads on from `start`.
 
         Queries that are behind read again, and so do those that were behind at `start`.

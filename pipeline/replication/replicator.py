@@ -43,7 +43,7 @@ from pipeline.replication.manifest import (
 )
 from pipeline.replication.restore import REGISTRATIONS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe, write_file
 from pipeline.replication.store_0_1 import end_0_1, read_0_1
-from pipeline.retention import needed_by, secured
+from pipeline.retention import find_needed_position, secured
 from pipeline.status_files import NOTES, note_path, write_note
 
 ROUND_S, PAUSE_S, RETRY_S = 1.0, 5.0, 1.0
@@ -134,7 +134,10 @@ class Replicator:
         if not self.away:
             return secured(self._data)
         found = [name.removesuffix(".snapshot").partition("-") for name in self._store.names(SNAPSHOTS) if name.endswith(".snapshot")]
-        return needed_by({bucket: int(position) for bucket, _, position in sorted(found, reverse=True) if position.isdecimal()}, self._data) or 0
+        return (
+            find_needed_position({bucket: int(position) for bucket, _, position in sorted(found, reverse=True) if position.isdecimal()}, self._data)
+            or 0
+        )
 
     def start(self) -> None:
         self._thread.start()

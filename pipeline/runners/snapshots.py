@@ -12,7 +12,7 @@ from threading import Lock
 
 from engine.engine import Engine
 from engine.errors import EngineError
-from engine.moves import find_needed
+from engine.moves import find_needed_position
 from engine.partitioning import ONE, PartitionShare, Sets
 from engine.snapshot.format import apart, digest_of
 from pipeline.partition_count import NEEDED, SETS, name_of
@@ -56,7 +56,7 @@ class Snapshots:
             data = engine.snapshot(self._write_piece)
             marked = _MARKED.pack(_MARK, mark)
             if not self._share.whole:
-                _replace(self._path(engine.position).with_suffix(NEEDED), [str(find_needed(engine)).encode()])
+                _replace(self._path(engine.position).with_suffix(NEEDED), [str(find_needed_position(engine)).encode()])
             _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
 
     def write_sets(self, sets: Sets) -> None:

@@ -150,10 +150,10 @@ class ServerCollector(Collector):
             now.add_metric((kind,), limits.count_open(kind))
             sent.add_metric((kind,), limits.sent[kind])
         now.add_metric(("webhook",), len(self._deliveries))
-        sent.add_metric(("webhook",), sum(observer.delivered for observer in self._deliveries))
+        sent.add_metric(("webhook",), sum(webhook.delivered for webhook in self._deliveries))
         yield from (now, sent)
         yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was marked as slow", value=limits.slow)
-        given_up = sum(observer.given_up for observer in self._deliveries)
+        given_up = sum(webhook.given_up for webhook in self._deliveries)
         yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries that the present webhooks gave up", value=given_up)
 
     def _collect_connectors(self) -> Iterator[Metric]:

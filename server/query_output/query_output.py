@@ -11,9 +11,9 @@ from pipeline.registrations.query_cache import drop_shape
 from pipeline.solutions.json_encoder import Envelope, ndjson
 from pipeline.solutions.solution_ids import key_of
 from pipeline.solutions.solution_log import SolutionReader
-from server.query_output.notices import Notices, split_by_form
 from server.query_output.notifier import Notifier
 from server.query_output.page_cache import Notice, Page, PageCache
+from server.query_output.promotion_notices import PromotionNotices, split_by_form
 from server.query_output.watermark_progress import QueryProgress
 from server.registrations.catalog_view import CatalogView
 
@@ -34,7 +34,7 @@ class QueryOutput:
         """Return the cache of the query's pages, as they are written for followers of one kind."""
         number = registration.registered
         if (number, envelope) not in self._pages:
-            notices = Notices(self._solutions, number)
+            notices = PromotionNotices(self._solutions, number)
 
             def read_page(after: str | None, limit: int) -> Page | Notice:
                 now, found = self._read_settled(registration, lambda: self._solutions.read(number, after, limit))

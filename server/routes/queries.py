@@ -29,7 +29,7 @@ from server.http.body_parsing import decode_text, parse_json_object, read_body, 
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
 from server.inspection.unseen_names import warn_of_unseen
-from server.query_output.notices import hash_text
+from server.query_output.promotion_notices import hash_text
 from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
 from server.registrations.companions import find_companions, name_companion, write_companion
 from server.registrations.promotion_rules import begin_late, check_new_text, find_reading_start, promote_entry

@@ -26,8 +26,8 @@ from server.http.content_negotiation import choose_media_type, versioned
 from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
-from server.query_output.notices import split_by_form
 from server.query_output.page_cache import Notice
+from server.query_output.promotion_notices import split_by_form
 from server.query_output.watermark_progress import QueryProgress
 from server.registrations.catch_up_rules import refuse_revised, refuse_static_rule
 from server.service import Service

@@ -128,9 +128,9 @@ def _id(id: Annotated[str, Path(description="Percent-encoded as one path segment
 Id = Annotated[str, Depends(_id)]
 
 
-def _document(observer: Webhook, secret: str | None = None) -> ObserverDocument:
-    shown = {name: value for name, value in asdict(observer).items() if name in ObserverDocument.model_fields}
-    return ObserverDocument.model_validate(shown | {"secret": secret, "template": _describe_template(observer.template)})
+def _document(webhook: Webhook, secret: str | None = None) -> ObserverDocument:
+    shown = {name: value for name, value in asdict(webhook).items() if name in ObserverDocument.model_fields}
+    return ObserverDocument.model_validate(shown | {"secret": secret, "template": _describe_template(webhook.template)})
 
 
 def _describe_template(template: Template | None) -> str | TemplateDocument | None:
@@ -142,11 +142,11 @@ def _describe_template(template: Template | None) -> str | TemplateDocument | No
 
 
 def _find_webhook(deliveries: Deliveries, query: str, id_: str) -> Webhook:
-    """Return the query's observer. Raises: Fault 404."""
-    observer = deliveries.find_webhook(query, id_)
-    if observer is None:
+    """Return the query's webhook. Raises: Fault 404."""
+    webhook = deliveries.find_webhook(query, id_)
+    if webhook is None:
         raise _unknown_fault(deliveries, query, id_)
-    return observer
+    return webhook
 
 
 def _unknown_fault(deliveries: Deliveries, query: str, id_: str) -> Fault:
@@ -197,15 +197,15 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         if known is None and len(deliveries) >= service.settings.max_webhooks:
             raise too_many_webhooks(service.settings.max_webhooks)
         made = "" if wished or known else create_secret()
-        observer = known or _create_webhook(service, registration, id, made)
-        observer.url, observer.secret, observer.state = url, wished or observer.secret, "active"
-        observer.attempts, observer.error, observer.next_try, observer.template = 0, None, None, template
+        webhook = known or _create_webhook(service, registration, id, made)
+        webhook.url, webhook.secret, webhook.state = url, wished or webhook.secret, "active"
+        webhook.attempts, webhook.error, webhook.next_try, webhook.template = 0, None, None, template
         if after:
-            observer.registered, observer.last = registration.registered, after
-        await deliveries.put_webhook(observer)
+            webhook.registered, webhook.last = registration.registered, after
+        await deliveries.put_webhook(webhook)
     response.status_code = HTTPStatus.OK if known else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}/observers/{encode_name(id)}"
-    return _document(observer, made or None)
+    return _document(webhook, made or None)
 
 
 def _list_variables(registration: Registration) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ async def _check_solution_id(service: Service, registration: Registration, after
 @router.get("/queries/{name}/observers", dependencies=[ADMIN], summary="List a query's webhooks", responses=_NONE)
 async def list_observers(name: Name, service: Shared, deliveries: Sent) -> ObserverList:
     service.catalog.get_query(name)
-    return ObserverList(observers=[_document(observer) for observer in deliveries.list_webhooks(name)])
+    return ObserverList(observers=[_document(webhook) for webhook in deliveries.list_webhooks(name)])
 
 
 @router.get(
@@ -259,13 +259,13 @@ async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent)
 )
 async def test_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> TestDocument:
     registration = service.catalog.get_query(name)
-    observer = _find_webhook(deliveries, name, id)
+    webhook = _find_webhook(deliveries, name, id)
     try:
-        await deliveries.targets.resolve_target(parse_target(observer.url))
+        await deliveries.targets.resolve_target(parse_target(webhook.url))
     except TargetRefused as refused:
         raise refusal_fault(refused) from None
     line = _make_test_line(registration, iso(service.clock()))
-    match await deliveries.send_test(observer, line):
+    match await deliveries.send_test(webhook, line):
         case ReceiverAnswer() as answer:
             failure = answer.describe_failure()
             error = failure.reason if failure else None

@@ -1,4 +1,4 @@
-"""Delivers solutions to observers: to each in order, one at a time, at least once.
+"""Delivers solutions to webhooks: to each in order, one at a time, at least once.
 
 A delivery that the receiver does not take is retried after growing pauses.
 """
@@ -68,58 +68,58 @@ class ReceiverAnswer:
 
 
 class Deliveries:
-    """Holds all observers and their tasks. Runs on the event loop only."""
+    """Holds all webhooks and their tasks. Runs on the event loop only."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._files = service, WebhookFiles(service.settings.data)
         self.targets = TargetPolicy(service.settings.allow_hosts)
-        self._observers: dict[tuple[str, str], Webhook] = {}
+        self._webhooks: dict[tuple[str, str], Webhook] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     # ------------------------------------------------------------ what there is
     def __iter__(self) -> Iterator[Webhook]:
-        return iter(list(self._observers.values()))
+        return iter(list(self._webhooks.values()))
 
     def __len__(self) -> int:
-        return len(self._observers)
+        return len(self._webhooks)
 
     def list_webhooks(self, query: str) -> list[Webhook]:
-        return [observer for observer in self if observer.query == query]
+        return [webhook for webhook in self if webhook.query == query]
 
     def find_webhook(self, query: str, id_: str) -> Webhook | None:
-        return self._observers.get((query, id_))
+        return self._webhooks.get((query, id_))
 
-    async def put_webhook(self, observer: Webhook) -> None:
-        """Start deliveries, or continue them as is now wished; the observer is durable when this returns.
+    async def put_webhook(self, webhook: Webhook) -> None:
+        """Start deliveries, or continue them as is now wished; the webhook is durable when this returns.
 
-        A new observer that a store does not take is not created. Raises: StoreFailed, StoreTaken.
+        A new webhook that a store does not take is not created. Raises: StoreFailed, StoreTaken.
         """
-        known = self.find_webhook(observer.query, observer.id) is not None
-        await self._stop_delivery(observer.query, observer.id)
-        await asyncio.to_thread(self._files.save, observer, durable=True)
+        known = self.find_webhook(webhook.query, webhook.id) is not None
+        await self._stop_delivery(webhook.query, webhook.id)
+        await asyncio.to_thread(self._files.save, webhook, durable=True)
         try:
-            await self._replicate(observer.query, [observer.id], _HERE if known else _NOWHERE)
+            await self._replicate(webhook.query, [webhook.id], _HERE if known else _NOWHERE)
         except PipelineError:
             if known:
-                self._start_delivery(observer)
+                self._start_delivery(webhook)
             else:  # a client learns its secret only from the answer that it was created
-                await asyncio.to_thread(self._files.delete, observer.query, observer.id)
+                await asyncio.to_thread(self._files.delete, webhook.query, webhook.id)
             raise
-        self._start_delivery(observer)
+        self._start_delivery(webhook)
 
     async def delete_webhooks(self, query: str, ids: Sequence[str]) -> None:
-        """Delete observers, also unknown ones: a store may not have taken their end before.
+        """Delete webhooks, also unknown ones: a store may not have taken their end before.
 
         Raises: StoreFailed, StoreTaken; they have ended here nevertheless.
         """
         for id_ in ids:
             await self._stop_delivery(query, id_)
-            self._observers.pop((query, id_), None)
+            self._webhooks.pop((query, id_), None)
             await asyncio.to_thread(self._files.delete, query, id_)
         await self._replicate(query, ids, _HERE)
 
     async def _replicate(self, query: str, ids: Sequence[str], otherwise: str) -> None:
-        """Copy the observers' files to the store, if the data directory is in one."""
+        """Copy the webhooks' files to the store, if the data directory is in one."""
         keeper = self._service.lifecycle.keeper
         if keeper is not None and ids:
             try:
@@ -134,21 +134,21 @@ class Deliveries:
 
     # ------------------------------------------------------------ life
     def start(self) -> None:
-        for observer in self._files.load():
-            if observer.query in self._service.log.catalogue.queries:
-                self._start_delivery(observer)
+        for webhook in self._files.load():
+            if webhook.query in self._service.log.catalogue.queries:
+                self._start_delivery(webhook)
             else:  # the server crashed while the query was dropped
-                self._files.delete(observer.query, observer.id)
+                self._files.delete(webhook.query, webhook.id)
 
     async def stop(self) -> None:
         for query, id_ in list(self._tasks):
             await self._stop_delivery(query, id_)
 
-    def _start_delivery(self, observer: Webhook) -> None:
-        key = observer.query, observer.id
-        self._observers[key] = observer
-        if observer.state == "active":
-            self._tasks[key] = asyncio.create_task(self._run_delivery(observer), name=f"webhook {key}")
+    def _start_delivery(self, webhook: Webhook) -> None:
+        key = webhook.query, webhook.id
+        self._webhooks[key] = webhook
+        if webhook.state == "active":
+            self._tasks[key] = asyncio.create_task(self._run_delivery(webhook), name=f"webhook {key}")
 
     async def _stop_delivery(self, query: str, id_: str) -> None:
         task = self._tasks.pop((query, id_), None)
@@ -157,16 +157,16 @@ class Deliveries:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _run_delivery(self, observer: Webhook) -> None:
-        """Deliver until the observer is deleted, disabled or the server stops.
+    async def _run_delivery(self, webhook: Webhook) -> None:
+        """Deliver until the webhook is deleted, disabled or the server stops.
 
         After a fault of ours, such as a full disk, it begins anew after the last delivered solution.
         """
-        while observer.state == "active" and not self._service.lifecycle.stopping.is_set() and (observer.query, observer.id) in self._observers:
+        while webhook.state == "active" and not self._service.lifecycle.stopping.is_set() and (webhook.query, webhook.id) in self._webhooks:
             try:
-                await self._deliver_solutions(observer)
-            except Exception:  # noqa: BLE001 - one observer's fault must not be silent, nor end the others
-                _log.exception("webhook %s of query %s continues in %g s", observer.id, observer.query, _AFTER_FAULT_S)
+                await self._deliver_solutions(webhook)
+            except Exception:  # noqa: BLE001 - one webhook's fault must not be silent, nor end the others
+                _log.exception("webhook %s of query %s continues in %g s", webhook.id, webhook.query, _AFTER_FAULT_S)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_AFTER_FAULT_S):
                         await self._service.lifecycle.stopping.wait()
@@ -179,24 +179,24 @@ class Deliveries:
     def _create_client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(verify=self._tls, trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=1))
 
-    async def _deliver_solutions(self, observer: Webhook) -> None:
+    async def _deliver_solutions(self, webhook: Webhook) -> None:
         async with self._create_client() as client:
-            while observer.state == "active" and not self._service.lifecycle.stopping.is_set():
-                registration = self._service.log.catalogue.queries.get(observer.query)
+            while webhook.state == "active" and not self._service.lifecycle.stopping.is_set():
+                registration = self._service.log.catalogue.queries.get(webhook.query)
                 if registration is None:
-                    await self._drop_webhook(observer)
+                    await self._drop_webhook(webhook)
                     return
-                if registration.registered != observer.registered:  # the query was replaced, so its solution log is another one
-                    observer.registered, observer.last, observer.attempts = registration.registered, None, 0
-                await self._follow_registration(client, observer, registration)
+                if registration.registered != webhook.registered:  # the query was replaced, so its solution log is another one
+                    webhook.registered, webhook.last, webhook.attempts = registration.registered, None, 0
+                await self._follow_registration(client, webhook, registration)
 
-    async def _drop_webhook(self, observer: Webhook) -> None:
-        """Delete the observer of a query that was dropped."""
-        del self._observers[observer.query, observer.id], self._tasks[observer.query, observer.id]
-        await asyncio.to_thread(self._files.delete, observer.query, observer.id)
+    async def _drop_webhook(self, webhook: Webhook) -> None:
+        """Delete the webhook of a query that was dropped."""
+        del self._webhooks[webhook.query, webhook.id], self._tasks[webhook.query, webhook.id]
+        await asyncio.to_thread(self._files.delete, webhook.query, webhook.id)
 
-    async def _follow_registration(self, client: httpx.AsyncClient, observer: Webhook, registration: Registration) -> None:
-        async with aclosing(follow_query(self._service, registration, observer.last, Envelope.LINE)) as items:
+    async def _follow_registration(self, client: httpx.AsyncClient, webhook: Webhook, registration: Registration) -> None:
+        async with aclosing(follow_query(self._service, registration, webhook.last, Envelope.LINE)) as items:
             async for item in items:
                 match item:
                     case QueryProgress() | Idle():
@@ -208,7 +208,7 @@ class Deliveries:
                         return
                     case page:
                         for line in (page,) if isinstance(page, Notice) else page.list_lines():
-                            if not await self._deliver_solution(client, observer, line):
+                            if not await self._deliver_solution(client, webhook, line):
                                 return
 
     async def _wait_until_replaced(self, registration: Registration) -> None:
@@ -217,32 +217,32 @@ class Deliveries:
             await service.notifier.wait_for_news(service.notifier.generation, _ANSWERS_LOOK_S)
 
     # ------------------------------------------------------------ one solution
-    async def _deliver_solution(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine | Notice) -> bool:
+    async def _deliver_solution(self, client: httpx.AsyncClient, webhook: Webhook, line: SolutionLine | Notice) -> bool:
         """Try until the solution is taken or given up.
 
-        Returns False where there is nothing more to do: the server stops, or the observer is disabled.
+        Returns False where there is nothing more to do: the server stops, or the webhook is disabled.
         """
         settings = self._service.settings
         while True:
-            is_skipped = isinstance(line, Notice) and observer.template is not None  # a template is for solutions
-            failure = None if is_skipped else await self._try_delivery(client, observer, line)
+            is_skipped = isinstance(line, Notice) and webhook.template is not None  # a template is for solutions
+            failure = None if is_skipped else await self._try_delivery(client, webhook, line)
             if failure is None:
-                observer.record_delivery(line.id, count=not isinstance(line, Notice))
-                self._files.save(observer)  # not in a thread, which would not end with this task
+                webhook.record_delivery(line.id, count=not isinstance(line, Notice))
+                self._files.save(webhook)  # not in a thread, which would not end with this task
                 return True
             if failure.gone:
-                observer.record_failure(failure.reason, None)
-                observer.state = "disabled"
-                self._files.save(observer)
+                webhook.record_failure(failure.reason, None)
+                webhook.state = "disabled"
+                self._files.save(webhook)
                 return False
-            pause_s = self._pause_s(observer.attempts, failure)
-            observer.record_failure(failure.reason, iso(self._service.clock() + round(pause_s * 1e6)))
-            if observer.attempts >= settings.webhook_attempts:
-                _log.warning("webhook %s of query %s: solution %s given up: %s", observer.id, observer.query, line.id, failure.reason)
-                observer.record_given_up(line.id, iso(self._service.clock()))
-                self._files.save(observer)
+            pause_s = self._pause_s(webhook.attempts, failure)
+            webhook.record_failure(failure.reason, iso(self._service.clock() + round(pause_s * 1e6)))
+            if webhook.attempts >= settings.webhook_attempts:
+                _log.warning("webhook %s of query %s: solution %s given up: %s", webhook.id, webhook.query, line.id, failure.reason)
+                webhook.record_given_up(line.id, iso(self._service.clock()))
+                self._files.save(webhook)
                 return True
-            self._files.save(observer)
+            self._files.save(webhook)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._service.lifecycle.stopping.wait()
@@ -258,17 +258,17 @@ class Deliveries:
         growing = min(settings.webhook_first_s * 2.0 ** min(attempts, 40), settings.webhook_longest_s) * random.uniform(0.5, 1.0)
         return max(growing, min(failure.after_s, settings.webhook_longest_s))
 
-    async def _try_delivery(self, client: httpx.AsyncClient, observer: Webhook, line: SolutionLine | Notice) -> DeliveryFailure | None:
-        answer = await self._post_solution(client, observer, f"{observer.registered}-{line.id}", line)
+    async def _try_delivery(self, client: httpx.AsyncClient, webhook: Webhook, line: SolutionLine | Notice) -> DeliveryFailure | None:
+        answer = await self._post_solution(client, webhook, f"{webhook.registered}-{line.id}", line)
         return answer if isinstance(answer, DeliveryFailure) else answer.describe_failure()
 
-    async def send_test(self, observer: Webhook, line: SolutionLine) -> ReceiverAnswer | DeliveryFailure:
-        """Send a made-up solution once, marked as a test; the observer's state stays as it is."""
+    async def send_test(self, webhook: Webhook, line: SolutionLine) -> ReceiverAnswer | DeliveryFailure:
+        """Send a made-up solution once, marked as a test; the webhook's state stays as it is."""
         async with self._create_client() as client:
-            return await self._post_solution(client, observer, line.id, line, is_test=True)
+            return await self._post_solution(client, webhook, line.id, line, is_test=True)
 
     async def _post_solution(
-        self, client: httpx.AsyncClient, observer: Webhook, message_id: str, line: SolutionLine | Notice, *, is_test: bool = False
+        self, client: httpx.AsyncClient, webhook: Webhook, message_id: str, line: SolutionLine | Notice, *, is_test: bool = False
     ) -> ReceiverAnswer | DeliveryFailure:
         """Post a solution, and return what the receiver answered, or why it did not."""
         try:
@@ -276,15 +276,15 @@ class Deliveries:
                 if isinstance(line, Notice):
                     message = render_notice(message_id, line.text)
                 else:
-                    message = render_message(observer.template, message_id, line.text, is_test=is_test)
-                return await self._connect_and_post(client, observer, message)
+                    message = render_message(webhook.template, message_id, line.text, is_test=is_test)
+                return await self._connect_and_post(client, webhook, message)
         except TimeoutError:
             return DeliveryFailure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
         except (TargetRefused, MessageTooLarge, httpx.HTTPError, OSError) as error:
             return DeliveryFailure(str(error) or type(error).__name__)
 
-    async def _connect_and_post(self, client: httpx.AsyncClient, observer: Webhook, message: DeliveryContent) -> ReceiverAnswer:
-        target = parse_target(observer.url)
+    async def _connect_and_post(self, client: httpx.AsyncClient, webhook: Webhook, message: DeliveryContent) -> ReceiverAnswer:
+        target = parse_target(webhook.url)
         addresses = await self.targets.resolve_target(target)
         now_s = self._service.clock() // 1_000_000
         headers = {
@@ -294,20 +294,20 @@ class Deliveries:
             "Accept-Encoding": "identity",  # an answer is shown as it comes
             "webhook-id": message.id,
             "webhook-timestamp": str(now_s),
-            "webhook-signature": sign_delivery(observer.secret, message.id, now_s, message.body),
+            "webhook-signature": sign_delivery(webhook.secret, message.id, now_s, message.body),
         }
         for address in addresses:
             url, extensions = target.at(address), {"sni_hostname": target.host}
             request = client.build_request("POST", url, content=message.body, headers=headers, extensions=extensions)
             try:
-                return await _read_answer(client, request, observer)
+                return await _read_answer(client, request, webhook)
             except httpx.ConnectError:
                 if address == addresses[-1]:
                     raise
         raise TargetRefused(f"the host {target.host!r} has no address")
 
 
-async def _read_answer(client: httpx.AsyncClient, request: httpx.Request, observer: Webhook) -> ReceiverAnswer:
+async def _read_answer(client: httpx.AsyncClient, request: httpx.Request, webhook: Webhook) -> ReceiverAnswer:
     response = await client.send(request, stream=True)
     body = b""
     try:
@@ -318,7 +318,7 @@ async def _read_answer(client: httpx.AsyncClient, request: httpx.Request, observ
     finally:
         await response.aclose()
     after = response.headers.get("retry-after", "")
-    words = "" if "content-encoding" in response.headers else _read_words(observer.hide_secrets(body.decode(errors="replace")))
+    words = "" if "content-encoding" in response.headers else _read_words(webhook.hide_secrets(body.decode(errors="replace")))
     return ReceiverAnswer(response.status_code, words, float(after) if after.isascii() and after.isdigit() else 0.0)
 
 
@@ -329,7 +329,7 @@ def _read_words(text: str) -> str:
 
 @asynccontextmanager
 async def run_deliveries(service: Service) -> AsyncIterator[Deliveries]:
-    """Run the deliveries to all observers until the block is left."""
+    """Run the deliveries to all webhooks until the block is left."""
     deliveries = Deliveries(service)
     service.lifecycle.retention.solution_holds.append(deliveries.find_needed_position)
     deliveries.start()

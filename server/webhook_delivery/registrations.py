@@ -1,4 +1,4 @@
-"""Stores observers, the webhooks of queries, with what was delivered to each.
+"""Stores the webhooks of queries, with what was delivered to each.
 
 Each has one small file, so that a restart continues where deliveries were.
 """
@@ -77,31 +77,31 @@ class Webhook:
 
 
 class WebhookFiles:
-    """Stores the observers of a data directory. Their files hold secrets, so only the owner may read them."""
+    """Stores the webhooks of a data directory. Their files hold secrets, so only the owner may read them."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / "observers"
 
     def load(self) -> Iterator[Webhook]:
-        """Yield all observers. Raises: ValueError, naming the file, for a file that holds no observer."""
+        """Yield all webhooks. Raises: ValueError, naming the file, for a file that holds no webhook."""
         for path in sorted(self._directory.glob("*.json")):
             try:
                 yield msgspec.json.decode(path.read_bytes(), type=Webhook)
             except msgspec.MsgspecError as error:
                 raise ValueError(f"{path} holds no webhook: {error}; delete it, or restore it from a copy") from None
 
-    def save(self, observer: Webhook, *, durable: bool = False) -> None:
-        """Replace the observer's file in one step.
+    def save(self, webhook: Webhook, *, durable: bool = False) -> None:
+        """Replace the webhook's file in one step.
 
         If a crash of the machine takes back a position, solutions are only delivered again. What a client asked for must not be lost, so it is saved
         `durable`.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        path = self.path(observer.query, observer.id)
+        path = self.path(webhook.query, webhook.id)
         temporary = path.with_suffix(".tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(observer))
+            file.write(msgspec.json.encode(webhook))
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
@@ -122,6 +122,6 @@ class WebhookFiles:
             os.close(descriptor)
 
     def path(self, query: str, id_: str) -> Path:
-        """Return the observer's path, named by a digest: names may be too long for a file's, or hold characters that it may not."""
+        """Return the webhook's path, named by a digest: names may be too long for a file's, or hold characters that it may not."""
         digest = hashlib.sha256(f"{query}\0{id_}".encode()).hexdigest()
         return self._directory / f"{digest[:32]}.json"

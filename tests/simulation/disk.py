@@ -87,6 +87,7 @@ class Disk:
             if kept is None:
                 path.unlink(missing_ok=True)
             else:
+                path.parent.mkdir(parents=True, exist_ok=True)  # that the folder was removed may be lost, too
                 path.write_bytes(kept)
         self.take_as_it_is()
         scheduler.note(f"{self.root.name} lost its power")

@@ -217,8 +217,15 @@ class World:
                     continue
                 if name in server.log.catalogue.queries:
                     break
+                log = server.log
+
+                def build(offset: int, log: LogWriter = log, name: str = name, text: str = text) -> Register:
+                    if name in log.catalogue.queries:  # a server answers one registration of a name before it looks at the next
+                        raise LogFailed(f"{name} was registered meanwhile")
+                    return Register(offset, name, text)
+
                 try:
-                    ack = server.log.submit_entry(lambda offset, name=name, text=text: Register(offset, name, text))  # type: ignore[misc]
+                    ack = log.submit_entry(build)
                     self.scheduler.wait(lambda: ack.done() or not server.up, _ANSWER_S)  # noqa: B023
                     if ack.done() and server.process.alive:
                         ack.result()

@@ -15,7 +15,7 @@ from engine.planner.operators import path_reachability
 from engine.planner.operators.property_paths import plan_path
 from epsparql import algebra as a
 
-RELATIONS = {
+RELATION_CODES = {
     a.Relation.MEETS: c.MEETS,
     a.Relation.DURING: c.DURING,
     a.Relation.STARTS: c.STARTS,
@@ -34,7 +34,7 @@ def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
         case a.EqJoin():
             return c.EQUALS
         case a.RelationJoin(relation, _, _):
-            return RELATIONS[relation]
+            return RELATION_CODES[relation]
 
 
 def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, target: Target, span: int, wanted: Conditions) -> None:

@@ -89,18 +89,18 @@ def test_a_clock_that_goes_back_brings_nothing() -> None:
 def test_what_is_behind_says_from_where_the_log_is_needed() -> None:
     catalogue = fold(Register(0, "q", "a"), *(Tick(k, None, None) for k in range(1, 5)), Pause(5, 0, "q"), Tick(6, None, None))
     assert (catalogue.queries["q"].state, catalogue.queries["q"].reads, catalogue.leads) == ("paused", 5, frozenset({0}))
-    assert catalogue.needed_from(7) == 5
+    assert catalogue.find_needed_position(7) == 5
     for entry in (Resume(7, 0, "q"), CatchUp(8, 0, 6), CatchUp(9, 0, 9)):
         catalogue.apply(Record(entry), 7)
     assert (catalogue.queries["q"].state, catalogue.queries["q"].reads, catalogue.leads) == ("running", None, frozenset())
-    assert [catalogue.needed_from(start) for start in (6, 9, 10)] == [5, 5, 10]
+    assert [catalogue.find_needed_position(start) for start in (6, 9, 10)] == [5, 5, 10]
     for oldest, kept in ((9, [5]), (10, [])):
         catalogue.forget_before(oldest)
         assert list(catalogue.rereads) == kept
     catalogue.apply(Record(Register(10, "r", "b", reads_from=8)), 7)
-    assert catalogue.needed_from(11) == 0
+    assert catalogue.find_needed_position(11) == 0
     catalogue.forget_before(11)
-    assert catalogue.needed_from(11) == 0, "it is behind still"
+    assert catalogue.find_needed_position(11) == 0, "it is behind still"
 
 
 def test_an_entry_that_was_asked_for_before_a_pause_lets_nothing_be_read() -> None:

@@ -20,7 +20,7 @@ from server.http.path_names import encode_name
 from server.query_output.page_cache import Notice
 
 
-class Notices:
+class PromotionNotices:
     """Makes the notices of one registration. Each stands between the last solution of a version and the first one of the next."""
 
     def __init__(self, solutions: SolutionReader, registered: int) -> None:
