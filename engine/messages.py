@@ -271,6 +271,9 @@ class RowSource(Protocol):
         That is the key of their message where the stream is among `keys`, else their subject. `events` are the entries that bring the rows.
         """
 
+    def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        """Return the rows that are wanted, in order, and the place of each among all rows."""
+
     def read_ends(self) -> NDArray[np.int64]:
         """Return the end of each row, NO_END for a late one."""
 

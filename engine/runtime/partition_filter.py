@@ -63,7 +63,7 @@ def route_rows(
         rows, places = source.read_own(share.bucket, share.buckets, events, keys)
         mine = dict.fromkeys((Part.MESSAGE, Part.SUBJECT), np.ones(len(places), np.bool_))
     else:
-        rows, places = source.read_all(), np.arange(source.num_rows)
+        rows, places = _read_rows(source, parts, share)
         mine = {part: share.select_rows(rows.column(part.column)) for part in parts if isinstance(part, Part) and part is not Part.MESSAGE}
         mine |= {part: part.select_rows(int64s(rows.column("end")), share) for part in parts if isinstance(part, TimeSlices)}
         if Part.MESSAGE in parts:
@@ -87,6 +87,15 @@ def route_rows(
                 others[places[mine[part]]] = False
                 found[name, part] = _with_marks(arrived, _mark_instants(others, since, end, terms))
     return found, latest
+
+
+def _read_rows(source: RowSource, parts: Set[Division | None], share: PartitionShare) -> tuple[pa.RecordBatch, Ints]:
+    """Return rows with their places: where all is dealt out by time, those of the share, else all."""
+    by_time = [part for part in parts if isinstance(part, TimeSlices)]
+    if len(by_time) < len(parts):
+        return source.read_all(), np.arange(source.num_rows)
+    ends = source.read_ends()
+    return source.read_some(np.logical_or.reduce([part.select_rows(ends, share) for part in by_time]))
 
 
 def _without_idle(wanted: Wanted, source: RowSource, share: PartitionShare) -> Wanted:
