@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from engine.background.changes import RuleRejected, apply_change, is_change, read_static_rule
 from engine.background.fact_store import FactIndex
-from engine.catch_up import EngineState, Past, copied, join, merge_caught_up, of_own, pause, promote, read_promotion, register_query
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
-from engine.engine_state import state_of, take_over, terms_of
+from engine.engine_state import EngineState, Past, join
 from engine.errors import LogGap, OnePartitionOnly, SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.messages import (
@@ -41,11 +40,13 @@ from engine.messages import (
     Tick,
     Withdraw,
 )  # fmt: skip
-from engine.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.partitioning import ONE, PLACED, Division, Moved, PartitionShare, Sets, TimeSlices
-from engine.replay import read_again
+from engine.query_lifecycle.catch_up import copied, merge_caught_up, of_own, pause, register_query
+from engine.query_lifecycle.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
+from engine.query_lifecycle.promotion import promote, read_promotion
+from engine.query_lifecycle.replay import read_again
 from engine.revision.revision import Revision, span_times
 from engine.runtime.dispatch import Layout, Listener
 from engine.runtime.event_queue import KEY
@@ -69,6 +70,7 @@ from engine.runtime.watermarks import (
 )
 from engine.snapshot.format import Fetch, Put, pack, unpack
 from engine.state_size import Own
+from engine.stored_state import restore_state, state_of, terms_of
 from epsparql import QueryError, parse
 from epsparql import algebra as a
 
@@ -671,7 +673,7 @@ class Engine(EngineState):
             if not share.whole and meta["sets"]["placed"] != PLACED:
                 raise SnapshotMismatch("written by a version that places queries otherwise")
             engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
-            take_over(engine, meta, arrays)
+            restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)
             if "course" in meta:

@@ -1,166 +1,203 @@
-"""This module writes an engine's state as a snapshot has it: the engine and those beside it, each with its networks."""
+"""This module holds what an engine has read of the log, and the queries that are behind it.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+Those stand in an engine of their own, over the same terms. That engine is the whole engine where they stopped, without what they do not rest on. So
+reading on brings them where they would be, and then their networks go over as they are. Entries of the log (`CatchUp`) say what they read, and when.
 
-from numpy.typing import NDArray
+If a query reads from `reads_from` on, an engine in which it is registered there reads the past, with the rules of today on which it rests. At its
+registration the rules as they run take the place of these rules, with what waits for the query. So the query's solutions do not depend on when it
+catches up.
+"""
 
-from engine.background.changes import read_static_rule, with_standing_rules
-from engine.background.fact_store import FactIndex, numbers_of
-from engine.catch_up import Behind, EngineState
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.background.changes import is_change
 from engine.dictionary.term_dictionary import TermTable
-from engine.errors import Refusal, SnapshotMismatch
-from engine.messages import ADD, RDFS, MessageKey, Register
-from engine.network.network import Network
-from engine.network.stratification import Cycle
-from engine.partitioning import division_from_json, division_to_json
-from engine.physical_plan.join_trees import PlanShape
-from engine.planner.builder.join_order import Rates
-from engine.runtime.event_queue import Waiting
-from engine.runtime.event_scheduler import ScheduledNetwork
-from engine.runtime.watermarks import StreamTime
-from engine.snapshot.network_state import FEED, pending, pending_again, restore, snapshot_network
-from epsparql import QueryError
+from engine.errors import LogGap
+from engine.messages import Block, CatchUp, Drop, Entry, Fail, Outcome, Pause, Promote, Register, Resume, StateChange, Withdraw
+from engine.partitioning import ONE, PartitionShare, Sets
+from engine.runtime.event_scheduler import find_reached
+from engine.runtime.partition_filter import Feed
+from engine.runtime.query_registry import Registry
+from engine.runtime.result_assembly import NOTHING
+from engine.runtime.time_course import TimeCourse
+from engine.runtime.watermarks import Arrivals
+from epsparql import algebra as a
+from epsparql import parse
+
+Past = Callable[[int, int], Iterable[Block]]
+"""The value is the entries [lo, hi) of the log, in blocks."""
 
 
-def state_of(engine: EngineState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the engine's state: a part that is fit for JSON, and arrays by name."""
-    arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in engine.terms.arrays().items()}
-    meta = _kept(engine, arrays) | {"behind": [_kept_behind(engine, behind, arrays) for behind in engine.behind.values()]}
-    return meta, arrays
+class EngineState(Registry, ABC):
+    """Holds what an engine has read of the log, and the queries that are behind it."""
+
+    def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
+        """Begin at the start of the log.
+
+        `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside. `past` is
+        where queries that are behind find the log again.
+        """
+        super().__init__(share, sets, terms)
+        self.past: Past = past or _no_past
+        self.position = 0
+        """This is the offset of the next entry."""
+        self.course = TimeCourse()
+        """It tells where another engine may begin to read for queries that move."""
+        self.behind: dict[int, Behind] = {}
+        """These queries are behind the others, by the registration of the query that they wait for."""
+        self.caught_up = 0
+        """This counts rows of the log that were read again for queries that are behind."""
+        self.heeds: Callable[[Entry], bool] = lambda _: True
+        """It returns whether a control entry is for this engine."""
+
+    @abstractmethod
+    def apply_block(self, block: Block) -> Outcome:
+        """Apply a block."""
+
+    @abstractmethod
+    def read_span(
+        self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], ends: Mapping[int, int]
+    ) -> tuple[list[pa.RecordBatch], list[StateChange]]:
+        """Apply entries without controls and return what they bring. Their occurrences are given by stream, their latest ends by offset."""
+
+    @abstractmethod
+    def beside(self) -> "EngineState":
+        """Return a new engine over the same terms."""
 
 
-def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
-    return TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
+def _no_past(first: int, after: int) -> Iterable[Block]:
+    raise LogGap(f"no log is at hand to read [{first}, {after}) of it again")
 
 
-def take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Bring a new engine over the same terms to where `state_of` was told. Raises SnapshotMismatch."""
-    _take_over(engine, meta, arrays)
-    for kept_behind in meta.get("behind", ()):
-        beside = [engine.beside() for _ in kept_behind["engines"]]
-        for other, found in zip(beside, kept_behind["engines"], strict=True):
-            other.known = engine.known
-            _take_over(other, found, arrays)
-        beginning = tuple(registration(values) for values in kept_behind["beginning"])
-        later = beside[1] if len(beside) > 1 else None
-        own, lead = set(kept_behind["own"]), kept_behind["lead"]
-        engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later, replaces=kept_behind.get("replaces"))
+@dataclass(slots=True, eq=False)
+class Behind:
+    """Holds the queries that are behind together (`own`), because they rest on what `lead` writes.
 
-
-def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineState | None = None) -> dict[str, Any]:
-    """Return the state but for the terms and the engines that are behind, and add its arrays to `arrays`.
-
-    Facts that the engine `beside` has are left out.
+    The engine has copies of the other rules beside them. With `replaces`, `lead` is a promotion, and the text reads on as the query of that number.
     """
-    members = []
-    for member in engine.members:
-        network, own = snapshot_network(member.network)
-        own["pending"] = pending(member.pending.table)
-        place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
-        arrays |= {f"{place}.{name}": array for name, array in own.items()}
-        part, knows = division_to_json(member.part), member.network.planning.knows
-        earlier = list({id(known): known for known in knows.values() if known is not engine.known}.values())
-        arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
-        members.append({
-            "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part, "revised": member.revised,
-            "without": sorted(member.network.planning.without),
-            "with": sorted(engine.without - member.network.planning.without),  # it comes from an engine of another share
-            "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
-            "regimes": [known.regime for known in earlier],
-            "static_rules": [_rules_of(known) for known in earlier],
-        })  # fmt: skip
-    if beside is None or beside.known is not engine.known:
-        number = sum(name.startswith("known.") for name in arrays)
-        arrays[f"known.{number}"] = engine.known.numbers
-    else:
-        number = None
-    return {
-        "position": engine.position,
-        "streams": {name: asdict(stream) for name, stream in engine.streams.items()},
-        "known": number,
-        "entailment": engine.known.regime,
-        "static_rules": _rules_of(engine.known),
-        "registered": [asdict(entry) for entry in engine.registered.values()],
-        "fallen": [asdict(entry) for entry in engine.fallen.values()],
-        "members": members,
-        "sets": engine.sets.to_json(),
-        "message_keys": {stream: asdict(key) for stream, key in engine.message_keys.items()},
-    }
+
+    lead: int
+    own: set[int]
+    engine: EngineState
+    paused: bool = False
+    beginning: tuple[Register, ...] = ()  # registrations that wait for the place where the past begins
+    later: EngineState | None = None  # the engine to go on with at the registration, while the past is read
+    rows: int = 0  # how many rows of the log were read
+    replaces: int | None = None  # the query that runs, and whose place its new text is to take
+
+    @property
+    def first(self) -> int:
+        """Return the registration of the query that reads the past, or was paused."""
+        return self.lead if self.replaces is None else self.replaces
+
+    def __post_init__(self) -> None:
+        self.engine.heeds = self._heeds
+
+    def _heeds(self, entry: Entry) -> bool:
+        """Return whether a control entry that is read concerns the engine.
+
+        In the past no entry about queries does, because the rules there are those of today. Static rules are part of the background as it was then.
+        """
+        if is_change(entry, self.engine.known):
+            return True
+        match entry:
+            case Register():
+                return self.later is None and (entry.offset in self.own - {self.first} or self._writes_here(entry))
+            case Drop() | Fail():
+                return self.later is None
+            case Pause() | Resume() | CatchUp() | Promote() | Withdraw():
+                return False
+            case _:
+                return True
+
+    def _writes_here(self, entry: Register) -> bool:
+        """Return whether an entry registers a rule that writes what the queries here rest on."""
+        query = parse_entry(entry)
+        return (
+            isinstance(query, a.Construct)
+            and entry.reads_from is None
+            and query.into in find_reached(find_read_streams(self.engine), self.engine.rules)
+        )
+
+    # ------------------------------------------------------------ reading on
+    def read(self, upto: int) -> list[Outcome]:
+        """Read the log up to a position."""
+        outcomes = []
+        while self.engine.position < upto or self.beginning or self.later is not None:
+            if self.beginning and self.engine.position >= (self.beginning[0].reads_from or 0):
+                outcomes.append(self._begin())
+            elif self.later is not None and self.engine.position == self.later.position:
+                self.turn()
+            elif self.engine.position >= upto:
+                break
+            else:
+                outcomes += self._feed(min(upto, self._next_stop(upto)))
+        return outcomes
+
+    def _next_stop(self, upto: int) -> int:
+        if self.beginning and self.beginning[0].reads_from is not None:
+            return self.beginning[0].reads_from
+        return upto if self.later is None else self.later.position
+
+    def _feed(self, upto: int) -> list[Outcome]:
+        engine = self.engine
+        outcomes = []
+        for block in engine.past(engine.position, upto):
+            outcomes.append(engine.apply_block(block))
+            self.rows += block.num_rows
+        assert engine.position == upto, "the log has what is read of it"
+        return outcomes
+
+    def _begin(self) -> Outcome:
+        changes: list[StateChange] = []
+        for entry in self.beginning:
+            self.engine.enrol_query(entry, changes)
+        self.beginning = ()
+        return Outcome(NOTHING, tuple(changes))
+
+    def turn(self) -> None:
+        """Go on with the rules as they ran at the registration, and with what waited for the query there."""
+        assert self.later is not None
+        before, self.engine = self.engine, self.later
+        self.later, self.beginning, self.engine.heeds = None, (), self._heeds
+        join(self.engine, before, {self.first})
+
+    def forget(self, entry: Drop) -> None:
+        """Drop a query here; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
+        if entry.registered not in self.own:
+            return
+        self.own.discard(entry.registered)
+        if entry.registered == self.first:
+            self.paused = False
+            if self.later is not None:
+                self.engine, self.later, self.beginning = self.later, None, ()
+                self.engine.heeds = self._heeds
+        self.engine.drop_query(entry.registered)
+
+    @property
+    def engines(self) -> tuple[EngineState, ...]:
+        return (self.engine,) if self.later is None else (self.engine, self.later)
 
 
-def _rules_of(known: FactIndex) -> list[list[Any]]:
-    return [[rule.registered, rule.name, rule.text, rule.default_graph] for rule in known.rules]
+def join(engine: EngineState, side: EngineState, own: set[int]) -> None:
+    """Move the queries of `own` that are left over from an engine that stands at the same position."""
+    for member in side.members:
+        for registered in [registered for registered in member.network.planned if registered not in own]:
+            member.network.drop_query(registered)
+        if member.network.planned:
+            member.network.background.replace_known(side.known, engine.known)
+            engine.members.append(member)
+    engine.registered |= {registered: entry for registered, entry in side.registered.items() if registered in own}
+    engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}
 
 
-def _with_rules(known: FactIndex, kept: Iterable[Sequence[Any]]) -> FactIndex:
-    """Return a background with the static rules that a snapshot has."""
-    entries = (Register(registered, name, text, default_graph=default_graph) for registered, name, text, default_graph in kept)
-    return with_standing_rules(known, [rule for entry in entries if (rule := read_static_rule(entry)) is not None])
+def find_read_streams(engine: EngineState) -> set[str]:
+    return {stream for member in engine.members for stream in member.network.reads}
 
 
-def _kept_behind(engine: EngineState, behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    return {
-        "lead": behind.lead,
-        "own": sorted(behind.own),
-        "paused": behind.paused,
-        "replaces": behind.replaces,
-        "beginning": [asdict(entry) for entry in behind.beginning],
-        "engines": [_kept(other, arrays, engine) for other in behind.engines],
-    }
-
-
-def _take_over(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Take over what `_kept` gave."""
-    engine.position = meta["position"]
-    engine.streams = {name: StreamTime(**values) for name, values in meta["streams"].items()}
-    if meta.get("known") is not None or meta.get("facts") is not None:
-        engine.known = known_from(meta, arrays, engine.terms)
-    engine.message_keys = {stream: MessageKey(key["predicate"], tuple(key["parts"])) for stream, key in meta.get("message_keys", {}).items()}
-    engine.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
-    engine.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
-    for k, member in enumerate(meta["members"]):
-        place = member.get("place", k)
-        own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}
-        engine.members.append(_member_restored(engine, member, own))
-
-
-def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
-    part = division_from_json(meta.get("part"))
-    earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
-    earlier = [_with_rules(known, rules) for known, rules in zip(earlier, meta.get("static_rules", [()] * len(earlier)), strict=True)]
-    ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    left_out = (engine.without | frozenset(meta.get("without", ()))) - frozenset(meta.get("with", ()))
-    known = earlier[0] if earlier else engine.known
-    network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
-
-    def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
-        engine.restore_query(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
-
-    try:
-        restore(network, meta["network"], arrays, add)
-    except (QueryError, Refusal, Cycle) as fault:
-        raise SnapshotMismatch(f"this version refuses a query: {fault}") from fault
-    network.background.begun = meta["time"]
-    if ignorant:  # the next instant brings them the background
-        network.planning.known = earlier[0]
-        network.background.announce(engine.known, meta["time"])
-    pending, revised = Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), meta.get("revised", False)
-    return ScheduledNetwork(network, meta["time"], pending, part, revised, silent=revised)
-
-
-def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:
-    """Return the background of a snapshot; older snapshots have it as texts."""
-    regime = meta.get("entailment", RDFS)
-    if meta.get("known") is not None:
-        return _with_rules(FactIndex.given_as(arrays[f"known.{meta['known']}"], terms, regime), meta.get("static_rules", ()))
-    known = FactIndex(terms, regime)
-    for text, graph in meta["facts"]:
-        known = known.with_change(graph, numbers_of(text, terms), ADD)
-    return known
-
-
-def registration(values: dict[str, Any]) -> Register:
-    """Return a registration from the values that a snapshot has."""
-    return Register(**values | {"holds": tuple(values.get("holds", ()))})
+def parse_entry(entry: Register) -> a.Query:
+    return parse(entry.text).query

@@ -21,7 +21,6 @@ LARGE_FOLDERS = {
     "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
     "server/routes": "one file for each group of URLs",
     "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
-    "engine": "what makes one engine of the folders below, and what they all rest on",
     "pipeline/runners": "one file for each part of the loop that feeds engines, which a thread, tasks and the driver compose",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",

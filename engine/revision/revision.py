@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.catch_up import EngineState, copied
+from engine.engine_state import EngineState
 from engine.messages import Entry, Events, Finish, Micros, Register, StateChange, Tick, int64s
 from engine.network.placed_query import Planned
 from engine.planner.reach import Reach
+from engine.query_lifecycle.catch_up import copied
 from engine.revision.change_rows import write_changes
 from engine.revision.changed_past import ChangedPast, Ints
 from engine.revision.standing_set import StandingSet

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from engine.catch_up import EngineState
 from engine.deadlines import find_deadlines
 from engine.engine import Engine
+from engine.engine_state import EngineState
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import MOST_MATCHES, ChangedQueries, OperatorState, PartialMatch, Side, SideName

@@ -54,7 +54,7 @@ def _forget_later_sets(data: Path, number: int) -> None:
 
 def _change(data: Path, known: int, number: int, position: int) -> None:
     """Write the snapshots with which engines of another number begin."""
-    from engine.moves import list_names, renumber, survey  # the engine, which the driver of Spark does not load otherwise
+    from engine.query_lifecycle.moves import list_names, renumber, survey  # the engine, which the driver of Spark does not load otherwise
     from pipeline.runners.engine_host import EngineHost
     from pipeline.runners.snapshots import Snapshots
 

@@ -12,8 +12,8 @@ from threading import Lock
 
 from engine.engine import Engine
 from engine.errors import EngineError
-from engine.moves import find_needed_position
 from engine.partitioning import ONE, PartitionShare, Sets
+from engine.query_lifecycle.moves import find_needed_position
 from engine.snapshot.format import apart, digest_of
 from pipeline.partition_count import NEEDED, SETS, name_of
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.catch_up import fork
 from engine.engine import Engine
 from engine.messages import Micros, Outcome, Register, int64s
 from engine.planner.reach import Reach
+from engine.query_lifecycle.catch_up import fork
 from engine.runtime.watermarks import NO_MARK, NO_TIME
 from pipeline.errors import Gone, PipelineError
 from pipeline.formats.batches.timestamps import iso

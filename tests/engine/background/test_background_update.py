@@ -15,7 +15,7 @@ from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRIC
 from engine.network.placed_query import Answers, Planned, QueryPlanning
 from engine.physical_plan.plan import Fragment
 from engine.planner.builder import scans
-from engine.replay import LOST
+from engine.query_lifecycle.replay import LOST
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri

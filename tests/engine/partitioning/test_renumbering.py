@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from engine.engine import Engine
 from engine.errors import OnePartitionOnly
 from engine.messages import REVISED, Block, CatchUp, Drop, Entry, Facts, Outcome, Pause, Register, Resume, StateChange
-from engine.moves import Renumbering, list_names, renumber, survey
 from engine.partitioning import PartitionShare
+from engine.query_lifecycle.moves import Renumbering, list_names, renumber, survey
 from engine.runtime import time_course
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger

@@ -11,8 +11,8 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.catch_up import Past
 from engine.engine import Engine
+from engine.engine_state import Past
 from engine.messages import Block, Drop, Entry, Facts, Register, StateChange
 from engine.partitioning import NoKey, PartitionShare, bucket_of, keys_of
 from engine.partitioning.hash_partitioner import Part

@@ -6,7 +6,7 @@ decides. So the query reads the log once more from where it began, planned witho
 """
 
 from engine.background.changes import read_static_rule
-from engine.catch_up import EngineState, join
+from engine.engine_state import EngineState, join
 from engine.errors import LogGap
 from engine.messages import CatchUp, Entry, Fail, Pause, Promote, Register, Resume, StateChange, Withdraw
 from engine.network.placed_query import Planned

@@ -9,7 +9,7 @@ earlier one, lets go of what lives elsewhere from then on, and reads for what it
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engine.catch_up import Behind, EngineState
+from engine.engine_state import Behind, EngineState
 from engine.errors import OnePartitionOnly
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, REVISED, Micros, Register
