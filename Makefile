@@ -14,7 +14,7 @@ SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser 
 
 # What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
 MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_snapshot_format.py \
-    runtime/test_registration.py runtime/test_timers.py runtime/test_event_queue.py background/test_background_update.py \
+    runtime/test_registration.py clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
 .PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures

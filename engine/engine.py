@@ -623,14 +623,13 @@ class Engine(EngineState):
             found += told
         elif not listener.member.silent:
             self.revision.keep(told)
-        for node, rule in outlets.rules.items() if layout.sources else ():
-            query = rule.source.query
-            if isinstance(query, a.Construct) and any(query.into in other.reads for other in layout.order if other.member is not listener.member):
+        for node, (planned, rule) in outlets.rules.items() if layout.sources else ():
+            if any(rule.into in other.reads for other in layout.order if other.member is not listener.member):
                 own = rows[rows[:, c.OUT_NODE] == node]
                 if len(own):
-                    feed = query.into, part  # its readers are dealt out as it is
+                    feed = rule.into, part  # its readers are dealt out as it is
                     others = [new[feed]] if feed in new else []
-                    new[feed] = concatenate_arrivals([*others, self._derived(rule, query, own)])
+                    new[feed] = concatenate_arrivals([*others, self._derived(planned, rule, own)])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
         """Return a rule's triples as occurrences for the networks that read its stream; the rule's own network has them already."""

@@ -116,12 +116,8 @@ class Behind:
 
     def _writes_here(self, entry: Register) -> bool:
         """Return whether an entry registers a rule that writes what the queries here rest on."""
-        query = parse_entry(entry)
-        return (
-            isinstance(query, a.Construct)
-            and entry.reads_from is None
-            and query.into in find_reached(find_read_streams(self.engine), self.engine.rules)
-        )
+        into = a.written_stream(parse_entry(entry))
+        return into is not None and entry.reads_from is None and into in find_reached(find_read_streams(self.engine), self.engine.rules)
 
     # ------------------------------------------------------------ reading on
     def read(self, upto: int) -> list[Outcome]:

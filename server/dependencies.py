@@ -40,7 +40,7 @@ Tried = Annotated[TrialRegistry, Depends(_get_trials)]
 
 
 def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:
-    """Check the request and record its caller. Raises: Fault, like `Gate.check`."""
+    """Check the request and record its caller. Raises: Fault, like `Gate.authorize`."""
     caller = service.admission.gate.authorize(connection.headers, scope)
     connection.state.who, connection.state.all_names = caller.who, caller.all_names
     return caller

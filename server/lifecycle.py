@@ -19,12 +19,14 @@ from pipeline.runners.log_follower import LogRunner
 from pipeline.scrub import Scrubber
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.warmup import compile_formats
+from server.process import give_back_memory
 from server.query_output.notifier import Notifier
 from server.registrations.quota_totals import QuotaTotals
 from server.registrations.revision_rules import is_unrevised
 from server.settings import Settings
 
 _HOUSEKEEPING_S = 0.5
+_GIVE_BACK_S = 60.0
 _LOOK_S = 0.05  # commits come thousands of times a second, and queries that are behind seldom
 _log = logging.getLogger("epsparql.server")
 
@@ -103,10 +105,13 @@ class Housekeeping:
     async def keep_time_and_limits(self) -> None:
         """Let time pass on silent streams that queries wait for, and hold queries and logs to their limits."""
         loop = asyncio.get_running_loop()
-        swept_s = loop.time()
+        swept_s = given_s = loop.time()
         while True:
             await asyncio.sleep(_HOUSEKEEPING_S)
             try:
+                if loop.time() - given_s >= _GIVE_BACK_S:
+                    given_s = loop.time()
+                    await asyncio.to_thread(give_back_memory)
                 await asyncio.to_thread(self._pass_time)
                 await asyncio.to_thread(self._totals.check, self._solutions.changes)
                 if loop.time() - swept_s >= self._sweep_every_s:

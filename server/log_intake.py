@@ -2,13 +2,26 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 
 from engine.messages import Micros
 from pipeline.log import Ack, LogWriter, Queueing
 from pipeline.mapping.mapper import MappedBody
+from pipeline.mapping.stream_body import StreamBody, read_together
 from pipeline.source_positions import Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShortBody:
+    """Holds a short body of ndjson that arrived at a time: how to read it by itself, with the warning for its sender, and how to submit what it brings."""
+
+    content: bytes
+    arrived: Micros
+    read: Callable[[], tuple[StreamBody, str | None]]
+    submit: Callable[[StreamBody], Future[Ack]]
 
 
 class LogIntake:
@@ -21,18 +34,41 @@ class LogIntake:
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._to_wake = False
+        self._short: list[tuple[ShortBody, asyncio.Future[tuple[Future[Ack], str | None]]]] = []
         self._answered: deque[asyncio.Future[None]] = deque()
         log.wakeups.on_answers(self._announce)
 
     def submit(self, stream: str, body: MappedBody, key: str | None, source: Source | None, arrived: Micros) -> Future[Ack]:
         """Queue a body as `LogWriter.submit` does. Raises: Overloaded, LogFailed."""
         submitted = self._log.submit(stream, body.batch, key, source=source, arrived=arrived, rejected=body.rejected, queueing=Queueing.TOGETHER)
-        if not self._to_wake:
-            self._to_wake = True
-            asyncio.get_running_loop().call_soon(self._wake_committer)
+        self._end_turn_later()
         return submitted
 
-    def _wake_committer(self) -> None:
+    async def submit_short(self, body: ShortBody) -> tuple[Future[Ack], str | None]:
+        """Read and submit a body together with those that come in the same turn of the event loop, whatever their connections and streams.
+
+        Return the warning for its sender too. Raises: what reading and submitting raise.
+        """
+        submitted: asyncio.Future[tuple[Future[Ack], str | None]] = asyncio.get_running_loop().create_future()
+        self._short.append((body, submitted))
+        self._end_turn_later()
+        return await submitted
+
+    def _end_turn_later(self) -> None:
+        if not self._to_wake:
+            self._to_wake = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        short, self._short = self._short, []
+        found = read_together([body.content for body, _ in short], short[0][0].arrived) if len(short) > 1 else None
+        for number, (body, submitted) in enumerate(short):
+            if not submitted.done():  # nobody waits where the request was cancelled
+                try:
+                    read, warning = body.read() if found is None else (found[number], None)
+                    submitted.set_result((body.submit(read), warning))
+                except Exception as fault:  # noqa: BLE001  # whatever it was, the body's sender is to be told
+                    submitted.set_exception(fault)
         self._to_wake = False
         self._log.wakeups.wake_committer()
 

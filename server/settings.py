@@ -160,7 +160,7 @@ class Settings:
     takeover_s: float | None = _setting(
         None,
         _seconds,
-        "The server stands by while another one renews its lease of the store, and takes its place when that has not happened for this long. "
+        "The server stands by while another one serves and renews its lease of the store. It takes over when the lease has not been renewed for this long. "
         "All servers of a store need this setting. Without it, a start takes the store at once.",
     )
     export: str | None = _setting(
@@ -173,7 +173,7 @@ class Settings:
     retain_age: float | None = _setting(
         None,
         age,
-        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the log of events keeps what queries need that move. "
+        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the input log also keeps older entries that a query needs when it moves. "
         "Without this setting, age removes nothing.",
     )
     retain_bytes: int | None = _setting(
@@ -216,10 +216,12 @@ class Settings:
     max_sparql_memory: int = _setting(2 << 30, size, "A query of /sparql may use at most this many bytes of memory.")
     max_sparql_answer: int = _setting(64 << 20, size, "An answer of /sparql may have at most this many bytes.")
     trial_processes: int = _setting(1, _count, "At most this many trials run at a time; the others wait.")
-    trial_cores: int = _setting(0, _count, "A trial works on this many cores while no events come, and on one otherwise; 0 is all that there are.")
-    max_trials: int = _setting(20, _count, "At most this many trials are kept until they are deleted, those at work included.")
+    trial_cores: int = _setting(0, _count, "A trial works on this many cores while no events come, and on one otherwise. 0 means all cores.")
+    max_trials: int = _setting(20, _count, "At most this many trials are kept until they are deleted, including those that run.")
     max_trial_memory: int = _setting(2 << 30, size, "A trial may use at most this many bytes of memory.")
-    max_trial_solutions: int = _setting(10_000, _count, "A trial keeps at most this many solutions of each kind; all are counted.")
+    max_trial_solutions: int = _setting(
+        10_000, _count, "A trial stores at most this many solutions of each kind: new, old and both. Further ones are only counted."
+    )
     promotion_timeout_s: float = _setting(3600.0, _seconds, "A promotion that has not caught up within this time is withdrawn.")
     max_queries: int = _setting(10_000, _count, "At most this many queries may be registered.")
     max_webhooks: int = _setting(1_000, _count, "All queries together may have at most this many webhooks.")

@@ -42,6 +42,7 @@ LARGE_CLASSES = {
     "engine/background/fact_store.py: FactIndex": "one version of the background: what is asked of it is asked of the whole",
     "engine/dictionary/term_dictionary.py: TermTable": "one table of terms: every method needs its arrays as they stand",
     "engine/kernel/state/arrays.py: Net": "the kernel's arrays under the names by which compiled code finds them",
+    "epsparql/etalis/parser/program.py: Program": "a program's clauses, a field for each kind",
     "epsparql/async_client.py: AsyncClient": "one method for each request that a client makes, under the name that users find in the reference",
     "engine/messages.py: Promote": "an entry of the log with the fields that clients give",
     "engine/messages.py: Register": "an entry of the log with the fields that clients give",

@@ -196,6 +196,9 @@ class _Check:
     def _refuse(self) -> None:
         """Raise NotChecked for what this program does not follow."""
         names = {self.registration.offset: "the query", **{each.offset: f"the rule {name!r}" for name, (each, _) in self.writing_rules.items()}}
+        for each in self.history.registrations.values():
+            if isinstance(each.query, algebra.Select) and each.query.into in self.streams:
+                raise NotChecked(f"the program {each.name!r} writes what it reads, and programs are not checked")
         if self.history.first > 0:
             raise NotChecked("retention has removed the beginning of the log")
         paused: set[int] = set()

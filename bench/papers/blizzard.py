@@ -29,16 +29,16 @@ FIGURES = {
     "000-t2": Figure(
         "Complex events from live sensor data", f"{_SOURCE}, Table 2", "station", "pattern (40)",
         "Wind of 15 mph or more, and visibility below a quarter of a mile. Four readings over three to six hours. Areas within 300 km and 9 hours.",
-        f"Another warning of an area is one of another station. The MesoWest data are not at hand. {_GENERATED} The weather of New York is real.", Chart.NONE,
+        f"Each further warning of an area must be of another station. The MesoWest data are not available. {_GENERATED} The weather of New York is real.", Chart.NONE,
     ),
     "000-t3": Figure(
         "Computation for pattern (42) from live sensor data", f"{_SOURCE}, Table 3", "area", "iterations",
-        "As Table 2.", "Only New York's areas are listed, with a visibility of at most 2 miles; with the paper's condition it has none.", Chart.NONE,
+        "As Table 2.", "Only New York's areas are listed, with a visibility of at most 2 miles; with the paper's condition there are none.", Chart.NONE,
     ),
     "000-t4": Figure(
         "GeoNames locations nearby KSFO weather station", f"{_SOURCE}, Table 4", "place", "distance, km",
         "Places within a radius of the station KSFO, by the article's formula (43).",
-        "GeoNames is not at hand: the places are airports of the United States within 50 km.", Chart.BARS,
+        "GeoNames is not available: the places are airports of the United States within 50 km.", Chart.BARS,
     ),
     "000-4": Figure(
         "The fifteen stations", f"{_SOURCE}, Figure 4", "longitude", "latitude", "Fifteen stations in California.",
@@ -54,7 +54,7 @@ FIGURES = {
     ),
     "000-6b": Figure(
         "Memory consumption", f"{_SOURCE}, Figure 6(b)", "patterns", "kB",
-        "The memory after the last reading of Figure 6(a).", "The paper's is of the whole process; ours is the state of the queries, as they count it.", Chart.BARS,
+        "The memory after the last reading of Figure 6(a).", "The paper's figure is the memory of the whole process; ours is the state that the queries report.", Chart.BARS,
     ),
 }  # fmt: skip
 STATIONS = ("ACV", "AVX", "BFL", "FAT", "IPL", "LAX", "MRY", "PSP", "RDD", "SAN", "SBA", "SFO", "SJC", "SMF", "TVL")

@@ -20,7 +20,7 @@ FIGURES = {
         "triples",
         "ms",
         "40,080 classes, at most 8 levels below EthanPlants.owl#Tracheobionta; 5,000, 10,000, 15,000 and 20,000 typed triples.",
-        "The hierarchy is generated, with four classes below each. Loading it and registering the query is not in the time, all else is.",
+        "The hierarchy is generated, with four classes below each. The time does not include loading the hierarchy and registering the query.",
         axis="0 to 2000 ms",
     ),
 }

@@ -11,6 +11,7 @@ import tempfile
 import time
 from asyncio import Protocol
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, median, percentile
-from bench.server.server import ARROW, Deliveries, cpu_s, event, post, send_frames, started
+from bench.server.server import ARROW, Deliveries, cpu_s, event, post, resident_mb, send_frames, started
 from bench.server.subscribers import Load, count_of, live
 from bench.server.websocket_reader import open_socket
 from bench.workloads import BATCH, Drawn, blocks, drawn, texts_of, times_of
@@ -56,7 +57,7 @@ def measure(size: LoadSize) -> Iterator[str]:
     with started() as child:
         yield from _measure_whole(child, size.whole)
         yield from _measure_singles(child, size)
-    yield from _measure_queries(size.queries)
+    yield from measure_queries(size.queries)
 
 
 # ---------------------------------------------------------------- whole streams
@@ -215,50 +216,61 @@ def _fsync_ms() -> float:
 
 
 # ---------------------------------------------------------------- many queries
-def _measure_queries(queries: int) -> Iterator[str]:
-    """Measure a server with many queries of distinct constants."""
+def measure_queries(queries: int) -> Iterator[str]:
+    """Yield the lines of a server with many queries of distinct constants. Raises: WrongCount where solutions are lost."""
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
-        data, log = Path(directory) / "data", Path(directory) / "log"
-        with Child(data, "inprocess", log) as child:
+        data, log, most = Path(directory) / "data", Path(directory) / "log", ("--max-queries", str(2 * queries))
+        with Child(data, "inprocess", log, extra=most) as child:
             Client(child.url).wait_ready(_START_S)
             yield _register(child, queries)
             yield _feed(child, queries)
             yield _list(child, queries)
         began = time.perf_counter()
-        with Child(data, "inprocess", log) as child:
+        with Child(data, "inprocess", log, extra=most) as child:
             client = Client(child.url)
-            client.wait_ready(_START_S)
+            client.wait_ready(_START_S + queries * _QUERY_S)
             ready_s, used_s = time.perf_counter() - began, cpu_s(child)
             client.send("default", _constant_event(0, _EACH * queries))
-            _until(client, 0, _EACH + 1)
+            _until(client, 0, _EACH + 1, _SETTLE_S + queries * _QUERY_S)
             yield line("outside", workload="restart", queries=queries, ready_s=round(ready_s, 2), cpu_s=round(used_s, 2),
-                       answered_s=round(time.perf_counter() - began, 2))  # fmt: skip
+                       answered_s=round(time.perf_counter() - began, 2), resident_mb=round(resident_mb(child)))  # fmt: skip
 
 
 _EACH = 2
 """Each query has so many events, before those of the restart."""
 _POLL_S = 0.1  # rarely: the server's answers count
+_QUERY_S = 0.1
+"""A restart, and the settling of events, may take so long for each query, on a machine with much other work."""
+_REGISTERING = 4
+"""Queries are registered over so many connections."""
 
 
 def _register(child: Child, queries: int) -> str:
-    connection, took_s = HTTPConnection(urlsplit(child.url).netloc, timeout=60), []
-    before_s = cpu_s(child)
-    for k in range(queries):
-        began = time.perf_counter()
-        connection.request(
-            "PUT", f"/queries/q{k}", f"SELECT ?v WHERE {{ <{_EX}id/{k}> <{_EX}value> ?v }}", {"Content-Type": "application/sparql-query"}
-        )
-        answer = connection.getresponse()
-        content = answer.read()
-        took_s.append(time.perf_counter() - began)
-        if answer.status != 201:
-            raise WrongCount(f"a registration ({content!r})", 0, 1)
-    connection.close()
+    numbers, took_s, before_s, before_mb = iter(range(queries)), list[float](), cpu_s(child), resident_mb(child)
+
+    def work() -> None:
+        connection = HTTPConnection(urlsplit(child.url).netloc, timeout=_START_S)
+        for k in numbers:
+            began = time.perf_counter()
+            connection.request(
+                "PUT", f"/queries/q{k}", f"SELECT ?v WHERE {{ <{_EX}id/{k}> <{_EX}value> ?v }}", {"Content-Type": "application/sparql-query"}
+            )
+            answer = connection.getresponse()
+            content = answer.read()
+            took_s.append(time.perf_counter() - began)
+            if answer.status != 201:
+                raise WrongCount(f"a registration ({content!r})", 0, 1)
+        connection.close()
+
+    with ThreadPoolExecutor(_REGISTERING) as pool:
+        for each in [pool.submit(work) for _ in range(_REGISTERING)]:
+            each.result()
+    while Client(child.url).query(f"q{queries - 1}")["lag"]:
+        time.sleep(_POLL_S)
     cpu_ms = (cpu_s(child) - before_s) / queries * 1000
     last = took_s[-max(queries // 10, 1) :]
-    return line(
-        "outside", workload="registrations", queries=queries, **_latency(took_s), last_p50_ms=round(median(last) * 1000, 2), cpu_ms=round(cpu_ms, 2)
-    )
+    return line("outside", workload="registrations", queries=queries, **_latency(took_s), last_p50_ms=round(median(last) * 1000, 2),
+                cpu_ms=round(cpu_ms, 2), resident_mb=round(resident_mb(child)), kb_per_query=round((resident_mb(child) - before_mb) * 1024 / queries, 1))  # fmt: skip
 
 
 def _constant_event(k: int, second: int) -> str:
@@ -271,13 +283,13 @@ def _feed(child: Child, queries: int) -> str:
     bodies = ["\n".join(lines[first : first + 1_000]).encode() for first in range(0, n, 1_000)]
     before_s, began = cpu_s(child), time.perf_counter()
     post(child, "default", _NDJSON, bodies)
-    _until(client, queries - 1, _EACH)
+    _until(client, queries - 1, _EACH, _SETTLE_S + queries * _QUERY_S)
     took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
     return line("outside", workload="events of queries", queries=queries, events_per_s=round(n / took_s), cpu_us_per_event=round(used_s / n * 1e6, 1))
 
 
-def _until(client: Client, query: int, solutions: int) -> None:
-    deadline = time.perf_counter() + _SETTLE_S
+def _until(client: Client, query: int, solutions: int, patience_s: float = _SETTLE_S) -> None:
+    deadline = time.perf_counter() + patience_s
     while (found := client.query(f"q{query}")["solutions"]) != solutions:
         if time.perf_counter() > deadline:
             raise WrongCount(f"query q{query}", found, solutions)
@@ -285,14 +297,14 @@ def _until(client: Client, query: int, solutions: int) -> None:
 
 
 def _list(child: Child, queries: int) -> str:
-    whole, page = (_time_get(child, path) for path in ("/queries", f"/queries?limit={_PAGE}"))
+    whole, page = _time_get(child, "/queries", 1), _time_get(child, f"/queries?limit={_PAGE}", 5)
     return line("outside", workload="GET /queries", queries=queries, whole_ms=whole, page=_PAGE, page_ms=page)
 
 
-def _time_get(child: Child, path: str) -> float:
+def _time_get(child: Child, path: str, times: int) -> float:
     """Return the median of the milliseconds that an answer takes."""
-    connection, took_s = HTTPConnection(urlsplit(child.url).netloc, timeout=60), []
-    for _ in range(5):
+    connection, took_s = HTTPConnection(urlsplit(child.url).netloc, timeout=_START_S), []
+    for _ in range(times):
         began = time.perf_counter()
         connection.request("GET", path)
         answer = connection.getresponse()

@@ -93,7 +93,7 @@ function Trouble() {
   const now = trouble.value!;
   return (
     <p class={`banner ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
-      {now.code === "unreachable" ? "The server does not answer. It is asked again each second; what you write is kept in this browser." : now.detail}
+      {now.code === "unreachable" ? "The server does not answer. The page asks again each second; your text is kept in this browser." : now.detail}
       {(now.code === "no-token" || now.code === "not-allowed") && (
         <button type="button" onClick={() => (overlay.value = "token")}>
           Enter a token

@@ -22,7 +22,7 @@ const TELLS: Record<Connector["state"], string> = {
   starting: "its process starts, or asks for its position",
   running: "it reads or writes",
   waiting: "after a fault it waits for its next attempt",
-  failed: "it needs its settings, or what it reads, to be corrected",
+  failed: "its settings, or the data that it reads, must be corrected",
   completed: "its query has ended, and all solutions are written",
   stopped: "it was stopped",
 };
@@ -30,8 +30,8 @@ const TELLS: Record<Connector["state"], string> = {
 const SELDOM: ["late" | "skipped" | "missed" | "restarts", string][] = [
   ["late", "arrived behind the stream's watermark"],
   ["skipped", "were refused, and left out"],
-  ["missed", "were gone before they could be read"],
-  ["restarts", "times its process was started again"],
+  ["missed", "were deleted before they were read"],
+  ["restarts", "restarts of its process"],
 ];
 const written = (options: object) => JSON.stringify(options, null, 2);
 
@@ -104,7 +104,7 @@ function Standing({ of, edit }: { of: Connector; edit: () => void }) {
       <dl class="figures-list">
         <Figure label="messages" value={count(of.messages)} tells={of.direction === "in" ? "taken over" : "written"} />
         <Figure label="lag" value={of.lag === null ? "–" : count(of.lag)} tells={of.lag === null ? "not known" : "messages behind"} />
-        <Figure label="last position" value={of.position ?? "–"} tells={of.position === null ? "none yet" : "the receiving side holds it"} />
+        <Figure label="last position" value={of.position ?? "–"} tells={of.position === null ? "none yet" : "the receiving system stores it"} />
         <Figure label="faults" value={count(of.faults)} tells="since its process started" />
         {seldom.map(([counter, tells]) => (
           <Figure key={counter} label={counter} value={count(of[counter])} tells={tells} />
@@ -135,7 +135,7 @@ function Settings({ wanted, want }: { wanted: Wanted; want: (wanted: Wanted) => 
   const put = async () => {
     setFault("");
     try {
-      await api.putConnector(name, parsed(wanted.text, "what is written above"));
+      await api.putConnector(name, parsed(wanted.text, "the text above"));
       say("done", known ? `${name} starts again with these settings` : `${name} is created`);
       await refresh();
     } catch (error) {
@@ -178,7 +178,7 @@ function Settings({ wanted, want }: { wanted: Wanted; want: (wanted: Wanted) => 
         {known ? (
           <Sure label="Replace" question="Really replace?" title={`Gives ${name} these settings, and starts it again from its position`} act={put} />
         ) : (
-          <button type="button" class="primary" disabled={!name} title={name ? "" : "Give it a name first"} onClick={put}>
+          <button type="button" class="primary" disabled={!name} title={name ? "" : "Enter a name first"} onClick={put}>
             Create
           </button>
         )}

@@ -29,7 +29,7 @@ export const EXAMPLES: readonly Example[] = [
   {
     id: "wind",
     title: "Rising wind",
-    tells: "One reading, then a later one of the same airport at least a tenth stronger, within three hours.",
+    tells: "A wind reading, and within three hours a later one of the same airport that is at least 10 % stronger.",
     source: "New York's airports, 28 January – 13 February 2013",
     ...inWinter,
     queries: [
@@ -48,7 +48,7 @@ WHERE {
   {
     id: "blizzard",
     title: "Blizzard",
-    tells: "Rules that feed each other count consecutive hours of wind with no sight; four of them are a blizzard.",
+    tells: "Rules that feed each other count consecutive hours of strong wind and low visibility; four hours are a blizzard.",
     source: "New York's airports, 28 January – 13 February 2013",
     ...inWinter,
     queries: [
@@ -88,7 +88,7 @@ WHERE {
   {
     id: "tsunami",
     title: "Tsunami",
-    tells: "Four heights an hour apart predict the next one. A buoy that is 3 cm off shows a wave and not the tide.",
+    tells: "Four heights, an hour apart, predict the next height. A difference of more than 3 cm is a wave, not the tide.",
     source: "NOAA's ocean-bottom sensors, 11 March 2011",
     stream: "ocean",
     data: ocean,
@@ -117,7 +117,7 @@ WHERE {
   {
     id: "heat",
     title: "Heat index",
-    tells: "Temperature and humidity of one instant, put together by the weather service's formula and named by its classes.",
+    tells: "The heat index from temperature and humidity of one instant, by the weather service's formula, with its class.",
     source: "New York's airports, 8 – 21 July 2013",
     stream: "summer",
     data: summer,

@@ -32,7 +32,7 @@ export function Gallery() {
         <h1>Examples on real data</h1>
         <p class="quiet">
           {admin.value
-            ? "Run registers the queries and plays recorded measurements into a stream. Edit what you see; it is yours."
+            ? "Run registers the queries and plays recorded measurements into a stream. You can edit the queries."
             : "This token may read the solutions of the listed queries. Running a query needs a token with the scope admin."}
         </p>
         <div class="buttons">

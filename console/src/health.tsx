@@ -10,7 +10,7 @@ const isTroubled = (query: QuerySummary) => query.state === "failed" || query.la
 const isFailing = ({ state }: Connector) => state === "failed" || state === "waiting";
 const loses = (stream: StreamDocument) => stream.late > 0 || stream.rejected > 0 || stream.waiting > 0;
 
-/** In the list at the left: how many things need a look. */
+/** In the list at the left: how many things need attention. */
 export function troublesInShort(): string {
   const failed = queries.value.filter((query) => query.state === "failed").length + connectors.value.filter(isFailing).length;
   return failed ? `${count(failed)} failed` : "";
@@ -96,7 +96,7 @@ function Part<T>({ title, none, heads, rows, children }: PartProps<T>) {
       {!rows.length ? (
         asked.value && <p class="quiet">{none}</p>
       ) : (
-        <div class="table flat" tabIndex={0} role="region" aria-label={`${title} that need a look`}>
+        <div class="table flat" tabIndex={0} role="region" aria-label={`${title} that need attention`}>
           <table>
             <thead>
               <tr>

@@ -27,7 +27,7 @@ export function Ontologies() {
     <article class="page" aria-label="Background">
       <header>
         <h1>Background</h1>
-        <p class="quiet">The background always holds. Queries match its facts beside their streams, and infer classes and properties by its schemas.</p>
+        <p class="quiet">The background has facts that are always true. Queries match them together with their streams, and infer classes and properties from its schemas.</p>
       </header>
       <Load />
       {asked.value && !all.length && <p class="quiet">None yet: choose a file above.</p>}
@@ -42,7 +42,7 @@ export function Ontologies() {
                 <span class="quiet figures">
                   {some(each.triples, "triple")} · {bytes(each.size)}
                 </span>
-                <Sure label="Drop" question="Really drop?" of={each.name} title="What was inferred by it is no longer inferred" act={() => attempt(() => api.dropOntology(each.name), `${each.name} is dropped`)} />
+                <Sure label="Drop" question="Really drop?" of={each.name} title="Triples that were inferred from it no longer hold" act={() => attempt(() => api.dropOntology(each.name), `${each.name} is dropped`)} />
               </div>
               {open === each.name && <Browse key={each.triples} name={each.name} />}
             </li>

@@ -26,7 +26,7 @@ export function Partial({ query }: { query: QuerySummary }) {
     <section class="table partial" aria-label="Partial matches">
       <Companions query={query} goals={goals} companions={companions} ask={ask} />
       {goals.partial_matches.length === 0 ? (
-        <p class="empty">{goals.operands.length > 1 ? "Nothing waits to be completed." : "The query has no chain of operands, so no part of it is matched by itself."}</p>
+        <p class="empty">{goals.operands.length > 1 ? "No partial match waits to be completed." : "The query has no chain of operands, so it has no partial matches to show."}</p>
       ) : (
         <table>
           <caption>
@@ -85,7 +85,7 @@ function Companions({ query, goals, companions, ask }: { query: QuerySummary; go
             key={k}
             type="button"
             title={`Registers the first ${k} of ${of} operands as the query ${query.name}~${k}`}
-            onClick={() => void attempt(() => api.notifyAt(query, k), `${query.name}~${k} tells of ${k} of ${of}`).then(() => ask())}
+            onClick={() => void attempt(() => api.notifyAt(query, k), `${query.name}~${k} reports the first ${k} of ${of} operands`).then(() => ask())}
           >
             Notify at {k} of {of}
           </button>

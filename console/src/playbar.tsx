@@ -10,7 +10,7 @@ export function PlayBar() {
   const { of, moment, fault } = played.value;
   return (
     <section class="playbar" aria-label="Data being played">
-      <button type="button" onClick={toggle} aria-label={now.playing ? "Hold the data" : "Continue the data"}>
+      <button type="button" onClick={toggle} aria-label={now.playing ? "Pause the data" : "Continue the data"}>
         {now.playing ? "❙❙" : "▶"}
       </button>
       <span>

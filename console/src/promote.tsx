@@ -25,7 +25,7 @@ export function Promote({ name, wish, class: kind, done }: Props) {
           if (error instanceof Refused && error.problem.code === "other-columns") tell(query);
           throw error;
         }),
-      `the text is to take the place of ${name}`,
+      `the text will take the place of ${name}`,
     );
     if (taken) done?.();
   };
@@ -33,7 +33,7 @@ export function Promote({ name, wish, class: kind, done }: Props) {
     <button
       type="button"
       class={kind}
-      title={asks ? "Whoever follows the query gets the columns of the new text" : "This text takes the query's place while it runs: its solutions and whoever follows them stay"}
+      title={asks ? "Followers of the query get the columns of the new text" : "This text replaces the running query: solutions stay, and followers stay connected"}
       onClick={press}
       onBlur={() => tell("")}
     >

@@ -89,7 +89,7 @@ function Standing() {
       </svg>
       <b>epsparql</b> <span class="quiet small figures">{version.value}</span>
       <span class="grow" />
-      <span class={`server ${state}`} role="status" title={now ? now.detail : "The server answers, and this is what evaluates its queries"}>
+      <span class={`server ${state}`} role="status" title={now ? now.detail : "The server is ready; this is the runner that evaluates its queries"}>
         {now ? (now.code === "unreachable" ? "no answer" : now.code === "not-ready" ? "starting" : now.code) : runner.value || "…"}
       </span>
     </header>

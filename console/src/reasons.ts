@@ -7,7 +7,7 @@ const KEPT = 200;
 
 /** See StepDocument of openapi.yaml: what is there depends on `kind`. */
 export interface Step {
-  kind: "occurrence" | "derived" | "background" | "absent" | "members";
+  kind: "occurrence" | "derived" | "background" | "absent" | "members" | "event";
   triple?: string;
   stream?: string;
   graph?: string;
@@ -21,6 +21,8 @@ export interface Step {
   until?: string;
   count?: number;
   shown?: { start?: string; end?: string; because: Step[] }[];
+  event?: string;
+  because?: Step[];
 }
 
 export interface Derived {

@@ -81,7 +81,7 @@ function Another() {
   return (
     <p class="doubt" role="status">
       <b>{query.name}</b> is {query.state} with another {different.value.join(" and ")}, and what is counted and found is of that one.{" "}
-      <button type="button" class="plain link" title={`Opens what is registered as ${query.name}; this one stays, as ${apart}`} onClick={look}>
+      <button type="button" class="plain link" title={`Opens the registered text of ${query.name}; this text stays, as ${apart}`} onClick={look}>
         Look at it
       </button>
     </p>

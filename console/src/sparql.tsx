@@ -9,8 +9,8 @@ import { admin, asked, ontologies } from "./state";
 const SHOWN = 1000;
 const EXAMPLES: [title: string, query: string][] = [
   ["How many triples of each predicate", "SELECT ?predicate (COUNT(*) AS ?triples) WHERE { ?s ?predicate ?o } GROUP BY ?predicate ORDER BY DESC(?triples)"],
-  ["What is of which class", "SELECT ?class (COUNT(?thing) AS ?things) WHERE { ?thing a ?class } GROUP BY ?class ORDER BY DESC(?things)"],
-  ["Which graphs there are", "SELECT ?graph (COUNT(*) AS ?triples) WHERE { GRAPH ?graph { ?s ?p ?o } } GROUP BY ?graph"],
+  ["How many things of each class", "SELECT ?class (COUNT(?thing) AS ?things) WHERE { ?thing a ?class } GROUP BY ?class ORDER BY DESC(?things)"],
+  ["How many triples in each graph", "SELECT ?graph (COUNT(*) AS ?triples) WHERE { GRAPH ?graph { ?s ?p ?o } } GROUP BY ?graph"],
   ["Some triples, as Turtle", "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o } LIMIT 20"],
 ];
 const ACCEPT = "application/sparql-results+json, text/turtle;q=0.9";
@@ -45,7 +45,7 @@ export function Sparql() {
     <article class="page" aria-label="SPARQL">
       <header>
         <h1>SPARQL</h1>
-        <p class="quiet">A query over the background as it is now, with what its schema entails. It is answered once; a query over streams is registered in a tab.</p>
+        <p class="quiet">This page queries the present background, with the triples that its schema entails, and answers once. To query streams, register a query in a tab.</p>
       </header>
       {asked.value && !ontologies.value.length && <p class="quiet">The background is empty, so nothing is found. Load triples on the page Background.</p>}
       <form class="send" aria-label="Query of the background" onSubmit={(event) => event.preventDefault()}>

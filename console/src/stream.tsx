@@ -84,7 +84,7 @@ function Endings({ stream: { name, finished } }: { stream: StreamDocument }) {
           act={() => attempt(() => api.finish(name), `${name} is finished`)}
         />
       )}
-      <Sure label="Delete" question="Really delete?" title="Its name, settings and counts; no query may be reading it" act={drop} />
+      <Sure label="Delete" question="Really delete?" title="Deletes its name, settings and counts; not possible while a query reads it" act={drop} />
     </section>
   );
 }

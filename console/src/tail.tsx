@@ -47,7 +47,7 @@ export function LastEvents({ name, known }: { name: string; known: boolean }) {
         </span>
         <span class="grow" />
         {standing.state !== "ended" && (
-          <button type="button" aria-pressed={held} title="Keeps these events on screen; none is lost by it" onClick={() => hold(!held)}>
+          <button type="button" aria-pressed={held} title="Keeps these events on screen; no event is lost" onClick={() => hold(!held)}>
             Hold
           </button>
         )}

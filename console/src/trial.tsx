@@ -105,7 +105,7 @@ export const shareOf = ({ progress }: Trial) => (progress && progress.to > progr
 
 function verdict({ counts, compare_with: old }: Trial): string {
   const { new: added, old: lost, both } = counts;
-  const nothing = "in this range. A longer one, or one in which more events came, may tell more.";
+  const nothing = "in this range. Try a longer range, or one with more events.";
   if (old === null) return added ? `The text finds ${some(added, "solution")}.` : `The text finds nothing ${nothing}`;
   if (!added && !lost) return both ? `No difference: both texts find the same ${some(both, "solution")}.` : `Neither text finds anything ${nothing}`;
   return `The new text finds ${some(added, "solution")} that ${old} does not, and misses ${count(lost)} that ${old} finds. ${count(both)} are the same.`;
@@ -146,7 +146,7 @@ function Actions({ trial }: { trial: Trial }) {
             </button>
           </>
         )}
-        <button type="button" title="Opens the text that is tried in the editor" onClick={openText}>
+        <button type="button" title="Opens the tried text in the editor" onClick={openText}>
           Open the text
         </button>
       </div>
@@ -211,7 +211,7 @@ function Found({ trial }: { trial: Trial }) {
           <Plots
             plots={plots}
             within={UNBOUNDED}
-            hint="Enter shows the solutions of this line alone. The boxes above have the sums."
+            hint="Enter shows only the solutions of this line. The boxes above have the totals."
             choose={(row) => old !== null && pick([row.id.split(" ")[0] as Side])}
           />
         </div>
@@ -247,7 +247,7 @@ function Found({ trial }: { trial: Trial }) {
           </div>
         </>
       )}
-      {ended && old !== null && all === 0 && counts.new + counts.old + counts.both > 0 && <p class="quiet">{sides.length ? "There is none of these." : "Choose which solutions to show."}</p>}
+      {ended && old !== null && all === 0 && counts.new + counts.old + counts.both > 0 && <p class="quiet">{sides.length ? "There are no such solutions." : "Choose which solutions to show."}</p>}
     </Source.Provider>
   );
 }

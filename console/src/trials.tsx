@@ -21,7 +21,7 @@ const STATES: Record<Trial["state"], string> = { waiting: "paused", running: "ru
 /** In the list at the left: how many are at work, else how many there are. */
 export function trialsInShort(): string {
   const working = trials.value.filter((each) => !hasEnded(each)).length;
-  return working ? `${count(working)} at work` : trials.value.length ? count(trials.value.length) : "";
+  return working ? `${count(working)} running` : trials.value.length ? count(trials.value.length) : "";
 }
 
 export function Trials() {

@@ -61,8 +61,8 @@ export function Versions({ query: { name } }: { query: QuerySummary }) {
                     label="Promote"
                     question="Promote back?"
                     of={`version ${each.version}`}
-                    title="This text takes the query's place again; who follows the query stays connected"
-                    act={() => attempt(() => api.promoteVersion(name, each.version!), `version ${each.version} is to take its place`)}
+                    title="This text takes the query's place again; followers stay connected"
+                    act={() => attempt(() => api.promoteVersion(name, each.version!), `version ${each.version} will take its place`)}
                   />
                 )}
               </td>

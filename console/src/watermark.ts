@@ -5,14 +5,18 @@ import { millis } from "./solutions";
 import { streams } from "./state";
 import { tab } from "./tabs";
 
+/** The streams that stand behind a word of EP-SPARQL, or in the clause of an ETALIS program that begins with it. */
+const namedAfter = (word: string, text: string): string[] =>
+  [...text.matchAll(new RegExp(`\\b${word}(?:\\s+STREAM\\s+<([^>\\s]*)>|_stream\\(\\s*'?([^')\\s]*)'?\\s*\\))`, "gi"))].map((match) => (match[1] ?? match[2])!);
+
 /** The names of the streams that a text reads. */
 export function streamsOf(text: string): string[] {
-  const named = [...text.matchAll(/\bFROM\s+STREAM\s+<([^>\s]*)>/gi)].map((match) => match[1]!);
+  const named = namedAfter("FROM", text);
   return named.length ? [...new Set(named)] : ["default"];
 }
 
 /** The names of the streams that a text writes. */
-export const writtenBy = (text: string): string[] => [...text.matchAll(/\bINTO\s+STREAM\s+<([^>\s]*)>/gi)].map((match) => match[1]!);
+export const writtenBy = (text: string): string[] => namedAfter("INTO", text);
 
 export const certainUpTo = computed(() => {
   const read = streamsOf(tab.value?.query ?? "");

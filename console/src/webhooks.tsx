@@ -37,12 +37,12 @@ export function Webhooks({ query: { name } }: { query: QuerySummary }) {
   const test = (id: string) =>
     attempt(async () => {
       const said = (await (await request("POST", `${path(name, id)}/test`)).json()) as { delivered: boolean; status: number | null; error: string | null };
-      if (said.delivered) say("done", `The receiver of ${id} took the test, with status ${said.status}`);
-      else say("fault", `The receiver of ${id} did not take the test: ${said.error ?? `status ${said.status}`}`);
+      if (said.delivered) say("done", `The receiver of ${id} accepted the test, with status ${said.status}`);
+      else say("fault", `The receiver of ${id} did not accept the test: ${said.error ?? `status ${said.status}`}`);
     });
   return (
     <section class="webhooks" aria-label="Webhooks of the query" tabIndex={0}>
-      {hooks?.length === 0 && <p class="quiet">None yet. A webhook posts each new solution to an address, signed, and tries again until it is taken.</p>}
+      {hooks?.length === 0 && <p class="quiet">None yet. A webhook posts each new solution to an address, signed, and retries until the receiver accepts it.</p>}
       {hooks !== null && hooks.length > 0 && (
         <table>
           <thead>
@@ -106,7 +106,7 @@ function NewWebhook({ query }: { query: string }) {
           <option key={each}>{each}</option>
         ))}
       </select>
-      <button type="button" class="primary" disabled={!id.trim() || !url.trim()} title={id.trim() && url.trim() ? "" : "Give it a name and an address first"} onClick={create}>
+      <button type="button" class="primary" disabled={!id.trim() || !url.trim()} title={id.trim() && url.trim() ? "" : "Enter a name and an address first"} onClick={create}>
         Create
       </button>
       {secret && (

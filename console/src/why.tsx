@@ -37,7 +37,7 @@ export function Why({ rows }: { rows: readonly Row[] }) {
           ×
         </button>
       </header>
-      <div class="scroll" tabIndex={0} role="region" aria-label="What it binds, and where it came from">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Its values, and where it came from">
         <p class="figures">
           {interval(row.start, row.end)}
           <br />
@@ -148,6 +148,17 @@ function Because({ step, rules, depth }: { step: Step; rules: readonly Derived[]
           <Steps key={k} steps={member.because} rules={rules} depth={depth + 1} />
         ))}
       </details>
+    );
+  if (step.kind === "event")
+    return (
+      <>
+        <span class="quiet figures">{when(step)}</span>
+        <code>{step.event}</code>
+        <details>
+          <summary>by the rule {step.rule}</summary>
+          <Steps steps={step.because ?? []} rules={rules} depth={depth + 1} />
+        </details>
+      </>
     );
   const rule = depth < DEEPEST ? rules.find((each) => each.query === step.rule && each.id === step.solution) : undefined;
   return (

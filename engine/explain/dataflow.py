@@ -72,7 +72,9 @@ class Feeds:
 def _writes(fragment: Fragment, out: int, scan: Scan) -> bool:
     """Return whether a rule of the query itself writes what a scan reads."""
     first, n = fragment.nodes[out].templates
-    return any(t.stream == scan.stream and (t.predicate == scan.predicate or t.predicate < 0) for t in fragment.templates[first : first + n])
+    return not fragment.nodes[out].by_right and any(
+        t.stream == scan.stream and (t.predicate == scan.predicate or t.predicate < 0) for t in fragment.templates[first : first + n]
+    )
 
 
 def hands_on(row: Node) -> bool:

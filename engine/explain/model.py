@@ -12,7 +12,7 @@ from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.network.network import Network
-from engine.network.placed_query import list_reads
+from engine.network.placed_query import list_reads, name_apart
 from engine.partitioning import NO_KEYS, TimeSlices, partition
 from engine.physical_plan.join_trees import Linear, Pairing, Tree
 from engine.physical_plan.plan import Fragment, Read
@@ -95,12 +95,11 @@ def _explain_rule(query: a.BackgroundRule, default_graph: str) -> Explanation:
 
 def reads_over(quads: Iterable[Quad], query: a.Query, policy: str = UNRESTRICTED, regime: str = RDFS) -> tuple[Read, ...]:
     """Return what a query would read of a background. Raises Refusal."""
-    terms = TermTable()
-    facts = FactIndex.from_quads(quads, terms, regime)
+    facts = FactIndex.from_quads(quads, TermTable(), regime)
     taken = rewrite_query(query, "all", policy)
     if isinstance(taken, a.BackgroundRule):
         return ()  # what it reads is part of what it derives
-    return list_reads(plan_query(taken, Network(terms).planning.make_names(facts, policy=policy)))
+    return list_reads(plan_query(taken, name_apart(facts, policy=policy)))
 
 
 def shape_of(fragment: Fragment, rates: Rates) -> str:

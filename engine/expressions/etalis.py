@@ -10,7 +10,7 @@ from epsparql.etalis.parser.constants import ground_term, list_literal, struct_l
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.reader import read_one_term
 from epsparql.etalis.parser.syntax import ListTerm, Struct
-from epsparql.etalis.parser.vocabulary import TERM, key_of
+from epsparql.etalis.parser.vocabulary import TERM, event_node, key_of
 from epsparql.etalis.statics.arithmetic import OPERATIONS, literal_of_value
 from epsparql.etalis.statics.conditions import FUNCTION, NAMED
 from epsparql.terms import Literal, Term
@@ -103,11 +103,19 @@ def _instant_parts(micros: int) -> list[int]:
     return [*civil_from_days(days), rest // HOUR, rest % HOUR // MINUTE, rest % MINUTE // SECOND, rest % SECOND]
 
 
+def name_event(name: Term, *parts: Term) -> Term:
+    """Return the node by which streams have an event: after the event's name come its arguments, its start and its end."""
+    assert isinstance(name, Literal)
+    *arguments, start, end = parts
+    return event_node(name.lexical, arguments, _micros(start), _micros(end))
+
+
 KEY, CANONICAL = f"<{FUNCTION}key>", f"<{FUNCTION}number>"
 _BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
     **{NAMED.get(name, name): (_computed(operation), n, n) for (name, n), operation in OPERATIONS.items() if name not in ("+", "-", "*", "/")},
     "number": (canonical_number, 1, 1),
     "key": (lambda *terms: key_of(map(str, terms)), 1, 64),
+    "event": (name_event, 3, 64),
     "struct": (build_struct, 1, 64),
     "list": (lambda *terms: list_literal(terms), 0, 64),
     "append": (append_item, 2, 2),

@@ -76,6 +76,9 @@ class BackgroundUpdate:
             slots.scans.entailment = slots.scans.entailment_by(known)
             self._plan_changing(known, changing)
             rank_nodes(slots, list(slots.planned.values()))
+        except BaseException:
+            self._host.planning.forget_plans()
+            raise
         finally:
             net.nodes[:], net.edges[:], net.queries[:, c.Q_BOUND] = nodes, edges, bounds
             slots.scans.entailment, slots.planned = entailment, planned
@@ -88,7 +91,7 @@ class BackgroundUpdate:
         is_new = bool(changing) or slots.scans.entailment_by(known) is not slots.scans.entailment
         host.sharing.part_changing(known, changing)
         chains = [p for registered, p in slots.planned.items() if registered in changing and p.shape is not Pairing.NEAREST]
-        for planned in [p for p in chains if p.shape != host.planning.plan_anew(p, known).shape]:
+        for planned in [p for p in chains if p.shape != host.planning.plan_over(p, known)[0].shape]:
             _straighten(host, planned)
         host.set_background(known)
         before = dict(slots.planned)
@@ -106,12 +109,13 @@ class BackgroundUpdate:
             host.sharing.relist_query(planned, fragment)
             if before[planned.registered].shape != planned.shape:
                 _make_all_pairs(host, planned, fragment)
-            was = host.planning.plan_anew(planned)
+            was, _ = host.planning.plan_over(planned)
             host.planning.rest_on(planned.registered, known, answers)
             if change := compare_plans(was, fragment):
                 added = _hold_to(host, planned, fragment, change) if slots.arrays.net.queries[planned.number, c.Q_OPEN] else change.added
                 if planned.registered in slots.planned:
                     slots.change_facts(planned, added, change.removed)
+        host.planning.forget_plans()
         slots.free_dropped()
 
     def _plan_changing(self, known: FactIndex, changing: Collection[int]) -> dict[int, tuple[Fragment, Answers]]:
@@ -121,9 +125,7 @@ class BackgroundUpdate:
         """
         plans, slots = dict[int, tuple[Fragment, Answers]](), self._slots
         for registered, planned in [(registered, planned) for registered, planned in slots.planned.items() if registered in changing]:
-            answers = Answers()
-            fragment = self._host.planning.plan_anew(planned, known, answers)
-            plans[registered] = fragment, answers
+            fragment, _ = plans[registered] = self._host.planning.plan_over(planned, known)
             if planned.shape not in (fragment.shape, Pairing.NEAREST):
                 continue  # `apply_coming` plans it otherwise; nothing of it decides on absence
             nodes = placed_nodes(fragment, planned.at, planned.number)
@@ -134,8 +136,7 @@ class BackgroundUpdate:
                 planned, strict=frozenset(fragment.strict), scans=list_scans(fragment), form=sign_plan(fragment), reads=list_reads(fragment),
                 shape=fragment.shape,
             )  # fmt: skip
-        if plans:
-            self._host.sharing.replace_roots()
+        self._host.sharing.replace_roots()
         return plans
 
     # ------------------------------------------------------------ what a query has let go
@@ -163,7 +164,8 @@ class BackgroundUpdate:
     def _needs_past(self, planned: Planned, known: FactIndex, time: int) -> bool:
         if planned.shape is Pairing.NEAREST:
             planned = replace(planned, shape=Linear.WRITTEN)  # what it keeps now is all that it needs then
-        net, was, now = self._slots.arrays.net, self._host.planning.plan_anew(planned), self._host.planning.plan_anew(planned, known)
+        net, planning = self._slots.arrays.net, self._host.planning
+        (was, _), (now, _) = planning.plan_over(planned), planning.plan_over(planned, known)
         if planned.shape != now.shape:
             return False  # nothing of it decides on absence
         row = net.queries[planned.number]
@@ -298,7 +300,7 @@ def _keep_joined(host: KernelHost, planned: Planned, fragment: Fragment, change:
             if planned.registered not in host.slots.planned:
                 return []
             row[c.EDGE_N] = edges
-    return [fact for fact in added if len(fact.rows)]
+    return added
 
 
 def _copies_for(fragment: Fragment, fact: Fact, node: int) -> bool:
@@ -349,9 +351,7 @@ def _follow_paths(host: KernelHost, planned: Planned, fragment: Fragment, change
     found = []
     for path in change.deepened:
         (at,) = _number_stores(planned, [path.operand])
-        for goals in host.arrays.read_goals(at, at + 1).values():
-            if len(goals.timeless):
-                found.append(Fact(*path.entry, True, columns, goals.timeless[:, columns]))
+        found += [Fact(*path.entry, True, columns, goals.timeless[:, columns]) for goals in host.arrays.read_goals(at, at + 1).values()]
     return found
 
 
@@ -401,9 +401,8 @@ def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units:
             held = deciding[at].held if at in deciding else at
             known = set(_key_rows(_read_timeless(shadow, held + c.SIDES * place), ignored))
             gone = np.array([key not in known for key in _key_rows(goals.timeless, ignored)], np.int64)
-            if gone.any():
-                free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
-                goals.timeless = goals.timeless[gone == 0]
+            free_timeless_goals(host.arrays.address, store, gone[::-1].copy())
+            goals.timeless = goals.timeless[gone == 0]
     for unit in units:
         _remake_unit(host, planned, shadow, place, unit, stands)
 
@@ -449,8 +448,6 @@ def _remake_unit(host: KernelHost, planned: Planned, shadow: KernelHost, place: 
         (at,) = _number_stores(planned, [(node, side)])
         there, before = made.get(c.SIDES * (place + node) + side), stands.get(at)
         timed = nothing if there is None else there.timed
-        if before is None and not len(timed):
-            continue
         timeless = nothing if before is None else before.timeless
         host.arrays.replace_goals(at, np.concatenate([to_width(timed, nothing.shape[1]), timeless]))
 

@@ -56,6 +56,8 @@ class Collectors:
         """Put a fragment's timers behind the others; return the row of each by its node."""
         arrays = self._slots.arrays
         timers, first = timers_of(fragment, at), int(arrays.net.at[c.TIMER_NODES])
+        if not len(timers):
+            return {}
         arrays.replace_arrays(with_rows(arrays.net, {"timers": first + len(timers)}))
         arrays.net.timers[first : first + len(timers)] = timers
         arrays.net.at[c.TIMER_NODES] += len(timers)

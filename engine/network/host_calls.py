@@ -52,6 +52,10 @@ class StoppedQuery:
     reason: str
 
 
+class SolverStopped(Exception):
+    """Signals that a query over what windows hold was beyond a bound of its own; so the query whose windows they are is to stop."""
+
+
 class KernelHost:
     """Composes a kernel's arrays with the queries that are placed there, and runs it."""
 
@@ -210,12 +214,9 @@ class KernelHost:
             self._lent = columns
 
     def _take_found(self) -> Ints:
-        now, out = self.arrays.now, self.arrays.net.out
-        n = now[c.FOUND]
-        if n == 0:
-            return out[:0]
-        now[c.FOUND] = 0
-        return out[:n].copy()
+        found = self.arrays.net.out[: self.arrays.now[c.FOUND]].copy()
+        self.arrays.now[c.FOUND] = 0
+        return found
 
     def replay_solutions(self, rows: Ints, places: Ints) -> None:
         """Let solutions of the past arrive at their nodes, instant by instant."""
@@ -278,7 +279,10 @@ class KernelHost:
         for node in np.unique(gathered[:, c.FRAME_NODE]).tolist():
             frames = gathered[gathered[:, c.FRAME_NODE] == node]
             if node in self.collectors.placed:
-                self._emit_rows(node, self.collectors.decide_rows(node, frames))
+                try:
+                    self._emit_rows(node, self.collectors.decide_rows(node, frames))
+                except SolverStopped as stopped:
+                    self.fail_query(self.slots.planned[self.collectors.placed[node].registered], str(stopped))
             arrays.release_rows(frames[:, c.FRAME_ROW])
         arrays.refresh_terms()
 

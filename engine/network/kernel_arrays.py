@@ -69,9 +69,7 @@ class KernelArrays:
         for k, array in enumerate(net):
             if array is not before[k]:
                 self.show_array(k, array)
-        if net.at is not before.at:
-            self.now = net.at.data
-        self.net = net
+        self.net, self.now = net, net.at.data
 
     def show_array(self, k: int, array: NDArray[Any]) -> None:
         """Make an array the k-th that the kernel sees."""

@@ -88,7 +88,7 @@ class Network:
     def _rename_moved(self, found: Ints, outs: Mapping[int, int]) -> None:
         """Rename rows found by queries that have been placed elsewhere since, because they are theirs still."""
         for node in np.unique(found[:, c.OUT_NODE]).tolist():
-            if node in outs and self.planned[outs[node]].out != node:  # else it has failed
-                found[found[:, c.OUT_NODE] == node, c.OUT_NODE] = -1 - self.planned[outs[node]].out
+            if (planned := self.planned.get(outs.get(node, c.NONE))) is not None:  # else it has failed
+                found[found[:, c.OUT_NODE] == node, c.OUT_NODE] = -1 - planned.out
         moved = found[:, c.OUT_NODE] < 0
         found[moved, c.OUT_NODE] = -1 - found[moved, c.OUT_NODE]

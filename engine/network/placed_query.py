@@ -32,6 +32,8 @@ Solve = Callable[[Mapping[str, Ints], int], Ints]
 """It solves a query over contents of windows at an instant."""
 SolverOf = Callable[[TermTable, a.Select, FactIndex, str], Solve]
 """It makes a solver of a query over a background, under a policy."""
+_MOST_PLANS = 1_000
+"""So many plans are cached while the background changes; plans of more queries are made again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +61,7 @@ class Planned:
     strict: frozenset[tuple[int, int]]
     rules: tuple[int, ...]  # the nodes that the solutions of its own rules reach
     instants: tuple[int, ...]  # those that are patterns (µs)
-    scans: tuple[tuple[int, int, Want], ...]  # (node, side, what it wants) of each
+    scans: tuple[tuple[int, int, Want, int], ...]  # (node, side, what it wants, stream) of each
     graphs: bool  # whether a scan asks in which graph an occurrence came
     last: int | None  # the node of the collector that may end the whole query
     form: str  # the signature of its plan
@@ -92,7 +94,23 @@ class Planned:
 
     @property
     def writes(self) -> str | None:
-        return self.source.query.into if isinstance(self.source.query, a.Construct) else None
+        return a.written_stream(self.source.query)
+
+    @property
+    def written(self) -> Mapping[int, a.Construct]:
+        """Return the rules by which it writes that stream, by the nodes that their solutions reach."""
+        query = self.source.query
+        if isinstance(query, a.Construct):
+            return {self.out: query}
+        return {node: rule for node, rule in self._own_rules() if rule.into == self.writes}
+
+    @property
+    def silent(self) -> Mapping[int, a.Construct]:
+        """Return its rules that write for itself alone, by the nodes that their solutions reach."""
+        return {node: rule for node, rule in self._own_rules() if rule.into != self.writes}
+
+    def _own_rules(self) -> Iterable[tuple[int, a.Construct]]:
+        return zip(self.rules, self.source.query.rules, strict=True) if isinstance(self.source.query, a.Select) else ()
 
 
 @dataclass(slots=True)
@@ -116,6 +134,18 @@ def _is_same(now: Ints, before: Ints) -> bool:
     return now is before or (len(now) == len(before) and np.array_equal(now, before))
 
 
+def name_apart(known: FactIndex, query: str = "", policy: str = UNRESTRICTED) -> NetworkNames:
+    """Return what a plan over a background is made with that no kernel is to run: it needs no network, which costs three times as much as the plan."""
+    numbers = dict[str, int]()
+
+    def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
+        raise AssertionError("the plan runs nowhere")
+
+    return NetworkNames(
+        known.terms.intern, lambda stream: numbers.setdefault(stream, len(numbers)), known.matching, known.graphs, known.any, PlanOptions(query, policy), once
+    )  # fmt: skip
+
+
 class QueryPlanning:
     """Plans the queries of a network, each over the background on which it rests."""
 
@@ -130,6 +160,8 @@ class QueryPlanning:
         self.owns = owns  # says which background triples are not another bucket's; None: all
         self.without = without  # those of the planner's CHOICES that are not made
         self.solver_of = solver_of
+        self._plans: dict[tuple[RegisteredQuery, PlanShape | None, FactIndex], tuple[Fragment, Answers]] = {}  # for a change of the background
+        self._plans_terms = 0  # the generation of the terms that they name
 
     def make_names(
         self,
@@ -164,10 +196,31 @@ class QueryPlanning:
         options = PlanOptions(query, policy, rates, shape, self.without)
         return NetworkNames(intern, self._number_stream, matching, graphs, is_any, options, once, own)
 
-    def plan_anew(self, planned: Planned, known: FactIndex | None = None, answers: Answers | None = None) -> Fragment:
-        """Plan a query as it was planned, over a background; None stands for the one on which it rests. What that tells is noted in `answers`."""
-        facts, source = self.knows[planned.registered] if known is None else known, planned.source
-        return plan_query(source.query, self.make_names(facts, source.name, source.policy, planned.rates, planned.shape, answers))
+    def plan_anew(self, planned: Planned) -> Fragment:
+        """Plan a query as it was planned, over the background on which it rests."""
+        return self._plan(planned, self.knows[planned.registered])[0]
+
+    def plan_over(self, planned: Planned, known: FactIndex | None = None) -> tuple[Fragment, Answers]:
+        """Return a query's plan over a background, with what that tells of it; None stands for the one on which it rests.
+
+        A change of the background asks for one plan several times. So plans are cached until `forget_plans`, and nobody may change them.
+        """
+        facts = self.knows[planned.registered] if known is None else known
+        generation = self._arrays.terms.generation
+        if self._plans_terms != generation or len(self._plans) >= _MOST_PLANS:
+            self._plans, self._plans_terms = {}, generation
+        key = planned.source, planned.shape, facts
+        if (found := self._plans.get(key)) is None:
+            found = self._plans[key] = self._plan(planned, facts)
+        return found
+
+    def _plan(self, planned: Planned, facts: FactIndex) -> tuple[Fragment, Answers]:
+        source, answers = planned.source, Answers()
+        return plan_query(source.query, self.make_names(facts, source.name, source.policy, planned.rates, planned.shape, answers)), answers
+
+    def forget_plans(self) -> None:
+        """Forget the plans that a change of the background asked for."""
+        self._plans = {}
 
     def find_changing(self, queries: Iterable[int], known: FactIndex) -> set[int]:
         """Return the queries (by `registered`) whose plan over another background may not be the one that they have."""
@@ -223,15 +276,15 @@ def list_reads(fragment: Fragment) -> tuple[Read, ...]:
     return tuple(Read(pattern, n, use) for (pattern, use), n in fragment.reads.items())
 
 
-def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want], ...]:
-    return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0))) for scan in fragment.scans)
+def list_scans(fragment: Fragment) -> tuple[tuple[int, int, Want, int], ...]:
+    return tuple((scan.node, scan.side, (scan.predicate, max(scan.object, 0)), scan.stream) for scan in fragment.scans)
 
 
 def make_scan_rows(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
     """Return the fragment's scans with their nodes moved, whether they are plain, and their predicates as last column."""
     alpha = scan_table(fragment)
-    alpha[:, c.A_QUERY], alpha[:, c.A_NODE] = query, alpha[:, c.A_NODE] + at.node
-    return np.insert(alpha, c.A_PLAIN, is_plain(alpha), axis=1)
+    alpha[:, c.A_QUERY], alpha[:, c.A_NODE], alpha[:, c.A_PLAIN] = query, alpha[:, c.A_NODE] + at.node, is_plain(alpha)
+    return alpha
 
 
 def is_plain(alpha: Ints) -> NDArray[np.bool_]:

@@ -103,10 +103,8 @@ class StreamScans:
     def replace_scans(self, before: Planned, now: Planned, fragment: Fragment) -> None:
         """Exchange the scans that a query's plan over another background has at other nodes: under GRAPH, those that what is timeless needs."""
         differing = set(before.scans) ^ set(now.scans)
-        nodes = [now.at.node + node for node in sorted({node for node, _, _ in differing})]
-        if not nodes:
-            return
-        self.remove_scans(now.number, [want for node, _, want in before.scans if now.at.node + node in nodes], nodes)
+        nodes = [now.at.node + node for node in sorted({node for node, _, _, _ in differing})]
+        self.remove_scans(now.number, [want for node, _, want, _ in before.scans if now.at.node + node in nodes], nodes)
         rows = make_scan_rows(fragment, now.at, now.number)
         self.add_scans(rows[np.isin(rows[:, c.A_NODE], nodes)])
 
@@ -236,7 +234,7 @@ class QuerySlots:
 
     def remove_readers(self, planned: Planned) -> None:
         """Take out a query's scans, reads and facts."""
-        self.scans.remove_scans(planned.number, (want for _, _, want in planned.scans))
+        self.scans.remove_scans(planned.number, (want for _, _, want, _ in planned.scans))
         row = self.arrays.net.queries[planned.number]
         if row[c.Q_OPEN] == 0 or row[c.Q_FACTS_N] > 0:
             self.streams.count_pending(planned, -1)

@@ -25,8 +25,8 @@ class Wire:
     strict: bool
 
 
-Scanned = tuple[int, int, Want]
-"""A scan is the node and side where it goes, and what it wants."""
+Scanned = tuple[int, int, Want, int]
+"""A scan is the node and side where it goes, what it wants, and the stream."""
 
 
 class Cycle(Exception):
@@ -124,7 +124,7 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     nodes = slots.arrays.net.nodes
     wires = [wire for planned in queries for wire in _find_wires(slots, planned)]
     kinds = {node: int(nodes[node, c.KIND]) for planned in queries for node in range(planned.at.node, planned.after.node)}
-    settled = {rule.out: int(nodes[rule.out, c.STRATUM]) for rule in slots.rules.values() if rule.out not in kinds}
+    settled = {out: int(nodes[out, c.STRATUM]) for rule in slots.rules.values() for out in rule.written if out not in kinds}
     try:
         ranked = find_strata(kinds, wires, settled)
     except Cycle as cycle:
@@ -132,8 +132,7 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     nodes[list(ranked), c.STRATUM] = list(ranked.values())
     onwards = list_onwards(wires)
     for planned in queries:
-        outputs = planned.rules if planned.writes is None else (planned.out,)
-        bounded = any(_find_way_back(node, onwards) is not None for node in outputs)
+        bounded = any(_find_way_back(node, onwards) is not None for node in (*planned.silent, *planned.written))
         slots.arrays.net.queries[planned.number, c.Q_BOUND] = planned.source.max_derivations if bounded else c.FOREVER
 
 
@@ -145,9 +144,9 @@ def _describe_cycle(slots: QuerySlots, nodes: Sequence[int]) -> str:
         kind = int(slots.arrays.net.nodes[node, c.KIND])
         if kind in NEGATIVE:
             steps.append(f"{OPERATORS[kind]} of {planned.source.name}")
-        elif node in planned.rules:
+        elif node in planned.silent:
             steps.append(f"the events of {planned.source.name}")
-        elif node == planned.out and planned.writes is not None:
+        elif node in planned.written:
             steps.append(f"the triples that {planned.source.name} writes to the stream {planned.writes}")
     return " -> ".join([*steps, steps[0]])
 
@@ -163,13 +162,13 @@ def _find_wires(slots: QuerySlots, planned: Planned) -> Iterable[Wire]:
         for mark in net.edges[first : first + n, 0].tolist():
             yield Wire(mark, node, strict=False)
     scanned = _Scans(slots, planned)
-    for rule in slots.rules.values():
-        assert isinstance(rule.source.query, a.Construct)
-        if rule.source.query.into in planned.source.query.streams:
-            yield from (Wire(rule.out, node, strict) for node, strict in scanned.find_readers(rule.source.query.template))
-    if isinstance(planned.source.query, a.Select):
-        for out, own in zip(planned.rules, planned.source.query.rules, strict=True):
-            yield from (Wire(out, node, strict) for node, strict in scanned.find_readers(own.template))
+    own = planned.silent
+    for out, rule in own.items():
+        yield from (Wire(out, node, strict) for node, strict in scanned.find_readers(rule))
+    for writer in slots.rules.values():
+        if writer.writes in planned.source.query.streams and not (own and writer is planned):  # a program does not read what it writes
+            for out, rule in writer.written.items():
+                yield from (Wire(out, node, strict) for node, strict in scanned.find_readers(rule))
 
 
 class _Scans:
@@ -177,22 +176,24 @@ class _Scans:
 
     def __init__(self, slots: QuerySlots, planned: Planned) -> None:
         self._planned, self._terms, self._entailment = planned, slots.arrays.terms, slots.scans.entailment
+        self._streams = slots.streams.numbers
         self._all = list(dict.fromkeys(planned.scans))
         self._of_predicate: dict[TermOrVariable | None, list[Scanned]] = {}
         for scan in self._all:
             wanted, _ = scan[2]
             self._of_predicate.setdefault(None if wanted == AS_SENT else self._terms.term(wanted), []).append(scan)
 
-    def find_readers(self, template: Iterable[a.TriplePattern]) -> Iterable[tuple[int, bool]]:
-        """Return the nodes whose scans may read triples of a template, and whether each does so over a strict edge."""
-        written = dict.fromkeys(t.predicate for t in template)
+    def find_readers(self, rule: a.Construct) -> Iterable[tuple[int, bool]]:
+        """Return the nodes whose scans may read triples of a rule, and whether each does so over a strict edge."""
+        written = dict.fromkeys(t.predicate for t in rule.template)
         found = self._all if any(isinstance(p, Variable) for p in written) else list(self._of_predicate.get(None, ()))
         for predicate in written if found is not self._all else ():
             if predicate in self._entailment.of_predicate or self._entailment.of_pair:
                 found += [scan for scan in self._all if self._reaches(predicate, scan[2])]
             else:
                 found += self._of_predicate.get(predicate, ())
-        for node, side, _ in dict.fromkeys(found):
+        read = dict.fromkeys((node, side) for node, side, _, stream in found if stream == self._streams[rule.into])
+        for node, side in read:
             yield self._planned.at.node + node, (node, side) in self._planned.strict
 
     def _reaches(self, predicate: Term | Variable, want: Want) -> bool:

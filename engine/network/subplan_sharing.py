@@ -107,7 +107,7 @@ class SubplanSharing:
         net, n = self._arrays.net, len(subplan.columns)
         moves = self._arrays.used["moves"].take(n)
         reading = Reading(share, planned.registered, planned.at.node, subplan, moves, int(net.nodes[planned.at.node + subplan.root, c.FILTER]))
-        wants = [want for node, _, want in planned.scans if node in subplan.nodes]
+        wants = [want for node, _, want, _ in planned.scans if node in subplan.nodes]
         self._slots.scans.remove_scans(planned.number, wants, reading.nodes.tolist())
         for node in reading.nodes.tolist():
             clear_stores(self._arrays.address, c.SIDES * node, c.SIDES * (node + 1))
@@ -152,7 +152,7 @@ class SubplanSharing:
         stands = share.stands
         self._arrays.used["edges"].give(*share.edges)
         self._arrays.net.nodes[stands.at.node : stands.after.node, c.KIND] = c.DROPPED
-        self._slots.scans.remove_scans(stands.number, [want for _, _, want in stands.scans])
+        self._slots.scans.remove_scans(stands.number, [want for _, _, want, _ in stands.scans])
         clear_stores(self._arrays.address, c.SIDES * stands.at.node, c.SIDES * stands.after.node)
         self._slots.dropped.append(stands)
         del self._shares.numbered[share.number]
@@ -271,7 +271,7 @@ class SubplanSharing:
     def part_changing(self, known: FactIndex, changing: Collection[int]) -> None:
         """Let each of these queries that takes in something else over another background carry out itself what it shares."""
         for planned in [self._slots.planned[k] for k, readings in self._shares.readings.items() if readings and k in changing]:
-            before, now = self._planning.plan_anew(planned), self._planning.plan_anew(planned, known)
+            (before, _), (now, _) = self._planning.plan_over(planned), self._planning.plan_over(planned, known)
             if planned.shape != now.shape or find_subplans(now) != planned.subplans or compare_plans(before, now):
                 self.part_query(planned)
 
@@ -280,7 +280,8 @@ class SubplanSharing:
         now = find_subplans(fragment)
         if now != planned.subplans and planned.registered in self.moments:
             self._unlist_subplans(planned, planned.subplans)
-            self._slots.planned[planned.registered] = self._slots.numbered[planned.number] = replace(planned, subplans=now)
+            self._slots.planned[planned.registered] = relisted = replace(planned, subplans=now)
+            self._slots.list_query(relisted)
             self._list_subplans(planned, now.values())
 
 

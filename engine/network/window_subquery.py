@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.alpha.free_rows import Ranges, ranges_around
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import KEPT, Net, with_width
-from engine.network.host_calls import KernelHost
-from engine.network.placed_query import Planned, RegisteredQuery, Solve
-from engine.physical_plan.plan import TABLES, ranges_of
+from engine.kernel.state.arrays import KEPT, with_width
+from engine.network.host_calls import KernelHost, SolverStopped
+from engine.network.placed_query import RegisteredQuery, Solve
 from engine.planner import plan_query
 from engine.planner.queries import RANK
 from epsparql import algebra as a
@@ -42,9 +40,14 @@ class WindowSolver:
         self._clean = {name: array.copy() for name, array in self._read_filled().items()}
 
     def solve_contents(self, contents: Mapping[str, Ints], now: int) -> Ints:
-        """Return a row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection."""
+        """Return a row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection.
+
+        Raises SolverStopped if that takes more than any query may at one instant. It is of no use then.
+        """
         self._restore_clean()
         found = self._host.feed(self._make_feed(contents, now))
+        if self._host.failures:
+            raise SolverStopped(self._host.failures[0].reason)
         columns = [self._planned.columns.get(v) for v in (RANK, *self._query.projection)]
         nothing = np.zeros(len(found), np.int64)
         return np.column_stack([nothing if k is None else found[:, c.OUT_VAR + k - c.VAR] for k in columns])
@@ -74,24 +77,10 @@ class WindowSolver:
 
     def _restore_clean(self) -> None:
         """Bring the query to where it has seen nothing, with collectors that were never used."""
-        planned, arrays, slots = self._planned, self._host.arrays, self._host.slots
+        planned, arrays = self._planned, self._host.arrays
         clean = {name: array.copy() for name, array in self._clean.items()}
         arrays.replace_arrays(with_width(arrays.net, clean["rows"].shape[1] - c.VAR)._replace(**clean))
         arrays.forget_answers()
-        if planned.registered not in slots.planned:  # it was stopped the last time
-            slots.inquiries.clear()
-            slots.enter_query(planned)
-            slots.add_inquiries(planned)
-        arrays.used = _find_used(planned, arrays.net)
         timers = {node: k for k, node in enumerate(arrays.net.timers[:, c.T_NODE].tolist())}
         self._host.collectors.add_collectors(planned, replace(self._fragment, collectors=deepcopy(self._fragment.collectors)), timers)
         self._host.collectors.completed.clear()
-
-
-def _find_used(planned: Planned, net: Net) -> dict[str, Ranges]:
-    """Return the ranges of rows in use where a query stands alone."""
-    used = {name: ranges_around([at]) for name, at in ranges_of(planned.at, planned.after).items() if name in TABLES}
-    used["queries"] = ranges_around([(planned.number, 1)])
-    used["reads"] = ranges_around((k, 1) for k in np.flatnonzero(net.reads[:, c.R_QUERY] != c.NONE).tolist())
-    used["facts"] = Ranges(len(net.facts))
-    return used

@@ -93,11 +93,11 @@ class Together:
 
     @property
     def writes(self) -> set[str]:
-        return {member.query.into for member in self.members.values() if isinstance(member.query, a.Construct)}
+        return {into for member in self.members.values() if (into := a.written_stream(member.query)) is not None}
 
     def moved(self, route: Route) -> Moved:
         """Return the move of the set to another route."""
-        rules = {registered for registered, member in self.members.items() if isinstance(member.query, a.Construct)}
+        rules = {registered for registered, member in self.members.items() if a.written_stream(member.query) is not None}
         entries = {registered: member.entry for registered, member in self.members.items()}
         return Moved(entries, frozenset(self.streams), frozenset(rules), frozenset(self.dropped), self.route, route)
 
@@ -266,7 +266,7 @@ def _keys(entry: Register, query: a.StreamQuery, known: FactIndex, declared: Map
 
 def _connected(together: Together, query: a.StreamQuery) -> bool:
     """Return whether one writes what the other reads."""
-    return bool(together.writes.intersection(query.streams)) or (isinstance(query, a.Construct) and query.into in together.streams)
+    return bool(together.writes.intersection(query.streams)) or a.written_stream(query) in together.streams
 
 
 def division_to_json(part: Division | None) -> Any:

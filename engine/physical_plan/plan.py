@@ -212,7 +212,7 @@ class Scan:
         return tuple(column for column in (*self.columns, self.graph_column) if column != c.NONE)
 
 
-SCAN_COLUMNS = (c.A_STREAM, c.A_S, c.A_O, c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_NODE, c.A_SIDE, c.A_GRAPH, c.A_GVAR, c.ALPHA_WIDTH)
+SCAN_COLUMNS = (c.A_STREAM, c.A_S, c.A_O, c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_NODE, c.A_SIDE, c.A_GRAPH, c.A_GVAR, c.A_PLAIN + 1)
 """The predicate stands behind the columns of `alpha`."""
 
 
@@ -363,8 +363,8 @@ def node_table(fragment: Fragment) -> Ints:
 
 
 def scan_table(fragment: Fragment) -> Ints:
-    """Return the scans as rows of the kernel's table `alpha`, with their predicates behind them."""
-    scans = np.zeros((len(fragment.scans), c.ALPHA_WIDTH + 1), np.int64)
+    """Return the scans as rows of the kernel's table `alpha`, with their predicates behind them; whether they are plain is yet to be noted."""
+    scans = np.zeros((len(fragment.scans), c.A_PLAIN + 2), np.int64)
     scans[:, SCAN_COLUMNS] = table([scan.cells for scan in fragment.scans], len(SCAN_COLUMNS))
     return scans
 
@@ -395,41 +395,46 @@ def placed_nodes(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
 
 def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapping[str, Ranges]) -> Net:
     """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
-    code = table(fragment.code, 2)
-    heads = [filter_ for node in fragment.nodes for filter_ in (node.filter, node.condition) if filter_ >= 0]
-    code[heads, 0] += at.ask
-    code[code_constants(code, heads), 1] += at.const
-    asks = table(fragment.asks, c.ASK_WIDTH)
-    asks[:, c.ASK_SLOT] += at.slot
-    placed: Mapping[str, NDArray[Any]] = {
-        "nodes": placed_nodes(fragment, at, query),
-        "edges": placed_edges(fragment, at),
-        "slots": np.array(fragment.slots, np.int64),
-        "code": code,
-        "consts": table(fragment.consts, 2, np.float64),
-        "asks": asks,
-        "templates": table(fragment.templates, c.TEMPLATE_WIDTH),
-        "moves": table(fragment.moves, c.MOVE_WIDTH),
-    }
+    placed: dict[str, NDArray[Any]] = {"nodes": placed_nodes(fragment, at, query), "edges": placed_edges(fragment, at)}
+    if fragment.code or fragment.asks:  # most of thousands of queries have no conditions, and to write no rows takes as long as to write some
+        placed |= _placed_conditions(fragment, at)
+    if fragment.slots:
+        placed["slots"] = np.array(fragment.slots, np.int64)
+    if fragment.templates:
+        placed["templates"] = table(fragment.templates, c.TEMPLATE_WIDTH)
+    if fragment.moves:
+        placed["moves"] = table(fragment.moves, c.MOVE_WIDTH)
     net = with_rows(net, {name: used[name].end for name in TABLES} | {"stores": c.SIDES * used["nodes"].end})
     for name, first in zip(TABLES, at, strict=True):
-        getattr(net, name)[first : first + len(placed[name])] = placed[name]
+        if name in placed:
+            getattr(net, name)[first : first + len(placed[name])] = placed[name]
     stores = net.stores[c.SIDES * at.node : c.SIDES * (at.node + len(fragment.nodes))]
     stores[:] = c.NONE
     stores[:, [c.COUNT, c.TAKEN, c.GIVEN, c.REFUSED]] = 0
     return net
 
 
+def _placed_conditions(fragment: Fragment, at: TableOffsets) -> dict[str, NDArray[Any]]:
+    """Return the code of conditions, its constants, and what it asks the host, with all their references moved."""
+    code = table(fragment.code, 2)
+    heads = [filter_ for node in fragment.nodes for filter_ in (node.filter, node.condition) if filter_ >= 0]
+    code[heads, 0] += at.ask
+    code[code_constants(code, heads), 1] += at.const
+    asks = table(fragment.asks, c.ASK_WIDTH)
+    asks[:, c.ASK_SLOT] += at.slot
+    return {"code": code, "consts": table(fragment.consts, 2, np.float64), "asks": asks}
+
+
 def timers_of(fragment: Fragment, at: TableOffsets) -> Ints:
     """Return the rows of `timers` for a fragment at its place."""
-    acting = np.flatnonzero(acts(node_table(fragment))).tolist()
+    acting = [number for number, node in enumerate(fragment.nodes) if acts(node)]
     return table([[at.node + node, collector_due(fragment, node), -c.BIG, c.NONE, c.NONE] for node in acting], c.TIMER_WIDTH)
 
 
-def acts(nodes: Ints) -> NDArray[np.bool_]:
-    """Return which nodes may act at instants of their own."""
-    idle = (nodes[:, c.DEFERRED] != 0) & (nodes[:, c.STEP] == 0)
-    return np.asarray((nodes[:, c.KIND] == c.WITHOUTFOR) | ((nodes[:, c.KIND] == c.COLLECT) & ~idle))
+def acts(node: Node) -> bool:
+    """Return whether a node may act at instants of its own."""
+    is_idle = node.once != 0 and node.life_right == 0  # it is deferred and has no step
+    return node.kind == c.WITHOUTFOR or (node.kind == c.COLLECT and not is_idle)
 
 
 def collector_due(fragment: Fragment, node: int) -> int:

@@ -72,7 +72,7 @@ def _starts_first(pattern: a.Pattern) -> bool:
 
 def _plan_operator(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
     match pattern:
-        case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout() if builder.options.policy != UNRESTRICTED:
+        case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout(unrestricted=False) if builder.options.policy != UNRESTRICTED:
             plan_under_policy(builder, pattern, target, span, wanted)
         case a.Bgp():
             plan_triples(builder, pattern, target, span, wanted)

@@ -27,8 +27,8 @@ ANSWER = Variable("_:ask")
 def plan_query_form(builder: PlanBuilder) -> None:
     whole = builder.query
     out = builder.add_node(Node(c.OUT))
-    if isinstance(whole, a.Select) and whole.rules:
-        _plan_rules(builder, whole.rules)
+    if isinstance(whole, a.Select):
+        _plan_rules(builder, whole)
     shown, target = _plan_form(builder, out)
     if whole.sources.windows:
         _plan_report(builder, target)
@@ -42,13 +42,17 @@ def plan_query_form(builder: PlanBuilder) -> None:
     _hide_rest(builder, out, shown)
 
 
-def _plan_rules(builder: PlanBuilder, rules: Sequence[a.Construct]) -> None:
-    """Plan a query's own rules, each with an output of its own, which is silent. Events on its own stream may have literals as subjects."""
-    for rule in rules:
+def _plan_rules(builder: PlanBuilder, query: a.Select) -> None:
+    """Plan a query's own rules, each with an output of its own, which is silent. Events on its own stream may have literals as subjects.
+
+    What a rule writes for others the query itself does not read.
+    """
+    for rule in query.rules:
         out = builder.add_node(Node(c.OUT))
         target, shown = _plan_template(builder, out, rule.template, rule.into)
         builder.fragment.rules.append(out)
         builder.node(out).keep = all(str(triple.predicate).startswith(f"<{OWN}") for triple in rule.template)
+        builder.node(out).by_right = rule.into == query.into
         builder.plan_pattern(rule.pattern, target)
         _hide_rest(builder, out, shown)
 

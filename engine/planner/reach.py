@@ -15,8 +15,6 @@ from epsparql import algebra as a
 from epsparql.algebra.paths import PropertyPath
 from epsparql.recursion import deep_stack
 
-Conditions = Sequence[a.Expression]
-
 
 class _Back(NamedTuple):
     """Says how far back the occurrences end on which a solution depends, in µs: before its end, and before its start."""
@@ -57,15 +55,14 @@ class Asked:
 def find_reaches(queries: Sequence[Asked], matches: Matches) -> list[Reach]:
     """Return the reach of each query, through those of them that are rules. `matches` tells what the background has, which must not change."""
     derived: dict[str, _Back] = {}
-    rules = sum(isinstance(asked.query, a.Construct) for asked in queries)
+    rules = sum(a.written_stream(asked.query) is not None for asked in queries)
     with deep_stack():
         for round_ in range(2 * rules + 2):
             finders = [_Finder(matches, asked.policy, _widest(*(derived.get(stream, _NONE) for stream in asked.query.streams))) for asked in queries]
             found = [finder.find_query(asked.query) for finder, asked in zip(finders, queries, strict=True)]
             before, derived = derived, {}
             for asked, finder, back in zip(queries, finders, found, strict=True):
-                if isinstance(asked.query, a.Construct):
-                    into = asked.query.into
+                if (into := a.written_stream(asked.query)) is not None:
                     grows = round_ > rules and back.end > before.get(into, _NONE).end  # only a cycle of rules grows for so long
                     derived[into] = _widest(derived.get(into, _NONE), _UNBOUNDED if grows or finder.opens else back)
             if derived == before:
@@ -116,7 +113,7 @@ class _Finder:
 
     def _read_own_rules(self, query: a.StreamQuery) -> None:
         """Take in how far back the query's own rules reach."""
-        rules = query.rules if isinstance(query, a.Select) else ()
+        rules = [rule for rule in query.rules if rule.into != query.into] if isinstance(query, a.Select) else ()
         if not rules:
             return
         given, before = self.derived, self.derived
@@ -149,11 +146,11 @@ class _Finder:
             case a.SeqWithout() | a.JoinWithout():
                 return self._find_without(pattern, span)
             case a.Filter(condition, inner):
-                return self._decided([condition], inner) or self.look_back(inner, min(span, span_of(list_conjuncts(condition))))
+                return self._decided(condition, inner) or self.look_back(inner, min(span, span_of(list_conjuncts(condition))))
             case a.Within(inner, limit):
                 return self.look_back(inner, min(span, limit))
             case a.Extend(inner, _, expression):
-                return self._decided([expression], inner) or self.look_back(inner, span)
+                return self._decided(expression, inner) or self.look_back(inner, span)
             case a.Minus():
                 return self._none("MINUS, which looks at all that came before")
             case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
@@ -188,11 +185,11 @@ class _Finder:
             return None
         return self._none(f"{operator} over what the background or VALUES gives, which is decided at the first instant")
 
-    def _decided(self, conditions: Conditions, inner: a.Pattern) -> _Back | None:
-        """Return that nothing bounds conditions on a pattern, if they look beyond its solutions and their time."""
-        if any(has_exists(each) for each in conditions):
+    def _decided(self, condition: a.Expression, inner: a.Pattern) -> _Back | None:
+        """Return that nothing bounds a condition on a pattern, if it looks beyond its solutions and their time."""
+        if has_exists(condition):
             return self._none("EXISTS, which looks at all that came before")
-        return self._timed(inner, "NOW()") if any(asks_identity(each) for each in conditions) else None
+        return self._timed(inner, "NOW()") if asks_identity(condition) else None
 
     def _find_join(self, pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, span: Micros) -> _Back:
         chooses = isinstance(pattern, a.RelationJoin) or (isinstance(pattern, a.SeqJoin) and not pattern.unrestricted)
@@ -208,7 +205,7 @@ class _Finder:
         return self._within(span, widest.start, "a join, whose sides may lie any time apart")
 
     def _find_without(self, pattern: a.SeqWithout | a.JoinWithout, span: Micros) -> _Back:
-        if isinstance(pattern, a.SeqWithout) and self.policy != UNRESTRICTED:
+        if isinstance(pattern, a.SeqWithout) and not pattern.unrestricted and self.policy != UNRESTRICTED:
             return self._none(f"the policy {self.policy}")
         for side in (pattern.left, pattern.right):
             if (unbounded := self._timed(side, "WITHOUT")) is not None:
@@ -220,8 +217,7 @@ class _Finder:
     def _find_optional(self, pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: Micros) -> _Back:
         """Return how far back an optional join looks: what counts ends before the kept side, and lies within the bound of the condition."""
         kept, other = (pattern.right, pattern.left) if isinstance(pattern, a.SeqRightJoin) else (pattern.left, pattern.right)
-        conditions = [] if pattern.condition is None else list_conjuncts(pattern.condition)
-        unbounded = self._timed(kept, "an optional part") or self._decided(conditions, kept)
+        unbounded = self._timed(kept, "an optional part") or (None if pattern.condition is None else self._decided(pattern.condition, kept))
         if unbounded is not None:
             return unbounded
         x = self.look_back(kept, span)
@@ -229,7 +225,7 @@ class _Finder:
             return x
         if isinstance(pattern, a.EqLeftJoin):
             return _widest(x, self.look_back(other, min(span, find_scope(kept, self.matches).longest)))
-        own = span_of(conditions)
+        own = c.FOREVER if pattern.condition is None else span_of(list_conjuncts(pattern.condition))
         if own >= c.FOREVER:
             return self._none("an optional part: FILTER(getDURATION() < ...) in its group bounds that")
         back = _further(own, self.look_back(other, own).start)

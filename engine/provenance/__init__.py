@@ -3,7 +3,8 @@
 from engine.provenance.derivation import Derivation
 from engine.provenance.inference import Inference
 from engine.provenance.justify import Target, justified
-from engine.provenance.model import Absence, BackgroundFact, Members, Occurrence, Proof, Step, StepBudget, TooMuch, Used, World
+from engine.provenance.model import Absence, BackgroundFact, Members, Occurrence, OwnEvent, Proof, Step, StepBudget, TooMuch, Used, World
+from engine.provenance.own_events import OwnEvents
 
 __all__ = [
     "Absence",
@@ -12,6 +13,8 @@ __all__ = [
     "Inference",
     "Members",
     "Occurrence",
+    "OwnEvent",
+    "OwnEvents",
     "Proof",
     "Step",
     "StepBudget",

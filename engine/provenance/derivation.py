@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
-from engine.expressions.literals import FALSE, TRUE
+from engine.expressions.literals import FALSE, TRUE, value_of
+from engine.expressions.values import DateTime
 from engine.messages import Micros
 from engine.provenance.aggregates import reports
 from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, TimeBounds, World
@@ -39,7 +40,7 @@ class Derivation:
             case a.Path():
                 yield from self._derive_path(pattern, wanted, span)
             case a.Values() | a.Alarm() | a.Instant():
-                yield from _match_rows(pattern, wanted)
+                yield from self._derive_given(pattern, wanted, span)
             case a.Join(left, right):
                 yield from self._joins(left, right, wanted, span, lambda x, y: True)
             case a.Union(left, right):
@@ -79,6 +80,15 @@ class Derivation:
                 yield from self._sub_select(pattern, wanted, span)
             case _:
                 assert_never(pattern)
+
+    def _derive_given(self, pattern: a.Values | a.Alarm | a.Instant, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
+        match pattern:
+            case a.Values():
+                yield from _match_rows(pattern, wanted)
+            case a.Instant(at):
+                yield Proof(NOTHING, at, at)
+            case a.Alarm(inner, variable):
+                yield from filter(None, (_at_alarm(x, variable) for x in self.proofs(inner, wanted, span)))
 
     # ------------------------------------------------------------ triples
     def _derive_triples(self, triples: tuple[a.TriplePattern, ...], place: a.Place, x: Proof, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
@@ -258,8 +268,13 @@ def _under(part: TermOrVariable, bound: Bindings) -> TermOrVariable:
     return bound.get(part, part) if isinstance(part, Variable) else part
 
 
-def _match_rows(pattern: a.Values | a.Alarm | a.Instant, wanted: Bindings) -> Iterator[Proof]:
-    assert isinstance(pattern, a.Values), "programs, which alone have alarms and instants, are not derived again"
+def _at_alarm(x: Proof, variable: Variable) -> Proof | None:
+    """Return a solution as the alarm that it sets; None if that is not later."""
+    due = value_of(x.bindings[variable]) if variable in x.bindings else None
+    return replace(x, end=due.micros) if isinstance(due, DateTime) and x.end is not None and due.micros > x.end else None
+
+
+def _match_rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
     for row in pattern.rows:
         bound = {v: term for v, term in zip(pattern.variables, row, strict=True) if term is not None}
         if _agree(bound, wanted):

@@ -52,13 +52,14 @@ def _wanted(query: a.Query, target: Target) -> Iterator[Bindings]:
         case a.Construct(template):
             for pattern in template:
                 for triple in target.triples:
-                    if (bound := _unified(pattern, triple)) is not None:
+                    if (bound := unify_triple(pattern, triple)) is not None:
                         yield bound
         case _:
             yield NOTHING
 
 
-def _unified(pattern: a.TriplePattern, triple: Triple) -> Bindings | None:
+def unify_triple(pattern: a.TriplePattern, triple: Triple) -> Bindings | None:
+    """Return the terms of a template triple's variables by which it is a triple; None if it is not by any."""
     bound: dict[Variable, Term] = {}
     for part, term in zip((pattern.subject, pattern.predicate, pattern.object), triple, strict=True):
         if isinstance(part, BlankNode):
@@ -112,4 +113,4 @@ def _alike(made: Sequence[Triple], target: Sequence[Triple]) -> bool:
     return masked(made) == masked(target)
 
 
-__all__ = ["Target", "justified", "looks_back", "windows_of"]
+__all__ = ["Target", "justified", "looks_back", "unify_triple", "windows_of"]

@@ -81,7 +81,16 @@ class Members:
     shown: "tuple[Proof, ...]"
 
 
-Step = Used | Absence | Members
+@dataclass(frozen=True, slots=True)
+class OwnEvent:
+    """Says that a program's rule, by its label, derived an event, which is given as text; and what that rests on."""
+
+    text: str
+    rule: str
+    proof: "Proof"
+
+
+Step = Used | Absence | Members | OwnEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +188,8 @@ class World:
             return span.contains(given.start, given.end)
         if place.window == BACKGROUND:
             return False
+        if place.window not in self.windows:  # it is a stream
+            return given.stream == place.window and span.contains(given.start, given.end)
         stream, after, until = self.windows[place.window]
         return given.stream == stream and after < given.end <= until
 

@@ -97,8 +97,7 @@ def copied(
 
 
 def _writes(entry: Register) -> str | None:
-    query = parse_entry(entry)
-    return query.into if isinstance(query, a.Construct) else None
+    return a.written_stream(parse_entry(entry))
 
 
 # ---------------------------------------------------------------- what it brings

@@ -190,7 +190,7 @@ def _sets_of_one(engine: EngineState, number: int) -> Sets:
             raise OnePartitionOnly(f"{entry.name} is a revised query: run it with one partition (--partitions 1)")
         query = parse(entry.text).query
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        if entry.offset not in engine.fallen or isinstance(query, a.Construct):
+        if entry.offset not in engine.fallen or a.written_stream(query) is not None:
             sets.add(entry, query, engine.known, engine.message_keys, engine.find_reach)
     for behind in engine.behind.values():
         sets.keep_home(engine.position, behind.first)

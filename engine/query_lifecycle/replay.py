@@ -40,7 +40,7 @@ def _replayed(engine: EngineState, planned: Planned, after: int) -> EngineState:
     if not engine.share.whole and engine.sets.is_dealt(planned.registered):
         raise NotRepeatable("a partition has no other partition's events")
     entry, side, changes, before = engine.registered[planned.registered], engine.beside(), list[StateChange](), engine.caught_up
-    if isinstance(planned.source.query, a.Construct) and _is_on_cycle(engine, planned.source.query):
+    if any(_is_on_cycle(engine, planned, rule) for rule in planned.written.values()):
         raise NotRepeatable("its rule is one of several that feed each other")
     begins = entry.offset if entry.reads_from is None else entry.reads_from
     side.without = engine.without | {"expiry"}
@@ -79,12 +79,13 @@ def _concerns(entry: Entry, own: Register) -> bool:
 
 def _is_rule(entry: Register) -> bool:
     try:
-        return isinstance(parse(entry.text).query, a.Construct)
+        return a.written_stream(parse(entry.text).query) is not None
     except QueryError:
         return False  # refused when it came
 
 
-def _is_on_cycle(engine: EngineState, rule: a.Construct) -> bool:
-    """Return whether a rule rests on other rules that rest on it."""
+def _is_on_cycle(engine: EngineState, planned: Planned, rule: a.Construct) -> bool:
+    """Return whether a query's rule rests on rules of others that rest on it."""
     above, below = find_reached(rule.streams, engine.rules), find_reached([rule.into], engine.rules, onwards=True)
-    return any(other.into in above and below & set(other.streams) for other in engine.rules if other != rule)
+    others = [other for other in engine.rules if other not in planned.written.values()]
+    return any(other.into in above and below & set(other.streams) for other in others)

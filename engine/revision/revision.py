@@ -145,12 +145,12 @@ class Revision:
         for change in ended:
             if change.state != "failed":
                 continue
-            rule = parse(self._engine.registered[change.registered].text).query
+            written = a.written_stream(parse(self._engine.registered[change.registered].text).query)
             for registered in list(self.standing):
                 streams = parse(self._engine.registered[registered].text).query.streams
                 if registered == change.registered:
                     reason = change.reason
-                elif isinstance(rule, a.Construct) and rule.into in find_reached(streams, self._engine.rules):
+                elif written is not None and written in find_reached(streams, self._engine.rules):
                     reason = f"the rule {change.name!r}, on which it rests, failed ahead of the horizon: {change.reason}"
                 else:
                     continue

@@ -1,6 +1,6 @@
 """Rewrites turn algebra into equal algebra before planning; each step is one file and a pure function."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -49,20 +49,28 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
         assert isinstance(main, a.Select)
         return replace(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
     with deep_stack():
-        query = _take_steps(query, (part_triple_terms, separate_runs, rename_hidden))
+        query, kinds = _take_steps(query, _list_kinds(query), (part_triple_terms, separate_runs, rename_hidden))
         left_out = {*without, *(_UNRESTRICTED_ONLY if policy != UNRESTRICTED else ())}
-        simplifications = () if _identifies(query) else (step for name, step in SIMPLIFICATIONS.items() if name not in left_out)
-        return resolve_datasets(_take_steps(query, (*simplifications, hoist_exists)), default_graph)
+        identifies = a.Call in kinds and _identifies(query)
+        simplifications = () if identifies else (step for name, step in SIMPLIFICATIONS.items() if name not in left_out)
+        query, _ = _take_steps(query, kinds, (*simplifications, hoist_exists))
+        return resolve_datasets(query, default_graph)
 
 
-def _take_steps(query: a.Query, steps: Iterable[Step]) -> a.Query:
-    """Return the query after these steps. Thousands of queries are small, so a step that concerns none of a query's nodes does not walk it."""
-    kinds = set(map(type, walk_nodes(query)))
+def _list_kinds(query: a.Query) -> Set[type]:
+    return set(map(type, walk_nodes(query)))
+
+
+def _take_steps(query: a.Query, kinds: Set[type], steps: Iterable[Step]) -> tuple[a.Query, Set[type]]:
+    """Return the query after these steps, with the kinds of its nodes; `kinds` are those before.
+
+    Thousands of queries are small, so a step that concerns none of a query's nodes does not walk it.
+    """
     for step in steps:
         if not kinds.isdisjoint(CONCERNED[step]):
             before, query = query, step(query)
-            kinds = kinds if query is before else set(map(type, walk_nodes(query)))
-    return query
+            kinds = kinds if query is before else _list_kinds(query)
+    return query, kinds
 
 
 def _identifies(query: a.Query) -> bool:

@@ -18,5 +18,6 @@ def name_own_stream(query: a.Query, registered: int) -> a.Query:
         return replace(below, name=f"{below.name}{registered}") if isinstance(below, a.InWindow) and below.name == OWN else below
 
     with deep_stack():
-        rules = tuple(replace(replace_patterns(rule, rename), into=f"{rule.into}{registered}") for rule in query.rules)
-        return replace(replace_patterns(query, rename), rules=rules)
+        rules = [replace_patterns(rule, rename) for rule in query.rules]
+        named = tuple(replace(rule, into=f"{OWN}{registered}") if rule.into == OWN else rule for rule in rules)
+        return replace(replace_patterns(query, rename), rules=named)

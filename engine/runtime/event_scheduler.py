@@ -35,7 +35,7 @@ class ScheduledNetwork:
 
     @property
     def rules(self) -> list[a.Construct]:
-        return [p.source.query for p in self.network.rules.values() if isinstance(p.source.query, a.Construct)]
+        return [rule for p in self.network.rules.values() for rule in p.written.values()]
 
     @property
     def passed(self) -> int:

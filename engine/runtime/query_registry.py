@@ -7,7 +7,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
 from engine.messages import REVISED, MessageKey, Micros, Register, StateChange
 from engine.network.network import Network
-from engine.network.placed_query import Answers, Planned, RegisteredQuery
+from engine.network.placed_query import Answers, Planned, RegisteredQuery, name_apart
 from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Division, PartitionShare, Sets, TimeSlices
 from engine.physical_plan.join_trees import PlanShape
@@ -127,7 +127,7 @@ class Registry:
     @property
     def rules(self) -> list[a.Construct]:
         """Return all rules, those that have failed included."""
-        fallen = [query for entry in self.fallen.values() if isinstance(query := parse(entry.text).query, a.Construct)]
+        fallen = [rule for entry in self.fallen.values() for rule in a.writing_rules(parse(entry.text).query)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
     def _choose_member(self, query: a.Query, part: Division | None, *, revised: bool) -> ScheduledNetwork:
@@ -141,9 +141,9 @@ class Registry:
         """
         rules = self.rules
         on_cycle = []
-        if isinstance(query, a.Construct):
-            rules = [*rules, query]
-            below, reach = find_reached([query.into], rules, onwards=True), find_reached(query.streams, rules)
+        if (into := a.written_stream(query)) is not None:
+            rules = [*rules, *a.writing_rules(query)]
+            below, reach = find_reached([into], rules, onwards=True), find_reached(query.streams, rules)
             on_cycle = [m for m in self.members if any(rule.into in reach and below & set(rule.streams) for rule in m.rules)]
         if len(on_cycle) > 1:
             raise Refusal("recursion over streams that other rules read separately (let the rules of a cycle read and write one stream)", "INTO")
@@ -201,7 +201,7 @@ class Registry:
             query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
             assert not isinstance(query, a.BackgroundRule), "that is part of the background"
             asked.append(Asked(query, entry.policy))
-        found = self._reaches[tuple(entries)] = find_reaches(asked, Network(self.terms).planning.make_names(self.known).matches)
+        found = self._reaches[tuple(entries)] = find_reaches(asked, name_apart(self.known).matches)
         return found
 
     def find_reach(self, entry: Register) -> Micros | None:

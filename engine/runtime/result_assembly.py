@@ -49,15 +49,15 @@ class Outlets:
 
     forms: FormTables
     described: Mapping[int, Planned]
-    rules: Mapping[int, Planned]  # CONSTRUCTs by their nodes
+    rules: Mapping[int, tuple[Planned, a.Construct]]  # those that write streams, by their nodes
     silent: Ints  # nodes whose solutions are not told: those of queries' own rules, or all
 
 
 def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets:
     planned = sorted(queries, key=lambda one: (one.source.name, one.registered))
     described = {one.out: one for one in planned if isinstance(one.source.query, a.Describe)}
-    rules = {one.out: one for one in planned if isinstance(one.source.query, a.Construct)}
-    empty = {node for node, rule in rules.items() if isinstance(rule.source.query, a.Construct) and not rule.source.query.template}
+    rules = {node: (one, rule) for one in planned for node, rule in one.written.items()}
+    empty = {node for node, (_, rule) in rules.items() if not rule.template}
     hushed = [node for one in planned for node in ((*one.rules, one.out) if silent or one.out in empty else one.rules)]
     return Outlets(_make_forms([one for one in planned if one.out not in described]), described, rules, np.array(hushed, np.int64))
 

@@ -113,7 +113,7 @@ class _Reader:
     # ------------------------------------------------ patterns
     def read_pattern(self, pattern: a.Pattern, under: Under) -> None:
         match pattern:
-            case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout() if self.policy != UNRESTRICTED:
+            case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout(unrestricted=False) if self.policy != UNRESTRICTED:
                 self._chosen(pattern, under)
             case a.Bgp():
                 self._read_triples(pattern, under)

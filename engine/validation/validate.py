@@ -20,7 +20,7 @@ from engine.expressions.extensions import extensions
 from engine.expressions.functions import arguments_of
 from engine.expressions.literals import TRUE
 from engine.messages import UNRESTRICTED, Register
-from engine.network.network import Network
+from engine.network.placed_query import name_apart
 from engine.network.stratification import Cycle
 from engine.planner import plan_query
 from engine.planner.groups_and_modifiers import MOST_STEPS
@@ -51,20 +51,20 @@ def check(
     `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation with the place in its text.
     """
     refuse_functions(parsed)
-    engine, policy = Engine(), policies.get(name, UNRESTRICTED)
-    known = FactIndex.from_quads(facts, engine.terms)
+    policy, known = policies.get(name, UNRESTRICTED), FactIndex.from_quads(facts, TermTable())
     if isinstance(parsed.query, a.BackgroundRule):
         _check_static_rule(parsed, parsed.query, known, others, name)
         return ()
     others = {other: query for other, query in others.items() if not isinstance(query, a.BackgroundRule)}
-    engine.known = known
     try:
         if isinstance(parsed.query, a.Construct) or (isinstance(parsed.query, a.Select) and parsed.query.rules):
+            engine = Engine(terms=known.terms)
+            engine.known = known
             for k, (other, query) in enumerate(others.items()):
                 engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
             engine.place_query(Register(len(others), name, parsed.text, policy), parsed.query)
         else:  # only rules can close a cycle, and to plan costs a third of what it costs to place as well
-            plan_query(rewrite_query(parsed.query, policy=policy), Network(engine.terms).planning.make_names(known, name, policy))
+            plan_query(rewrite_query(parsed.query, policy=policy), name_apart(known, name, policy))
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal

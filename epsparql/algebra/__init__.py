@@ -79,6 +79,8 @@ from epsparql.algebra.queries import (
     Select,
     Sources,
     StreamQuery,
+    writing_rules,
+    written_stream,
 )
 from epsparql.terms import Iri, Literal, Term, Variable
 
@@ -169,4 +171,6 @@ __all__ = [
     "ZeroOrMore",
     "ZeroOrOne",
     "variables_in",
+    "writing_rules",
+    "written_stream",
 ]  # fmt: skip

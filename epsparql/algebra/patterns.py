@@ -154,12 +154,16 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class SeqWithout:
-    """Represents `{left} SEQ {right} WITHOUT {absent}`; `within` (µs) is a WITHIN that stood between SEQ and WITHOUT."""
+    """Represents `{left} SEQ {right} WITHOUT {absent}`; `within` (µs) is a WITHIN that stood between SEQ and WITHOUT.
+
+    Where it is `unrestricted`, no policy acts on it.
+    """
 
     left: "Pattern"
     right: "Pattern"
     absent: "Pattern"
     within: Micros | None = None
+    unrestricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Select:
     """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
 
     `streams` are those of the windows where the query has any. Its solutions are events if it is an ETALIS `program`. The `rules` of one are silent:
-    what they derive lies on a stream that this query alone reads, with InWindow by its name.
+    what they derive lies on a stream that this query alone reads, with InWindow by its name. Those that write the stream `into` write for others.
     """
 
     pattern: Pattern
@@ -63,13 +63,15 @@ class Select:
     sources: Sources = WHOLE
     rules: tuple["Construct", ...] = ()
     program: bool = False
+    into: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Construct:
     """Represents a rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
 
-    Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in `pattern`.
+    Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in `pattern`. `label` names a rule
+    of a program that derives events.
     """
 
     template: tuple[TriplePattern, ...]
@@ -77,6 +79,7 @@ class Construct:
     streams: tuple[str, ...] = (DEFAULT_STREAM,)
     into: str = DEFAULT_STREAM
     sources: Sources = WHOLE
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +118,15 @@ class BackgroundRule:
 StreamQuery = Select | Construct | Ask | Describe
 """A stream query has solutions with intervals."""
 Query = StreamQuery | BackgroundRule
+
+
+def written_stream(query: Query) -> str | None:
+    """Return the stream that a query writes, and others may read; None if it writes none."""
+    return query.into if isinstance(query, Construct | Select) else None
+
+
+def writing_rules(query: Query) -> tuple[Construct, ...]:
+    """Return the rules by which a query writes that stream: itself, or some of a program's."""
+    if isinstance(query, Construct):
+        return (query,)
+    return tuple(rule for rule in query.rules if rule.into == query.into) if isinstance(query, Select) else ()

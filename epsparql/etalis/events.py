@@ -8,7 +8,8 @@ triples around a node that stands for the list of arguments. So equal events on 
     p(t,u)    t     own:p/2    u
     p(t,u,v)  node  own:p/3:1  t,   node  own:p/3:2  u,   node  own:p/3:3  v
 
-Events that streams alone bring are matched where they come.
+Events that streams alone bring are matched where they come. If a program writes a stream, events that its rules derive lie on the own stream twice:
+once more for what is to be written, because the first triples may have been sent.
 """
 
 from collections.abc import Sequence
@@ -31,22 +32,24 @@ from epsparql.terms import Iri, Literal, TermOrVariable, Variable
 
 EVENT, ARGUMENTS = Variable("event"), Variable("args")
 """What is reported of an event: its name, and the list of its arguments where no rule names its predicate."""
+SENT = Variable("_:event")
+"""The node of an event that is written to a stream."""
 NOTHING = a.InWindow(OWN, a.Bgp((a.TriplePattern(UNIT, NEVER, UNIT),)))
 """This pattern has no solution."""
 
 
-def own_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable) -> a.Pattern:
-    """Return the pattern of an event on the program's own stream; `node` is a variable of its own."""
-    return _star([a.InWindow(OWN, a.Bgp((triple,))) for triple in own_triples(name, arguments, node)])
+def own_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable, *, derived: bool = False) -> a.Pattern:
+    """Return the pattern of an event on the program's own stream, whether or not it is `derived`; `node` is a variable of its own."""
+    return _star([a.InWindow(OWN, a.Bgp((triple,))) for triple in own_triples(name, arguments, node, derived=derived)])
 
 
-def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVariable) -> tuple[a.TriplePattern, ...]:
+def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVariable, *, derived: bool) -> tuple[a.TriplePattern, ...]:
     """Return the triples of an event on the program's own stream."""
     n = len(arguments)
     if n < 3:
         subject, object_ = (UNIT, UNIT, *arguments)[n:]
-        return (a.TriplePattern(subject, event_predicate(name, n), object_),)
-    return tuple(a.TriplePattern(node, event_predicate(name, n, k), argument) for k, argument in enumerate(arguments, 1))
+        return (a.TriplePattern(subject, event_predicate(name, n, derived=derived), object_),)
+    return tuple(a.TriplePattern(node, event_predicate(name, n, k, derived=derived), argument) for k, argument in enumerate(arguments, 1))
 
 
 def triple_pattern(name: str, arguments: Sequence[TermOrVariable]) -> a.Pattern:
@@ -60,14 +63,35 @@ def reported_triples(name: str, arguments: Sequence[TermOrVariable], streams: Se
     return join_union([a.InWindow(stream, a.Bgp((triple_of(name, arguments),))) for stream in (OWN, *streams)])
 
 
-def event_rule(name: str, arguments: Sequence[TermOrVariable], pattern: a.Pattern, streams: tuple[str, ...]) -> a.Construct:
-    """Return the rule that derives an event for each solution of a pattern."""
+def event_rule(
+    name: str, arguments: Sequence[TermOrVariable], pattern: a.Pattern, streams: tuple[str, ...], label: str = "", *, marked: bool = False
+) -> a.Construct:
+    """Return the rule that derives an event for each solution of a pattern; `marked` says that the events are to be written to a stream."""
     node = Variable("_:node")
     if is_iri(name):
-        return a.Construct((triple_of(name, arguments),), pattern, streams, OWN)
+        return a.Construct((triple_of(name, arguments),), pattern, streams, OWN, label=label)
     if len(arguments) > 2:
         pattern = a.Extend(pattern, node, call("key", *map(_value, arguments)))
-    return a.Construct(own_triples(name, arguments, node), pattern, streams, OWN)
+    template = [triple for derived in ((False, True) if marked else (False,)) for triple in own_triples(name, arguments, node, derived=derived)]
+    return a.Construct(tuple(template), pattern, streams, OWN, label=label)
+
+
+def written_rule(name: str, arity: int, streams: tuple[str, ...], into: str) -> a.Construct:
+    """Return the rule that writes the derived events of a predicate to a stream: as a node with a type and arguments, or the triple that they are."""
+    arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
+    if is_iri(name):
+        triple = triple_of(name, arguments)
+        return a.Construct((triple,), a.InWindow(OWN, a.Bgp((triple,))), streams, into)
+    times = [a.Time(function) for function in (a.TimeFunction.START, a.TimeFunction.END)]
+    named = call("event", a.Constant(Literal(name)), *map(_value, arguments), *times)
+    pattern = a.Extend(own_pattern(name, arguments, Variable("_:node"), derived=True), SENT, named)
+    parts = [a.TriplePattern(SENT, argument_predicate(k), argument) for k, argument in enumerate(arguments, 1)]
+    return a.Construct((a.TriplePattern(SENT, TYPE, iri_of(name)), *parts), pattern, streams, into)
+
+
+def no_rule(streams: tuple[str, ...], into: str) -> a.Construct:
+    """Return a rule that writes nothing to a stream, whose time it brings along."""
+    return a.Construct((a.TriplePattern(UNIT, NEVER, UNIT),), NOTHING, streams, into)
 
 
 def sent_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable, streams: Sequence[str]) -> a.Pattern:

@@ -213,9 +213,7 @@ class Patterns:
         x, y = self._operands(inner.args[0], inner.args[1])
         both = _join_bindings(a.SeqJoin(x.pattern, y.pattern), x, y)
         z = self.translate(self._local(absent, both))
-        if inner.name == ":forall_seq" and self.policy != "unrestricted":
-            refuse("cnot around forall_seq under a policy is not built yet", term.span, self.program.text, "a rule for the forall_seq")
-        found = replace(both, pattern=a.SeqWithout(x.pattern, y.pattern, z.pattern))
+        found = replace(both, pattern=a.SeqWithout(x.pattern, y.pattern, z.pattern, unrestricted=inner.name == ":forall_seq"))
         for each in reversed(outer):
             if each.name == ":where":
                 found = self.conditions.apply_goals(found, each.args[1], self.outside)

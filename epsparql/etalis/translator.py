@@ -12,12 +12,14 @@ from epsparql.etalis.events import (
     event_rule,
     input_rule,
     join_union,
+    no_rule,
     other_pattern,
     own_pattern,
     prefix_rules,
     reported_solutions,
     reported_triples,
     sent_pattern,
+    written_rule,
 )  # fmt: skip
 from epsparql.etalis.parser.constants import ground_term, predicate_atom
 from epsparql.etalis.parser.lexer import refuse
@@ -28,10 +30,11 @@ from epsparql.etalis.patterns import Event, Patterns
 from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
 from epsparql.etalis.statics.goals import is_expression, variables_of
+from epsparql.recursion import deep_stack
 from epsparql.terms import TermOrVariable, Variable
 
-_Derived = tuple[Event, tuple[TermOrVariable, ...], a.Pattern]
-"""This is a rule's event, its arguments, and the pattern whose solutions it is derived from."""
+_Derived = tuple[Event, tuple[TermOrVariable, ...], a.Pattern, str]
+"""This is a rule's event, its arguments, the pattern whose solutions it is derived from, and the rule's label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,13 @@ def translate_program(text: str, policy: str | None = None) -> TranslatedProgram
     """Return the query of a program, under a policy or else its own. Raises EleRefused."""
     program = read_program(text)
     return _Translation(program, policy or program.policy or "unrestricted").translate()
+
+
+def translate_told(text: str) -> a.Select:
+    """Return the query of a text that is a program, by which its events are explained: all that rules derive lies on the own stream. Raises EleRefused."""
+    program, policy = split_header(text)
+    with deep_stack():
+        return _Translation(read_program(program), policy, told=True).translate().query
 
 
 def query_text(program: str, policy: str | None = None) -> tuple[str, str]:
@@ -70,8 +80,8 @@ def split_header(text: str) -> tuple[str, str]:
 class _Translation:
     """Translates one program."""
 
-    def __init__(self, program: Program, policy: str) -> None:
-        self._program, self._policy = program, policy
+    def __init__(self, program: Program, policy: str, *, told: bool = False) -> None:
+        self._program, self._policy, self._told = program, policy, told
         program.streams = list(dict.fromkeys(program.streams)) or [a.DEFAULT_STREAM]
         self._streams = tuple(program.streams)
         knowledge = close_static_rules(program)
@@ -97,20 +107,28 @@ class _Translation:
         self._refuse_static_events(heads)
         self._refuse_cycles()
         sought = {event for calls in self._calls.values() for event, through in calls if through == "fnot"}
-        self._own = [event for event in self._patterns.read if not is_iri(event[0]) and (event in heads or event in sought)]
+        selected, into = self._select_events(heads), self._program.into
+        written = [event for event in selected if event in heads] if into is not None else []
+        read = [event for event in self._patterns.read if event in heads or event in sought]
+        self._own = [event for event in dict.fromkeys((*read, *(heads if self._told else written))) if not is_iri(event[0])]
         rules = [input_rule(name, arity, self._streams) for name, arity in self._own]
-        for head, parts, pattern in derived:
+        for head, parts, pattern, label in derived:
             if is_iri(head[0]) or head in self._own:
-                rules.append(event_rule(head[0], parts, pattern, self._streams))
+                rules.append(event_rule(head[0], parts, pattern, self._streams, label, marked=head in written))
             else:
                 self._reports.setdefault(head, []).append(reported_solutions(head[0], parts, pattern))
-        selected, patterns = self._select_events(heads)
+        if into is not None:
+            if not written:
+                message = f"no trigger chooses an event that rules derive, so nothing is written to the stream {into}"
+                self._program.warnings.append(Warning_("nothing-written", message))
+            rules += [written_rule(name, arity, self._streams, into) for name, arity in written] or [no_rule(self._streams, into)]
+        patterns = self._report_events(heads, selected)
         arities = [arity for arity in range(MAX_ARGUMENTS + 1) if self._open_triggers(arity)]
         if arities:
             rules = [*prefix_rules(self._streams, max(arities)), *rules]
         widest = max((arity for _, arity in selected), default=0)
         shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
-        query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules), program=True)
+        query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules), program=True, into=into)
         self._warn_of_policy()
         return TranslatedProgram(query, self._policy, tuple(self._program.warnings))
 
@@ -169,7 +187,7 @@ class _Translation:
                 parts.append(variable)
             else:
                 parts.append(ground_term(argument, self._program))
-        return _indicator(rule.head), tuple(parts), found.pattern
+        return _indicator(rule.head), tuple(parts), found.pattern, rule.label or rule.head.indicator
 
     def _refuse_unbound(self, term: Term, found: Translated, where: str) -> None:
         for variable in list_variables(term):
@@ -213,19 +231,25 @@ class _Translation:
         return None
 
     # ------------------------------------------------------------ what is reported
-    def _select_events(self, heads: Mapping[Event, None]) -> tuple[list[Event], list[a.Pattern]]:
-        """Return the events that are reported by name, and the patterns of all that are."""
+    def _list_known(self, heads: Mapping[Event, None]) -> list[Event]:
+        """Return the events that the program names."""
+        exact = [(t.name, t.arity) for t in self._program.triggers if t.name is not None and t.arity is not None]
+        return list(dict.fromkeys((*heads, *self._patterns.read, *exact)))
+
+    def _select_events(self, heads: Mapping[Event, None]) -> list[Event]:
+        """Return the events that the program names and reports."""
         program = self._program
-        exact = [(t.name, t.arity) for t in program.triggers if t.name is not None and t.arity is not None]
-        known = dict.fromkeys((*heads, *self._patterns.read, *exact))
         defined = heads if program.reports_defined else {}
-        selected = [event for event in known if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
+        return [event for event in self._list_known(heads) if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
+
+    def _report_events(self, heads: Mapping[Event, None], selected: Iterable[Event]) -> list[a.Pattern]:
+        """Return the patterns of all events that are reported."""
         patterns = [pattern for event in selected for pattern in self._reported(*event)]
         for arity in range(MAX_ARGUMENTS + 1):
             open_ones = self._open_triggers(arity)
             if open_ones:
-                patterns.append(self._reported_others(arity, open_ones, [name for name, n in known if n == arity]))
-        return selected, patterns or [a.Extend(NOTHING, EVENT, a.Constant(iri_of("none")))]
+                patterns.append(self._reported_others(arity, open_ones, [name for name, n in self._list_known(heads) if n == arity]))
+        return patterns or [a.Extend(NOTHING, EVENT, a.Constant(iri_of("none")))]
 
     def _open_triggers(self, arity: int) -> list[Trigger]:
         """Return the triggers that may select predicates which no rule names."""
@@ -270,4 +294,4 @@ def _has_seq(term: Term) -> bool:
     return isinstance(term, Struct) and (term.name == ":seq" or any(_has_seq(part) for part in term.args if isinstance(part, Struct)))
 
 
-__all__ = ["TranslatedProgram", "is_program", "query_text", "split_header", "translate_program"]
+__all__ = ["TranslatedProgram", "is_program", "query_text", "split_header", "translate_program", "translate_told"]

@@ -28,7 +28,7 @@ from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import SourceMap
 from epsparql.trees import tree_depth
 
-_RECENT = 8  # texts: a registration asks for the meaning of one text four times, each in another thread
+_RECENT = 64  # texts: a registration asks for the meaning of one text four times, each in another thread, and several are registered at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import epsparql
 from engine.dictionary.arrow_encoding import plain
 from engine.engine import Engine
 from engine.messages import END_OF_TIME, INSTANT, NO_ROWS, SOLUTIONS, Block, Entry, Events, Finish, Micros, Outcome, Tick, int64s
-from epsparql.algebra import Ask, Construct, Query, Select
+from epsparql.algebra import Ask, Query, Select, written_stream
 from pipeline.dataframes.asked import Asked
 from pipeline.errors import FormatError, SolveFailed
 from pipeline.formats.arrow import terms_of
@@ -48,7 +48,7 @@ class Solver:
     def __init__(self, asked: Asked, snapshot: bytes | None = None) -> None:
         """Begin anew or restore a snapshot. Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""
         self.queries = parse_queries(asked)
-        into = {query.into for query in self.queries.values() if isinstance(query, Construct)}
+        into = {written_stream(query) for query in self.queries.values()}
         self._streams = sorted({stream for query in self.queries.values() for stream in query.streams} - into)
         if snapshot is None:
             self._engine = Engine()

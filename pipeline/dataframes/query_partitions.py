@@ -21,11 +21,11 @@ def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, backg
     With background one share has all queries, for solutions of the background alone would come from each bucket.
     """
     background = background or any(isinstance(query, a.BackgroundRule) for query in queries.values())
-    derived = {query.into for query in queries.values() if isinstance(query, a.Construct)} - {None}
+    derived = {into for query in queries.values() if (into := a.written_stream(query)) is not None}
     by_column: dict[str | None, list[str]] = {}
     for name, query in queries.items():
         alone = buckets == 1 or background or policies.get(name, UNRESTRICTED) != UNRESTRICTED or derived & {*query.streams}
-        read = isinstance(query, a.Construct) and any(query.into in other.streams for other in queries.values())
+        read = any(a.written_stream(query) in other.streams for other in queries.values())
         by_column.setdefault(None if alone or read else _column(query), []).append(name)
     found, first = [], 0
     for column, names in by_column.items():

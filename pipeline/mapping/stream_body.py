@@ -1,5 +1,6 @@
 """This module reads what is sent to a stream by the stream's settings: its mapping, its base, and what becomes of rows that do not map."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +13,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, parse_body, parse_frame
-from pipeline.formats.ndjson import LONGEST_KEY
+from pipeline.formats.ndjson import LONGEST_KEY, parse_event_frames
 from pipeline.formats.short_terms import ShortTerms
 from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS, read_cloud_events
 from pipeline.mapping.json_reader import read_documents
@@ -25,6 +26,8 @@ from pipeline.source_positions import Source, parse_source
 MAPPED_TYPES = (JSON, CSV, CLOUD_EVENT, CLOUD_EVENTS)
 """Bodies of these types go through the stream's mapping."""
 _FORMATS = {"csv": CSV, "json": JSON}
+SHORT, GROUP = 4 << 10, 64 << 10
+"""Bodies of ndjson of at most so many bytes that came at once are read in groups of so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,32 @@ def read_body(
     return StreamBody(MappedBody(batch, (), batch.num_rows))
 
 
+def read_together(bodies: Sequence[bytes], arrived: Micros) -> list[StreamBody] | None:
+    """Read short bodies of ndjson that came at once, for streams without a base, in the time that one of them takes.
+
+    Return None where each is to be read by itself, for what one of them holds beside events with times.
+    """
+    found = list[StreamBody]()
+    for group in _cut_into_groups(bodies):
+        batches = parse_event_frames(group, arrived)
+        if batches is None:
+            return None
+        found += [StreamBody(MappedBody(batch, (), batch.num_rows)) for batch in batches]
+    return found
+
+
+def _cut_into_groups(bodies: Sequence[bytes]) -> list[list[bytes]]:
+    """Return the bodies in groups of at most GROUP bytes. Each body of a group counts the group's memory as its own in the log's queue."""
+    groups, size = [list[bytes]()], 0
+    for body in bodies:
+        if size + len(body) > GROUP and groups[-1]:
+            groups.append([])
+            size = 0
+        groups[-1].append(body)
+        size += len(body)
+    return groups
+
+
 def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise: Interval) -> StreamBody:
     mapping, budget = settings.compiled(kind), ExpansionBudget(len(body))
     events = read_cloud_events(body, kind)
@@ -131,4 +160,4 @@ def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: 
     return replace(read_body(rest, _FORMATS[head.format], settings, default=None, arrived=arrived), key=key, source=source)
 
 
-__all__ = ["MAPPED_TYPES", "NDJSON", "BodySettings", "StreamBody", "read_body", "read_frame"]
+__all__ = ["GROUP", "MAPPED_TYPES", "NDJSON", "SHORT", "BodySettings", "StreamBody", "read_body", "read_frame", "read_together"]

@@ -27,6 +27,7 @@ from epsparql.algebra import (
     RunWindow,
     Select,
     WithoutFor,
+    written_stream,
 )
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.etalis.parser.syntax import EleRefused
@@ -91,7 +92,7 @@ def check_registration(
 
     parsed = epsparql.parse(text)
     _check_policy(text, policies.get(name, UNRESTRICTED))
-    is_rule = isinstance(parsed.query, Construct | BackgroundRule)
+    is_rule = isinstance(parsed.query, BackgroundRule) or written_stream(parsed.query) is not None
     rules = {known: other for known, other in others.items() if get_shape(other).is_rule} if is_rule else {}  # only rules can close a cycle
     return (
         *parsed.warnings,
@@ -225,9 +226,8 @@ def drop_shape(text: str) -> None:
 
 def compute_shape(parsed: ParsedQuery) -> Shape:
     query = parsed.query
-    into = query.into if isinstance(query, Construct) else None
     graph = query.graph if isinstance(query, BackgroundRule) else None
-    return Shape(_form_of(query), query.streams, into, _waits_at(parsed), graph)
+    return Shape(_form_of(query), query.streams, written_stream(query), _waits_at(parsed), graph)
 
 
 def _form_of(query: Query) -> Form:

@@ -80,7 +80,7 @@ class SlicedLog:
         queries, written = list[SlicedQuery](), set[str]()
         for entries in self._engines:
             parsed = [self._texts[entry.offset] for entry in entries]
-            rules = [query for query in parsed if isinstance(query, a.Construct)]
+            rules = [rule for query in parsed for rule in a.writing_rules(query)]
             written |= {rule.into for rule in rules}
             for entry, query in zip(entries, parsed, strict=True):
                 queries.append(SlicedQuery(frozenset(query.streams), frozenset(find_reached(query.streams, rules)), reaches[entry.offset]))

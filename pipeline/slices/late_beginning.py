@@ -75,5 +75,5 @@ def _look_at(queries: Sequence[Register], known: FactIndex) -> tuple[SlicedQuery
     engine.known = known
     reach = engine.find_reaches(queries)[-1]
     *others, query = (parse(entry.text).query for entry in queries)
-    rules = [other for other in others if isinstance(other, a.Construct)]
+    rules = [rule for other in others for rule in a.writing_rules(other)]
     return SlicedQuery(frozenset(query.streams), frozenset(find_reached(query.streams, rules)), reach), {rule.into for rule in rules}

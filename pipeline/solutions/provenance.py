@@ -13,18 +13,21 @@ import pyarrow as pa
 
 from engine.background.changes import RuleRejected, apply_change, is_change
 from engine.background.fact_store import FactIndex
+from engine.background.reasoning.rdfs_schema import Triple
 from engine.expressions.literals import parse_term
 from engine.messages import Events, Micros
-from engine.provenance import Members, Occurrence, Proof, Step, StepBudget, Target, TooMuch, Used, World, justified
+from engine.provenance import Members, Occurrence, OwnEvent, OwnEvents, Proof, Step, StepBudget, Target, TooMuch, Used, World, justified
 from engine.provenance.justify import looks_back, windows_of
 from engine.rewrite import SIMPLIFICATIONS, rewrite_query
 from engine.triples.quads import GraphName, triples_of
 from epsparql import algebra as a
 from epsparql import parse
+from epsparql.etalis.translator import is_program, translate_told
 from pipeline.errors import Gone, NotFoundAgain, TooMuchWork
 from pipeline.log.catalog import Registration
 from pipeline.log.codec import Content, decode, decode_records
 from pipeline.log.segments import FrameReader, oldest
+from pipeline.solutions.program_events import derive_own, list_written
 from pipeline.solutions.solution_ids import key_of
 from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed, solution_id
 
@@ -68,14 +71,12 @@ class Justifier:
             ) from None
 
     def _whole(self, registration: Registration, solution: StoredSolution) -> Justification:
-        query = self._query(registration)
-        if isinstance(query, a.Select) and query.program:
-            raise NotFoundAgain("why is not built for the events of ETALIS programs yet; read the events that the program's rules name")
         involved = self._involved(registration)
         lo = None if any(looks_back(self._query(each)) for each in involved) else solution.start
         past = self._past(involved, lo, solution.end, solution.entry)
         derived = [occurrence for rule in involved[1:] for occurrence in self._derived(rule, lo, solution.end)]
-        if isinstance(self._query(registration), a.Construct) and self._into(registration) in self._query(registration).streams:
+        query = self._query(registration)
+        if isinstance(query, a.Construct) and query.into in query.streams:
             derived += self._derived(registration, lo, solution.end)
         return self._justified(registration, solution, _Log(past.occurrences + derived, past.known), frozenset())
 
@@ -88,10 +89,16 @@ class Justifier:
             o for o in log.occurrences
             if o.stream in query.streams and (o.offset is None or o.offset > after) and (o.rule is None or (o.rule, o.solution) not in above | {me})
         ]  # fmt: skip
-        triples = tuple(triples_of("\n".join(text or "" for text in solution.values))) if isinstance(query, a.Construct | a.Describe) else ()
+        triples = tuple(_triples_in(solution)) if isinstance(query, a.Construct | a.Describe) else ()
         target = Target(solution.values, triples, solution.start, solution.end)
-        world = World(seen, log.known.premises, log.known, windows_of(query, solution.end), self.budget)
-        proof = justified(rewrite_query(query, registration.default_graph, without=SIMPLIFICATIONS), target, world)
+        program = query if isinstance(query, a.Select) and query.program else None
+        own = [] if program is None else derive_own(program, registration.policy, seen, log.known, solution.end)
+        self.budget.spend(len(own))
+        world = World([*seen, *own], log.known.premises, log.known, windows_of(query, solution.end), self.budget)
+        rewritten = rewrite_query(query, registration.default_graph, without=SIMPLIFICATIONS)
+        proof = justified(rewritten, target, world)
+        if proof is not None and isinstance(rewritten, a.Select) and rewritten.rules:
+            proof = OwnEvents(rewritten.rules, world, solution.end if world.first is None else world.first, own).explain(proof)
         if proof is None:
             raise NotFoundAgain(
                 f"the solution {solution.id} of {registration.name!r} cannot be derived again: a rule that it depends on was dropped or "
@@ -113,12 +120,12 @@ class Justifier:
     # ------------------------------------------------------------ queries
     def _query(self, registration: Registration) -> a.Query:
         if registration.registered not in self._parsed:
-            self._parsed[registration.registered] = parse(registration.text).query
+            text = registration.text
+            self._parsed[registration.registered] = translate_told(text) if is_program(text) else parse(text).query
         return self._parsed[registration.registered]
 
     def _into(self, registration: Registration) -> str | None:
-        query = self._query(registration)
-        return query.into if isinstance(query, a.Construct) else None
+        return a.written_stream(self._query(registration))
 
     def _involved(self, registration: Registration) -> list[Registration]:
         """Return the query and the rules that it rests on."""
@@ -180,7 +187,7 @@ class Justifier:
 
     def _derived(self, rule: Registration, lo: Micros | None, hi: Micros) -> Iterator[Occurrence]:
         """Yield the occurrences that a rule derived, as its solutions have them."""
-        into = self._into(rule)
+        into, query = self._into(rule), self._query(rule)
         assert into is not None
         after = None if lo is None else solution_id(lo - 1, _LAST)
         while page := listed(self.solutions.read(rule.registered, after, _PAGE)):
@@ -189,7 +196,7 @@ class Justifier:
                 if solution.end > hi:
                     return
                 if lo is None or solution.start >= lo:
-                    for triple in triples_of("\n".join(text or "" for text in solution.values)):
+                    for triple in list_written(query, solution) if isinstance(query, a.Select) else _triples_in(solution):
                         yield Occurrence(triple, into, solution.start, solution.end, None, None, rule.name, solution.id)
             after = page[-1].id
 
@@ -216,3 +223,9 @@ def _derived_in(steps: Iterable[Step]) -> Iterator[Occurrence]:
             case Members(shown=shown):
                 for proof in shown:
                     yield from _derived_in(proof.steps)
+            case OwnEvent(proof=proof):
+                yield from _derived_in(proof.steps)
+
+
+def _triples_in(solution: StoredSolution) -> list[Triple]:
+    return list(triples_of("\n".join(text or "" for text in solution.values)))

@@ -8,6 +8,8 @@ from itertools import chain
 from typing import Any
 
 Measure = Callable[[Any, argparse.Namespace], Iterable[str]]
+_QUERIES = 1_000
+"""The benchmark queries registers this many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ def _engine(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 def _queries(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     shared = import_module("bench.engine.shared")
-    return chain(bench.measure(given.queries, given.n), shared.measure(min(given.queries, 100), given.n // 10))
+    queries = given.queries or _QUERIES
+    return chain(bench.measure(queries, given.n), shared.measure(min(queries, 100), given.n // 10))
 
 
 def _goals(bench: Any, given: argparse.Namespace) -> Iterable[str]:
@@ -54,7 +57,8 @@ def _latency(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 
 def _outside(bench: Any, given: argparse.Namespace) -> Iterable[str]:
-    lines: Iterable[str] = bench.measure(bench.QUICK if given.quick else replace(bench.FULL, whole=given.n))
+    size = bench.QUICK if given.quick else replace(bench.FULL, whole=given.n)
+    lines: Iterable[str] = bench.measure(size) if given.queries is None else bench.measure_queries(given.queries)
     return lines
 
 

@@ -278,8 +278,8 @@ def _add_replay(commands: Commands) -> None:
         "--slices",
         type=_slice_count,
         metavar="N",
-        help="The events are cut into this many slices of time, which are evaluated beside each other if all queries look back for a bounded time. "
-        "The default is as many as the cores are worth; 1 is one piece. The solutions are the same.",
+        help="The events are cut into this many slices of time, which are evaluated in parallel if all queries look back for a bounded time. "
+        "The default depends on the cores and the number of events; 1 means no slices. The solutions are the same.",
     )
     parser.add_argument("--low-latency", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -420,7 +420,7 @@ def _add_explain(commands: Commands) -> None:
         help="The plan is for this many triples of each predicate, counted within the query's window if it has one.",
     )
     parser.add_argument(
-        "--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="Planning leaves out this step. The flag may be repeated."
+        "--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="Planning leaves out this optional step. The flag may be repeated."
     )
     parser.add_argument(
         "--background",
@@ -475,7 +475,7 @@ def _add_test(commands: Commands) -> None:
     parser.add_argument(
         "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
     )
-    parser.add_argument("--update", action="store_true", help="Where solutions differ, those that were found are written as the expected ones.")
+    parser.add_argument("--update", action="store_true", help="Where solutions differ, the found ones replace the expected ones in the files.")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="The results are also written to this file as JUnit XML.")
 
 
@@ -606,18 +606,25 @@ def _add_bench(commands: Commands) -> None:
     parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
     parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
     parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
-    parser.add_argument("--key", choices=("subject", "message"), default="subject", help="The benchmark scale deals the events out by this.")
-    parser.add_argument("--queries", type=int, default=1_000, help="The benchmark queries registers this many.")
+    parser.add_argument(
+        "--key", choices=("subject", "message"), default="subject", help="The benchmark scale divides the events among partitions by this key."
+    )
+    help_ = (
+        "The benchmark queries registers this many, 1,000 if not given. With it, outside measures a server with this many queries, and nothing else."
+    )
+    parser.add_argument("--queries", type=int, help=help_)
     parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
-    parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark peers runs Esper from here.")
+    parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark peers runs Esper from this directory.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
     parser.add_argument("--partitions", type=int, default=1, help="The benchmark latency starts a server with this many partitions.")
     parser.add_argument("--quick", action="store_true", help="The benchmarks outside and papers run in small sizes, whose figures mean nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
     parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")
-    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from here.")
-    parser.add_argument("--network", type=Path, metavar="FILE", help="The benchmark papers lets agents travel over this GTFS feed.")
+    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from this directory.")
+    parser.add_argument(
+        "--network", type=Path, metavar="FILE", help="The benchmark papers takes the roads of its delivery agents from this GTFS feed."
+    )
     parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark papers writes its tables and charts into this page.")
 
 

@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request
-from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from engine.expressions.temporal import duration
@@ -78,21 +77,24 @@ async def read_body(request: Request, limit: int) -> bytes:
         bodies.check_room(int(announced))
     parts: list[bytes] = []
     size, loop = 0, asyncio.get_running_loop()
-    end_s = loop.time() + settings.body_total_s
+    end_s, more = loop.time() + settings.body_total_s, True
     try:
         async with asyncio.timeout_at(min(end_s, loop.time() + settings.body_s)) as patience:
-            async for part in request.stream():
-                patience.reschedule(min(end_s, loop.time() + settings.body_s))
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise bad_request("hung-up", f"the client hung up after {size} bytes of the body")
+                part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size > limit:
                     raise Fault(too_large("body", limit))
                 bodies.reserve_body(request.scope, len(part))
                 parts.append(part)
+                if more:
+                    patience.reschedule(min(end_s, loop.time() + settings.body_s))
     except TimeoutError:
         detail = f"the body did not arrive in time: only {size} bytes did (body_s, body_total_s)"
         raise Fault(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", detail, headers={"Connection": "close"})) from None
-    except ClientDisconnect:
-        raise bad_request("hung-up", f"the client hung up after {size} bytes of the body") from None
     return b"".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -25,15 +26,16 @@ class QueryOutput:
 
     def __init__(self, catalog: CatalogView, notifier: Notifier, solutions: SolutionReader) -> None:
         self._catalog, self._notifier, self._solutions = catalog, notifier, solutions
-        self._pages: dict[tuple[int, Envelope], PageCache] = {}
+        self._pages = WeakValueDictionary[tuple[int, Envelope], PageCache]()  # who follows a query keeps its cache: else thousands would stay
         self._progress: dict[int, QueryProgress | None] = {}
         self._generation = 0
         """The generation of the notifier in which `_progress` was computed."""
 
     def get_pages(self, registration: Registration, envelope: Envelope) -> PageCache:
-        """Return the cache of the query's pages, as they are written for followers of one kind."""
+        """Return the cache of the query's pages, as they are written for followers of one kind. It lasts while one of them holds it."""
         number = registration.registered
-        if (number, envelope) not in self._pages:
+        pages = self._pages.get((number, envelope))
+        if pages is None:
             notices = PromotionNotices(self._solutions, number)
 
             def read_page(after: str | None, limit: int) -> Page | Notice:
@@ -46,8 +48,8 @@ class QueryOutput:
                     return None
                 return _write_page(now, found, notices.find_next(now, after), envelope, limit)
 
-            self._pages[number, envelope] = PageCache(read_page, read_page_at_hand)
-        return self._pages[number, envelope]
+            pages = self._pages[number, envelope] = PageCache(read_page, read_page_at_hand)
+        return pages
 
     def _read_settled(self, registration: Registration, read: Callable[[], _Found]) -> tuple[Registration, _Found]:
         """Return what is read, and the registration with just the promotions before the end of what is read.

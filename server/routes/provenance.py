@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from engine.background.reasoning.rdfs_schema import Triple
-from engine.provenance import Absence, BackgroundFact, Inference, Members, Occurrence, Proof, Step, Used
+from engine.provenance import Absence, BackgroundFact, Inference, Members, Occurrence, OwnEvent, Proof, Step, Used
 from pipeline.formats.batches.timestamps import iso
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.formats import Bindings, Verdict
@@ -44,10 +44,11 @@ class StepDocument(BaseModel):
     make of it the `triple` that `pattern` matched.
 
     `absent` means that `patterns` have no solution that counts up to `until`. `members` means an aggregate over `count` solutions, of which the first
-    are `shown`.
+    are `shown`. `event` is an event of an ETALIS program, as programs write it, that the program's rule of the label `rule` derived `because` of other
+    steps.
     """
 
-    kind: Literal["occurrence", "derived", "background", "absent", "members"]
+    kind: Literal["occurrence", "derived", "background", "absent", "members", "event"]
     s: str | None = None
     p: str | None = None
     o: str | None = None
@@ -66,6 +67,8 @@ class StepDocument(BaseModel):
     until: str | None = None
     count: int | None = None
     shown: "list[MemberDocument] | None" = None
+    event: str | None = None
+    because: "list[StepDocument] | None" = None
 
 
 class MemberDocument(BaseModel):
@@ -168,14 +171,14 @@ def _steps(proof: Proof) -> list[StepDocument]:
 
 def _hashable(steps: tuple[Step, ...]) -> Iterator[Any]:
     for step in steps:
-        yield _GroupStep(step) if isinstance(step, Members) else step
+        yield _StepOfProofs(step) if isinstance(step, Members | OwnEvent) else step
 
 
-class _GroupStep:
-    """Wraps a group's members so that each group is shown, even if an equal one was shown before."""
+class _StepOfProofs:
+    """Wraps a step that has proofs, so that each one is shown, even if an equal one was shown before."""
 
-    def __init__(self, members: Members) -> None:
-        self.members = members
+    def __init__(self, step: Members | OwnEvent) -> None:
+        self.step = step
 
 
 def _step(step: Any) -> StepDocument:
@@ -184,13 +187,16 @@ def _step(step: Any) -> StepDocument:
             return _used(pattern, triple, given, inferences)
         case Absence(operator, patterns, until):
             return StepDocument(kind="absent", operator=operator, patterns=list(patterns), until=None if until is None else iso(until))
-        case _GroupStep():
-            shown = [
-                MemberDocument(start=None if x.start is None else iso(x.start), end=None if x.end is None else iso(x.end), because=_steps(x))
-                for x in step.members.shown
-            ]
-            return StepDocument(kind="members", count=step.members.count, shown=shown)
+        case _StepOfProofs(step=Members(count, shown)):
+            members = [MemberDocument(**_show_times(x), because=_steps(x)) for x in shown]
+            return StepDocument(kind="members", count=count, shown=members)
+        case _StepOfProofs(step=OwnEvent(text, rule, proof)):
+            return StepDocument(kind="event", event=text, rule=rule, **_show_times(proof), because=_steps(proof))
     raise AssertionError(step)
+
+
+def _show_times(proof: Proof) -> dict[str, Any]:
+    return {"start": None if proof.start is None else iso(proof.start), "end": None if proof.end is None else iso(proof.end)}
 
 
 def _used(pattern: str, triple: Triple, given: Occurrence | BackgroundFact, inferences: tuple[Inference, ...]) -> StepDocument:
@@ -282,6 +288,10 @@ class _ProvenanceGraph:
                     self._add(activity, OWN + "members", ox.Literal(count))
                     for member in shown:
                         self._add_steps(entity, activity, member)
+                case OwnEvent(text, rule, because):
+                    self._add(activity, OWN + "event", ox.Literal(text))
+                    self._add(activity, OWN + "rule", ox.Literal(rule))
+                    self._add_steps(entity, activity, because)
                 case _:
                     assert_never(step)
 

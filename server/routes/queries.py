@@ -17,6 +17,7 @@ import epsparql
 from engine.messages import CERTAIN, EMITS, POLICIES, REVISED, UNRESTRICTED, Drop, Promote, Register, Withdraw
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
+from epsparql.translate.translator import ParsedQuery
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack, Queueing
 from pipeline.log.catalog import Registration, Version
@@ -248,22 +249,32 @@ _BODY: dict[str, Any] = {
 class RegistrationOptions:
     """Holds the query parameters of a registration; members of a JSON body come first."""
 
-    policy: str = UNRESTRICTED
-    default_graph: str = DEFAULT_GRAPHS[0]
+    policy: str
+    default_graph: str
+    from_: str | None
+    emit: str
+    notify_at: int | None
+
+
+async def _read_options(  # FastAPI would call the class in another thread
+    policy: str = UNRESTRICTED,
+    default_graph: str = DEFAULT_GRAPHS[0],
     from_: Annotated[
         str | None,
         Query(alias="from", description="This is now, beginning or an offset. A promotion reads from where the query began, unless it is given."),
-    ] = None
-    emit: str = CERTAIN
+    ] = None,
+    emit: str = CERTAIN,
     notify_at: Annotated[
         int | None,
         Query(
             ge=1, description="So many first operands of the query's chain are registered as a query of their own, NAME~notify_at, which follows it."
         ),
-    ] = None
+    ] = None,
+) -> RegistrationOptions:
+    return RegistrationOptions(policy, default_graph, from_, emit, notify_at)
 
 
-Options = Annotated[RegistrationOptions, Depends()]
+Options = Annotated[RegistrationOptions, Depends(_read_options)]
 
 
 @router.put(
@@ -384,6 +395,7 @@ class _Place:
 
     name: str
     wish: Wish
+    parsed: ParsedQuery
     warnings: tuple[Warning_, ...]
     known: Registration | None
     same: bool
@@ -410,17 +422,18 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.status_code = HTTPStatus.OK if place.same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
-    return await build_document(service, registration, (*place.warnings, *await warn_of_names(service, name, wish.text)))
+    warnings = *place.warnings, *await warn_of_names(service, name, place.parsed)
+    return await build_document(service, registration, warnings, is_reported=place.same)
 
 
 async def _find_place(service: Service, name: str, wish: Wish, replace: bool) -> _Place:
     """Check that a wish can be met under a name. Raises: Fault 400, 409, 422."""
-    warnings = await check_wish(service, name, wish)
+    parsed, warnings = await check_wish(service, name, wish)
     known = service.catalog.get_query(name) if name in service.log.catalogue.queries else None
     same = known is not None and wish.is_met_by(known) and not (replace and not known.stands)
     if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
         wish = replace_fields(wish, text=known.text)
-        warnings = await check_wish(service, name, wish)
+        parsed, warnings = await check_wish(service, name, wish)
     if known is not None and not same and not replace:
         detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
         raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
@@ -428,7 +441,7 @@ async def _find_place(service: Service, name: str, wish: Wish, replace: bool) ->
         _check_options(name, wish)
         others = [rule for rule in service.catalog.list_rules() if rule.name != name]
         await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
-    return _Place(name, wish, warnings, known, same)
+    return _Place(name, wish, parsed, warnings, known, same)
 
 
 async def promote_query(
@@ -436,7 +449,7 @@ async def promote_query(
 ) -> QueryDocument:  # fmt: skip
     """Let a text take a query's place. Return the query's document, with the status 200 if it has and 202 if it is to. Raises: Fault 400, 404, 409."""
     async with service.catalog.changing:
-        warnings = await check_wish(service, name, wish)
+        parsed, warnings = await check_wish(service, name, wish)
         known = service.catalog.get_query(name)
         refuse_revised(known, "be promoted", "PUT with ?replace=true")
         if wish.emit == REVISED:
@@ -451,7 +464,7 @@ async def promote_query(
     waits = promotion is not None and not await _wait_for_promotion(service, known, promotion)
     response.status_code = HTTPStatus.ACCEPTED if waits else HTTPStatus.OK
     response.headers["Location"] = f"/queries/{encode_name(name)}/promotion" if waits else f"/queries/{encode_name(name)}"
-    return await build_document(service, service.catalog.get_query(name), (*warnings, *await warn_of_names(service, name, wish.text)))
+    return await build_document(service, service.catalog.get_query(name), (*warnings, *await warn_of_names(service, name, parsed)))
 
 
 def _append_promotion(service: Service, known: Registration, wish: Wish, by: str) -> int:
@@ -491,10 +504,9 @@ def _check_options(name: str, wish: Wish) -> None:
             raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, expected=f"the registration without {option!r}", query=name))
 
 
-async def warn_of_names(service: Service, name: str, text: str) -> list[Warning_]:
+async def warn_of_names(service: Service, name: str, parsed: ParsedQuery) -> list[Warning_]:
     """Warn of the names in a query that the streams which it reads have never carried. `name` is that of the query, which is no other rule."""
     written = find_written(get_shape(rule.text) for rule in service.catalog.list_rules() if rule.name != name)
-    parsed = await asyncio.to_thread(epsparql.parse, text)
     return await warn_of_unseen(parsed, dict(service.log.catalogue.streams), written, service.inspector, service.background)
 
 
@@ -551,18 +563,22 @@ def list_bounds(settings: Settings) -> tuple[int, int, int]:
     return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
-async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
-    """Return the warnings of a query that can stand under a name, in place of one of this name. Raises: Fault 400."""
+async def check_wish(service: Service, name: str, wish: Wish) -> tuple[ParsedQuery, tuple[Warning_, ...]]:
+    """Return a query that can stand under a name, in place of one of this name, with its warnings. Raises: Fault 400."""
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]  # what reads no rule's stream is checked by itself
     policies = {rule.name: rule.policy for rule in rules} | {name: wish.policy}
     try:
-        warnings = await asyncio.to_thread(check_registration, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
+        checked = await asyncio.to_thread(_check_text, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
     except epsparql.QueryError as error:
         raise Fault(describe_exception(error, query=name)) from None
     if wish.emit == REVISED:
         check_revised_text(name, wish.text, wish.policy)
         check_revised_place(service.settings.data, name)
-    return warnings
+    return checked
+
+
+def _check_text(text: str, others: Mapping[str, str], name: str, policies: Mapping[str, str]) -> tuple[ParsedQuery, tuple[Warning_, ...]]:
+    return epsparql.parse(text), check_registration(text, others, name, policies)
 
 
 def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
@@ -663,9 +679,14 @@ def _measure_memory(report: EngineReport | None, registration: Registration) -> 
     return Memory(goals=standing.usage.goals, state_bytes=standing.usage.state_bytes, offset=report.position)
 
 
-async def build_document(service: Service, registration: Registration, warnings: tuple[Warning_, ...]) -> QueryDocument:
-    """Return the query's document, with the warnings of its text and of the streams for which it waits."""
-    told = registration.registered < service.solutions.position  # otherwise the report, which is long, has nothing about this query
+async def build_document(
+    service: Service, registration: Registration, warnings: tuple[Warning_, ...], *, is_reported: bool = True
+) -> QueryDocument:  # fmt: skip
+    """Return the query's document, with the warnings of its text and of the streams for which it waits.
+
+    The runner's report is long, so it is not read where it has nothing about the query (`is_reported`).
+    """
+    told = is_reported and registration.registered < service.solutions.position
     context = _read_context(service, await asyncio.to_thread(service.read_report) if told else None)
     shown = [
         _warning_document(warning, registration.text)

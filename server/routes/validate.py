@@ -100,7 +100,7 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
             return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
     checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)
     if not checked.errors:
-        checked.warnings += [_doubt(warning, text) for warning in await warn_of_names(service, name, text)]
+        checked.warnings += [_doubt(warning, text) for warning in await warn_of_names(service, name, await asyncio.to_thread(epsparql.parse, text))]
     return checked
 
 

@@ -15,12 +15,10 @@ from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 from engine.messages import REVISED, Micros
 from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats.body_parser import ARROW, NDJSON
-from pipeline.formats.ndjson import parse_event_frames
 from pipeline.formats.time_hints import time_hint
 from pipeline.log import Ack
 from pipeline.log.catalog import Registration
-from pipeline.mapping.mapper import MappedBody
-from pipeline.mapping.stream_body import BodySettings, StreamBody, read_frame
+from pipeline.mapping.stream_body import SHORT, BodySettings, StreamBody, read_frame, read_together
 from pipeline.solutions.json_encoder import Envelope
 from server.dependencies import admit
 from server.http import auth
@@ -44,8 +42,8 @@ _CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
-_TOGETHER, _SHORT, _GROUP = 128, 4 << 10, 64 << 10
-"""So many frames that came at once are taken at once. If none of them has more characters than the second, they are parsed in groups of so many bytes."""
+_TOGETHER = 128
+"""So many frames that came at once are taken at once, and read together if all of them are short."""
 _TURN_S = 0.004
 """Short frames that come within this time share a turn, where their sender does not wait for the acks."""
 _POLICIES = ("disconnect", "drop-oldest")
@@ -175,7 +173,7 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
     while True:
         first = await websocket.receive()
         waits_for_acks = waits_for_acks and not answers.any_unsent
-        short = len(first.get("text") or first.get("bytes") or b"") <= _SHORT  # of longer ones, only one is received at a time
+        short = len(first.get("text") or first.get("bytes") or b"") <= SHORT  # of longer ones, only one is received at a time
         if short and not waits_for_acks and (early_s := turn_s - loop.time()) > 0:
             await asyncio.sleep(early_s)
         turn_s = loop.time() + _TURN_S
@@ -258,32 +256,12 @@ def _parse_frame(body: bytes, settings: BodySettings, arrived: Micros, *, binary
 
 
 def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings: BodySettings, arrived: Micros) -> list[ParsedFrame] | None:
-    """Parse small text frames that came at once as one body, which takes hardly longer than one of them.
-
-    Return None where each frame is to be parsed by itself, for what one of them holds beside events with times.
-    """
-    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= _SHORT]
+    """Parse short text frames that came at once. Return None where each frame is to be parsed by itself."""
+    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= SHORT]
     if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping:
         return None
-    found = list[ParsedFrame]()
-    for group in _cut_into_groups(bodies):
-        batches = parse_event_frames(group, arrived)
-        if batches is None:
-            return None
-        found += [ParsedFrame(StreamBody(MappedBody(batch, (), batch.num_rows)), arrived, None) for batch in batches]
-    return found
-
-
-def _cut_into_groups(bodies: Sequence[bytes]) -> list[list[bytes]]:
-    """Return the bodies in groups of at most _GROUP bytes. Each frame of a group counts the group's memory as its own in the log's queue."""
-    groups, size = [list[bytes]()], 0
-    for body in bodies:
-        if size + len(body) > _GROUP and groups[-1]:
-            groups.append([])
-            size = 0
-        groups[-1].append(body)
-        size += len(body)
-    return groups
+    found = read_together(bodies, arrived)
+    return None if found is None else [ParsedFrame(each, arrived, None) for each in found]
 
 
 async def _send_answers(websocket: WebSocket, answers: _Answers) -> None:

@@ -196,7 +196,7 @@ def test_pictures(page: Page, client: Client, pictures: Path) -> None:
         page.get_by_role("button", name="Examples").click()
     work.run_example(page, "Rising wind", "5\N{MULTIPLICATION SIGN}")
     page.wait_for_function("() => document.querySelector('table')?.getAttribute('aria-rowcount') > 330")
-    page.get_by_role("button", name="Hold the data").click()
+    page.get_by_role("button", name="Pause the data").click()
     expect(page.locator(".counts")).not_to_contain_text("behind")
     taken = {}
     for scheme in ("light", "dark"):

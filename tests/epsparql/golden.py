@@ -56,14 +56,14 @@ def warnings(query: str) -> str:
 ANSWERS: dict[str, Callable[[str], str]] = {"errors.txt": error, "warnings.txt": warnings}
 
 
-def write(name: str) -> None:
+def write(name: str, answer: Callable[[str], str]) -> None:
     """Each block with the answer of today; what stands before the first block is kept."""
     path = FOLDER / name
     preface = path.read_text().partition("=== ")[0]
-    parts = [f"=== {block.title}\n{block.text}\n---\n{ANSWERS[name](block.query)}\n\n" for block in blocks(name)]
+    parts = [f"=== {block.title}\n{block.text}\n---\n{answer(block.query)}\n\n" for block in blocks(name)]
     path.write_text(preface + "".join(parts).rstrip("\n") + "\n")
 
 
 if __name__ == "__main__":
-    for file in ANSWERS:
-        write(file)
+    for file, answer in ANSWERS.items():
+        write(file, answer)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ from epsparql.client import Client, segment
 from tests.server.conftest import DEADLINE_S, serving, until
 
 PROGRAM = "% two prices\nprint_trigger(rise/2).\nrise(X, Y) <- price(X) seq price(Y) where X < Y.\n"
+NUMBER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 EVENT, STREAM = {"Content-Type": "text/x-etalis-event"}, {"Content-Type": "text/x-etalis-stream"}
 
 
@@ -42,8 +44,37 @@ def test_a_program_from_registration_to_solutions(url: str, http: httpx.Client) 
     plan = http.get("/queries/rises/plan", headers={"Accept": "text/plain"}).text
     assert "an ETALIS program" in plan
     assert "recent" in plan
-    why = http.get(f"/queries/rises/solutions/{client.query('rises')['last']}/why")
-    assert (why.status_code, "not built" in why.json()["detail"]) == (409, True)
+    why = http.get(f"/queries/rises/solutions/{client.query('rises')['last']}/why").json()
+    (step,) = why["because"]
+    assert [step[part] for part in ("kind", "event", "rule", "start")] == ["event", "rise(2,4)", "rise/2", "1970-01-01T00:00:03Z"]
+    assert {each["o"] for each in step["because"] if each["kind"] == "occurrence"} >= {NUMBER.format(2), NUMBER.format(4)}
+
+
+def test_what_a_program_writes(tmp_path: Path) -> None:
+    """An EP-SPARQL query and another program read it. The server is started again in between, and explains both."""
+    program = "from_stream('urn:t:in'). into_stream('urn:t:out').\nup : rise(X, Y, Y - X) <- price(X) seq price(Y) where Y =:= X + 1.\n"
+    reader = "SELECT ?to FROM STREAM <urn:t:out> WHERE { ?n a <urn:ele:rise> ; <urn:ele:arg2> ?to }"
+    second = "from_stream('urn:t:out').\ntwice(X, Z) <- rise(X, _, _) seq rise(_, Z, _).\n"
+    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=DEADLINE_S) as http:
+        Client(url).register("reader", reader)
+        for name, text in (("first", program), ("second", second)):
+            assert http.put(f"/queries/{name}", content=text, headers=EVENT).status_code == 201
+        assert http.post(f"/streams/{segment('urn:t:in')}/events", content="event(price(1), 1). event(price(2), 2).", headers=STREAM).is_success
+    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=DEADLINE_S) as http:
+        client = Client(url)
+        assert http.put("/queries/first", content=program, headers=EVENT).status_code == 200, "the same program is registered already"
+        assert {"urn:t:in", "urn:t:out"} <= {each["name"] for each in http.get("/streams").json()["streams"]}
+        sent = " ".join(f"event(price({k}), {k})." for k in range(3, 6))
+        assert http.post(f"/streams/{segment('urn:t:in')}/events", content=sent, headers=STREAM).is_success
+        client.finish("urn:t:in")
+        until(lambda: [client.query(name)["solutions"] for name in ("first", "reader", "second")] == [4, 4, 3], "all read on")
+        assert [solution.args for solution in client.solutions("second")] == [[1, 4], [1, 5], [2, 5]]
+        why = http.get(f"/queries/reader/solutions/{client.query('reader')['last']}/why").json()
+        assert {(step["kind"], step["rule"]) for step in why["because"]} == {("derived", "first")}
+        (rule,) = why["rules"]
+        assert [(step["kind"], step["event"], step["rule"]) for step in rule["because"]] == [("event", "rise(4,5,1)", "up")]
+        turtle = http.get(f"/queries/second/solutions/{client.query('second')['last']}/why", headers={"Accept": "text/turtle"})
+        assert 'why:event "twice' in turtle.text
 
 
 def test_a_fault_has_its_place(http: httpx.Client) -> None:

@@ -12,6 +12,7 @@ import epsparql
 from epsparql.etalis.parser.vocabulary import event_node, iri_of, number_literal
 from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
+from pipeline.registrations.query_cache import get_shape
 from tests.etalis.programs import Reported, reported, run_program
 
 AT = "1970-01-01T00:00:{:02}Z"
@@ -41,6 +42,12 @@ PROGRAMS = [
     pytest.param("d(X) <- a(X) where \\+ X < 3.", "event(a(1),1). event(a(x),2). event(a(4),3).", [on("d", ["x"], 2), on("d", [4], 3)], id="no number is not less"),
     pytest.param("d(Y) <- a(X) where (Y = X ; Y is X + 1).", "event(a(1),1).", [on("d", [1], 1), on("d", [2], 1)], id="two answers of a condition"),
     pytest.param("d(X // 2, X mod 2, 2 ** X) <- a(X).", "event(a(7),1).", [on("d", [3, 1, 128], 1)], id="arithmetic in a head"),
+    pytest.param("d(X) <- a(X) where (X = f(1, Y), Y > 1 ; X = [_, f(Z)], Z == b ; X > 7).", "event(a(f(1,2)),1). event(a(f(2,2)),2). event(a([1,f(b)]),3). event(a(8),4). event(a(f(1,1)),5).",
+                 [on("d", [{"functor": "f", "args": [1, 2]}], 1), on("d", [[1, {"functor": "f", "args": ["b"]}]], 3), on("d", [8], 4)], id="a struct is taken apart in an alternative"),
+    pytest.param("d(X) <- a(X) where \\+ X = f(_).", "event(a(f(1)),1). event(a(2),2). event(a(g(1)),3).", [on("d", [2], 2), on("d", [{"functor": "g", "args": [1]}], 3)],
+                 id="no struct of this name"),
+    pytest.param("set_etalis_flag(event_consumption_policy, recent). d(X, Y) <- (a(X) forall_seq b(Y)) cnot c.", "event(a(1),1). event(c,2). event(a(2),3). event(a(3),4). event(b(5),5).",
+                 [on("d", [2, 5], 3, 5), on("d", [3, 5], 4, 5)], id="no policy acts on forall_seq, cnot or not"),
     pytest.param("d(X) <- a where X is sqrt(4).", "event(a,1).", [on("d", [2.0], 1)], id="a double"),
     pytest.param("n(1). n(Y) :- n(X), X < 5, Y is X + 1. d(X) <- a where n(X).", "event(a,1).", [on("d", [k], 1) for k in range(1, 6)], id="a recursive relation"),
     pytest.param("e(1,2). e(2,3). r(X,Y) :- e(X,Y). r(X,Z) :- r(X,Y), e(Y,Z). s(X) :- e(X,_), \\+ r(X,3). d(X) <- a where s(X).",
@@ -98,6 +105,10 @@ def test_conditions_read_the_background(tmp_path: Path) -> None:
         ("two(X, Z) :- one(X, Y), t:by(Y, Z). one(X, Y) :- t:by(X, Y), \\+ X = Y. d(X, Z) <- a(X) where two(X, Z).", [("x", "w", 1)]),
         ("lone(X) :- t:by(Y, X), \\+ t:by(X, Z). d(X, X) <- a(X) where lone(X).", [("z", "z", 3)]),
         ("d(X, X) <- a(X) where \\+ t:by(X, 'http://t/w').", [("x", "x", 1), ("z", "z", 3)]),
+        ("d(X, X) <- a(X) where (t:by(X, 'http://t/w') ; t:by(_, X), \\+ t:by(X, _)).", [("y", "y", 2), ("z", "z", 3)]),
+        ("d(X, X) <- a(X) where (X = 'http://t/x' ; t:by(X, Y), t:by(_, X)).", [("x", "x", 1), ("y", "y", 2)]),
+        ("d(X, X) <- a(X) where \\+ (t:by(X, Y), t:by(Y, _) ; t:by(_, X), X == 'http://t/y').", [("z", "z", 3)]),
+        ("ends(X) :- t:by(X, 'http://t/w') ; X = 'http://t/z'. d(X, X) <- a(X) where ends(X).", [("y", "y", 2), ("z", "z", 3)]),
         (
             "far(X, Y) :- all(X), all(Y), \\+ (t:by(X, Y), t:by(Y, Z)). all(X) :- t:by(X, _). d(X, Y) <- a(X) where far(X, Y).",
             [("x", "x", 1), ("y", "x", 2), ("y", "y", 2)],
@@ -115,18 +126,21 @@ def test_static_rules_read_the_background(tmp_path: Path, rules: str, found: lis
 def test_the_page(tmp_path: Path) -> None:
     """The example of the page on this language runs, and gives the line that the page shows."""
     page = (Path(__file__).parents[2] / "docs/etalis.md").read_text(encoding="utf-8")
-    program, stream = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program, stream, writer = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     found = run_program(tmp_path, program, stream)
     assert len(found) == 6
     (shown,) = re.findall(r"`(\{.*\})`", page)
     assert reported(shown) in found
+    assert get_shape(query_text(writer)[0]).into == "urn:rises"
 
 
 REFUSED = [
     ("e(X) <- tr:a(X).", "prefix tr is not declared"),
     ("e(X) <- 'http://example.org/a'(X, Y, Z).", "3 arguments"),
-    ("into_stream(s). e <- a.", "into_stream"),
-    ("e(X) <- a(X) where (rdf:b(X) ; X > 1).", "not built yet"),
+    ("into_stream(s). into_stream(t). e <- a.", "writes the stream 's' already"),
+    ("into_stream('urn:ele:own:1'). e <- a.", "a program's own"),
+    ("into_stream(X). e <- a.", "without a name"),
+    ("rdf:b(x, y). e(X) <- a(X).", "would change the background"),
     ("s(X) :- rdf:b(X, Y), s(Y). e(X) <- a(X) where s(X).", "INTO BACKGROUND"),
     ("e <- a seq rev(b).", "takes no event back"),
     ("e(X) <- a(X) seq aggregate(count, b, N) where N > 1. e(X) <- e(X) seq aggregate(count, b, N).", "recursion through aggregate"),

@@ -23,6 +23,7 @@ _OPERATORS = {
 _COMPARISONS = {"<": "<", "=<": "<=", "=:=": "=", "=\\=": "!="}
 _DERIVED = "<urn:t:event> <urn:t:{}> {}"
 """An event that a rule derives is one triple on its interval, so that equal events are one."""
+READER = "SELECT ?kind ?argument FROM STREAM <urn:t:out> WHERE { ?node a ?kind ; <urn:ele:arg1> ?argument }"
 Found = set[tuple[str, str, int, int]]
 """The name, argument in N-Triples text, start and end of events."""
 
@@ -108,8 +109,10 @@ def translated(program: str) -> dict[str, str]:
 
 
 @settings(max_examples=examples(300, 20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(program=programs(), events=streams())
-def test_programs_and_their_translations(program: str, events: list[Event]) -> None:
+@given(program=programs(), events=streams(), writes=st.booleans())
+def test_programs_and_their_translations(program: str, events: list[Event], writes: bool) -> None:
+    """Programs that write a stream write what they report."""
+    program = f"into_stream('urn:t:out').\n{program}" if writes else program
     try:
         text, _ = query_text(program)
         epsparql.parse(text)
@@ -118,17 +121,19 @@ def test_programs_and_their_translations(program: str, events: list[Event]) -> N
         raise
     queries = translated(program)
     sent = {"default": occurrences(events)}
-    ran = run([block(entries({"program": text, **queries}, sent, in_order(sent), ()))])
+    ran = run([block(entries({"program": text, **queries, "reader": READER}, sent, in_order(sent), ()))])
     assert not ran.refused
-    of_program, of_queries = Found(), Found()
+    of_program, of_queries, of_reader = Found(), Found(), Found()
     for query, _, start, end, values in ran.emitted:
-        if query == "program":
+        if query in ("program", "reader"):
             name, argument = values
             assert name is not None
             assert argument is not None
-            of_program.add((name.removeprefix("<urn:ele:").removesuffix(">"), argument, start, end))
+            found = of_program if query == "program" else of_reader
+            found.add((name.removeprefix("<urn:ele:").removesuffix(">"), argument, start, end))
         else:
             for statement in values:
                 assert statement is not None
                 of_queries.add((query[0], str(parse_statement(statement)[2]), start, end))
+    assert of_reader == (of_program if writes else set())
     assert of_program == of_queries, "\n".join([program, *queries.values()])

@@ -173,7 +173,7 @@ def list_alternatives(node: ast.AST) -> Iterator[ast.AST]:
         case ast.comprehension():
             for k in range(len(node.ifs)):
                 yield ast.comprehension(node.target, node.iter, [*node.ifs[:k], *node.ifs[k + 1 :]], node.is_async)
-        case ast.match_case() if not _is_unreachable(node.body[0]):
+        case ast.match_case() if not (_is_unreachable(node.body[0]) or _is_last_resort(node)):
             yield ast.match_case(node.pattern, ast.Constant(False), node.body)
             if node.guard is not None:
                 yield ast.match_case(node.pattern, None, node.body)
@@ -196,6 +196,15 @@ def list_alternatives(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr | ast.List | ast.Tuple) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+
+
+def _is_last_resort(arm: ast.match_case) -> bool:
+    """Return whether an arm for all else does nothing, or returns nothing or False. Without it a function does the same, and the type checker complains."""
+    match arm:
+        case ast.match_case(ast.MatchAs(None), None, [ast.Pass() | ast.Return(None | ast.Constant(None | False))]):
+            return True
+        case _:
+            return False
 
 
 def _is_unreachable(node: ast.stmt) -> bool:

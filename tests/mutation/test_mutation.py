@@ -24,6 +24,14 @@ def is_near(a, b):
     return max(a - b, b - a) < 3
 
 
+def is_one(n):
+    match n:
+        case 1:
+            return True
+        case _:
+            return False
+
+
 def is_never_asked(n):
     return n < 0
 """
@@ -43,6 +51,11 @@ def test_is_adult():
 def test_is_near():
     assert sample.is_near(1, 1)
     assert not sample.is_near(1, 9)
+
+
+def test_is_one():
+    assert sample.is_one(1)
+    assert not sample.is_one(2)
 """
 
 

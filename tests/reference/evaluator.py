@@ -1,7 +1,7 @@
 """The naive reference evaluator: semantics.md by brute force over finished streams.
 
-It shares no code with the engine but the algebra and the terms. `oracle_patterns` holds the operators, each the sentence of its definition;
-beside it stand paths, groups, order, policies, named windows, rules, descriptions and RDFS, a file each.
+It shares no code with the engine but the algebra and the terms. `verification/definitions/patterns.py` has the operators, a function for each, written
+from its definition. Beside it stand paths, groups, order, policies, named windows, rules and RDFS, a file each; `describe.py` has the descriptions.
 """
 
 from collections import Counter

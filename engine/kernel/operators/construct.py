@@ -2,7 +2,7 @@
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.scan import TimedTriple, enter_occurrence, scan_occurrence
-from engine.kernel.state.layout import BLANK_KIND, IRI_KIND, LONG, T_O, T_S, UNBOUND, VAR
+from engine.kernel.state.layout import BLANK_KIND, FOREVER, IRI_KIND, LONG, T_O, T_S, UNBOUND, VAR
 
 
 @inlined
@@ -32,13 +32,16 @@ def is_triple(net, node, t, x):
 
 @jit
 def hide_left_out(net, node, x):
-    """Unbind the variables of x that only left-out triples would show, since they distinguish no solutions of a rule."""
+    """Unbind the variables of x that only left-out triples would show, since they distinguish no solutions of a rule.
+
+    Return whether a triple is left out.
+    """
     templates, first, after = net.templates, net.nodes[node].template_at, net.nodes[node].template_at + net.nodes[node].template_n
     left_out = False
     for t in range(first, after):
         left_out = left_out or not is_triple(net, node, t, x)
     if not left_out:
-        return
+        return False
     net.shown[:] = 0
     for t in range(first, after):
         if is_triple(net, node, t, x):
@@ -48,19 +51,27 @@ def hide_left_out(net, node, x):
     for v in range(VAR, net.rows.shape[1]):
         if net.shown[v] == 0:
             net.rows[x, v] = UNBOUND
+    return True
 
 
 @jit
-def derive_triples(net, node, x):
-    """Add a rule's triples, with its solution's interval, to the stream that the rule writes."""
-    first = net.nodes[node].template_at
+def derive_triples(net, node, x, left_out):
+    """Add a rule's triples, with its solution's interval, to the stream that the rule writes; `left_out` says whether there are any to leave out.
+
+    An outward rule's own query does not read them.
+    """
+    first, query = net.nodes[node].template_at, net.queries[net.nodes[node].query]
+    reads_after = query.from_
+    if net.nodes[node].outward != 0:
+        query.from_ = FOREVER
     for t in range(first, first + net.nodes[node].template_n):
-        if not is_triple(net, node, t, x):
+        if left_out and not is_triple(net, node, t, x):
             continue
         made, stream = fill_template(net, t, x), net.templates[t].stream
         if enter_occurrence(net, stream, made, net.at.entry):
             count_derived(net, net.nodes[node].query, made)
             scan_occurrence(net, stream, made, net.at.entry)
+    query.from_ = reads_after
 
 
 @inlined

@@ -88,6 +88,7 @@ NAMED = -2  # in A_GRAPH: any graph that has a name; NONE is any or none, UNBOUN
 M_SOURCE, M_TARGET, MOVE_WIDTH = range(3)
 
 ANY_SUBJECT = KEEP  # of an OUT: its triples may have literals as subjects
+OUTWARD = BY_RIGHT  # of an OUT: its query does not read the triples that it writes
 # templates: a CONSTRUCT triple; a term where >= 0, else -column of the row; and the stream it goes to
 T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
 
@@ -186,7 +187,8 @@ _NUMBER = _columns("NUMBER_VALUE", "NUMBER_WIDTH", "NUMBER_")
 RECORDS = {
     "rows": _columns("START", "VAR"),
     "stores": _columns("HEAD", "STORE_WIDTH"),
-    "nodes": _columns("KIND", "NODE_WIDTH") | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "any_subject": ANY_SUBJECT},
+    "nodes": _columns("KIND", "NODE_WIDTH")
+    | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "any_subject": ANY_SUBJECT, "outward": OUTWARD},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
     "stack": _FRAME,

@@ -6,6 +6,7 @@ from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.reader import OUTPUT, UNITS, ParsedClause, Reader
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, VariableTerm, as_struct, list_variables
+from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import RDF, XSD
 
 TRIGGERS = ("print_trigger", "external_trigger", "print_event")
@@ -63,6 +64,7 @@ class Program:
     reports_defined: bool = False  # the heads of event rules are reported
     policy: str | None = None
     streams: list[str] = field(default_factory=list)
+    into: str | None = None  # the stream that derived events are written to
     prefixes: dict[str, str] = field(default_factory=lambda: dict(_PREFIXES))
     dynamic: set[tuple[str, int]] = field(default_factory=set)
     warnings: list[Warning_] = field(default_factory=list)
@@ -205,16 +207,26 @@ def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, 
                 refuse("prefix without a name and an IRI", head.span, program.text, "prefix(tr, 'http://example.org/')")
             program.prefixes[prefix.text] = iri.text
         case "from_stream", 1:
-            if not isinstance(head.args[0], Name):
-                refuse("from_stream without a name", head.span, program.text, "from_stream('urn:my:stream')")
-            program.streams.append(head.args[0].text)
+            program.streams.append(_stream_name(program, head))
         case "into_stream", 1:
-            refuse("into_stream is not built yet", head.span, program.text, "the query's own solutions, by subscription")
+            name = _stream_name(program, head)
+            if program.into not in (None, name):
+                refuse(f"the program writes the stream '{program.into}' already", head.span, program.text, "one into_stream in a program")
+            program.into = name
         case name, _ if name in OUTPUT:
             program.warnings.append(Warning_("ignored", f"the output {name} is ignored", head.span))
         case _:
             return False
     return True
+
+
+def _stream_name(program: Program, head: Struct) -> str:
+    name = head.args[0]
+    if not isinstance(name, Name):
+        refuse(f"{head.name} without a name", head.span, program.text, f"{head.name}('urn:my:stream')")
+    if (whole := _whole_name(program, name)).startswith(OWN):
+        refuse(f"the stream '{whole}' is a program's own", name.span, program.text, f"a name that does not begin with {OWN}")
+    return whole
 
 
 def _add_trigger(program: Program, term: Term) -> None:
@@ -243,11 +255,14 @@ def _predicate_of(program: Program, term: Term) -> tuple[str | None, int | None]
 
 def _predicate_name(program: Program, name: Name | VariableTerm) -> str | None:
     """Return the name of a predicate, with its prefix written out; None for any."""
-    if isinstance(name, VariableTerm):
-        return None
+    return None if isinstance(name, VariableTerm) else _whole_name(program, name)
+
+
+def _whole_name(program: Program, name: Name) -> str:
+    """Return a name, with its prefix written out. Raises EleRefused."""
     prefix, _, local = name.text.partition(":")
     if name.iri and prefix not in program.prefixes:
-        refuse(f"the prefix {prefix} is not declared before", name.span, program.text, f"prefix({prefix}, 'http://...') before the trigger")
+        refuse(f"the prefix {prefix} is not declared before", name.span, program.text, f"prefix({prefix}, 'http://...') before it is used here")
     return program.prefixes[prefix] + local if name.iri else name.text
 
 

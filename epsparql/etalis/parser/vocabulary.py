@@ -1,6 +1,7 @@
 """This module maps the constants and events of a program to RDF terms and triples."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from urllib.parse import quote, unquote
@@ -43,10 +44,19 @@ def number_literal(value: Decimal) -> Literal:
     return Literal(f"{value:f}".rstrip("0"), XSD + "decimal")
 
 
-def event_predicate(name: str, arity: int, argument: int = 0) -> Iri:
-    """Return the predicate of an event's triple on the program's own stream, or of its k-th argument's, from 1."""
-    base = f"{OWN}{quote(name, safe='')}/{arity}"
+def event_predicate(name: str, arity: int, argument: int = 0, *, derived: bool = False) -> Iri:
+    """Return the predicate of an event's triple on the program's own stream, or of its k-th argument's, from 1.
+
+    Events that rules have derived, whether or not they were sent too, may have triples of their own there.
+    """
+    base = f"{OWN}{'derived/' if derived else ''}{quote(name, safe='')}/{arity}"
     return Iri(f"{base}:{argument}" if argument else base)
+
+
+def read_event_predicate(iri: str) -> tuple[str, int, int] | None:
+    """Return the name, arity and argument of which this is the `event_predicate`; None for any other IRI."""
+    found = re.fullmatch(rf"{OWN}(?:derived/)?([^/]*)/(\d+)(?::(\d+))?", iri)
+    return None if found is None else (unquote(found[1]), int(found[2]), int(found[3] or 0))
 
 
 def prefix_predicate(stream: int, arguments: int) -> Iri:

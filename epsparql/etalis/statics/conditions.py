@@ -149,20 +149,23 @@ class Conditions:
 
     def take_apart(self, found: Translated, whole: a.Expression, term: Term) -> Translated:
         """Return the solutions in which a struct, list or instant has the parts that a term says."""
-        parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
-        name = term.name if isinstance(term, Struct) else "."
-        if name == "datime" and len(parts) == 6:
-            parts = (*parts, VariableTerm(f"_c{self.knowledge.statics.fresh()}", term.span))
-        for k, part in enumerate(parts):
-            value = call("part", whole, _text(name), count_constant(len(parts)), count_constant(k))
+        for part, value in self._list_parts(whole, term):
             if isinstance(part, Struct | ListTerm) and variables_of(part):
                 found = self.take_apart(found, value, part)
             else:
                 found = self._bind(found, part, value)
         return found
 
+    def _list_parts(self, whole: a.Expression, term: Term) -> list[tuple[Term, a.Expression]]:
+        """Return the parts of a struct, list or instant with what each of them is of `whole`."""
+        parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
+        name = term.name if isinstance(term, Struct) else "."
+        if name == "datime" and len(parts) == 6:
+            parts = (*parts, VariableTerm(f"_c{self.knowledge.statics.fresh()}", term.span))
+        return [(part, call("part", whole, _text(name), count_constant(len(parts)), count_constant(k))) for k, part in enumerate(parts)]
+
     def _either(self, found: Translated, atom: Struct, outside: Set[str]) -> Translated:
-        if not (variables_of(atom) & outside) - found.bound:
+        if not (variables_of(atom) & outside) - found.bound and not reads_background(atom):
             return self.keep(found, self.holds([atom], {}, found.bound))
         left, right = (self._apply(found, list_conjuncts(part), outside) for part in atom.args)
         bound = left.bound & right.bound
@@ -183,8 +186,18 @@ class Conditions:
 
     def _without_background(self, found: Translated, goal: Term) -> Translated:
         """Return the solutions for which goals have no answer that needs triples of the background."""
-        absent = self._apply(Translated(a.Bgp(()), found.bound), list_conjuncts(goal), frozenset())
-        return replace(found, pattern=a.Filter(a.Not(a.Exists(absent.pattern)), found.pattern))
+        for goals in self._write_out(list_conjuncts(goal)):
+            absent = self._apply(Translated(a.Bgp(()), found.bound), goals, frozenset())
+            found = replace(found, pattern=a.Filter(a.Not(a.Exists(absent.pattern)), found.pattern))
+        return found
+
+    def _write_out(self, goals: list[Term]) -> list[list[Term]]:
+        """Return goals with each `;` that reads the background written out: the goals have an answer where one of these lists has."""
+        for k, goal in enumerate(goals):
+            if isinstance(goal, Struct) and goal.name == ";" and reads_background(goal):
+                self._count_test(goal)
+                return [found for part in goal.args for found in self._write_out([*goals[:k], *list_conjuncts(part), *goals[k + 1 :]])]
+        return [goals]
 
     def _select(self, atom: Struct, key: Key, env: Environment) -> tuple[list[str], list[tuple[RdfTerm, ...]]]:
         """Return the variables of an atom and the rows of its relation that fit it, projected to them."""
@@ -267,14 +280,7 @@ class Conditions:
     def _hold(self, goals: Sequence[Term], env: Environment, bound: Set[str]) -> a.Expression:
         if not goals:
             return TRUE
-        self._tests += 1
-        if self._tests > MOST_TESTS:
-            refuse(
-                f"this condition needs more than {MOST_TESTS:,} tests",
-                goals[0].span,
-                self.program.text,
-                "a relation without \\+ or ; around it, or fewer facts",
-            )
+        self._count_test(goals[0])
         atom, rest = as_struct(goals[0]), goals[1:]
         assert atom is not None
         key = atom.name, len(atom.args)
@@ -288,6 +294,12 @@ class Conditions:
             return _disjunction([self.holds([*list_conjuncts(part), *rest], env, bound) for part in atom.args])
         return _both(self._test(atom, key, env, bound), lambda: self._hold(rest, env, bound))
 
+    def _count_test(self, goal: Term) -> None:
+        self._tests += 1
+        if self._tests > MOST_TESTS:
+            expected = "a relation without \\+ or ; around it, or fewer facts"
+            refuse(f"this condition needs more than {MOST_TESTS:,} tests", goal.span, self.program.text, expected)
+
     def _hold_bound(self, atom: Struct, rest: Sequence[Term], env: Environment, bound: Set[str]) -> a.Expression:
         """Return whether a goal that may bind a variable holds with the rest."""
         key, known = (atom.name, len(atom.args)), {*bound, *env}
@@ -300,8 +312,23 @@ class Conditions:
         if isinstance(target, VariableTerm) and target.name not in known:
             return self._hold(rest, {**env, target.name: value}, bound)
         if variables_of(target) - known:
-            refuse("a struct is taken apart inside \\+ or ;", target.span, self.program.text, "the struct taken apart before")
+            inner = dict(env)
+            return _both(self._has_parts(value, target, inner, bound), lambda: self._hold(rest, inner, bound))
         return _both(same(self.value(target, env), value), lambda: self._hold(rest, env, bound))
+
+    def _has_parts(self, whole: a.Expression, term: Term, env: dict[str, a.Expression], bound: Set[str]) -> a.Expression:
+        """Return whether a struct, list or instant has the parts that a term says; `env` gets the values of new variables."""
+        test: a.Expression = TRUE
+        for part, value in self._list_parts(whole, term):
+            if isinstance(part, Struct | ListTerm) and variables_of(part) - {*bound, *env}:
+                found = self._has_parts(value, part, env, bound)
+            elif isinstance(part, VariableTerm) and part.name not in {*bound, *env}:
+                env[part.name] = value
+                found = same(value, value)  # an error where there is no such part
+            else:
+                found = same(self.value(part, env), value)
+            test = _both(test, lambda found=found: found)  # type: ignore[misc]
+        return test
 
     def _hold_relation(self, atom: Struct, key: Key, rest: Sequence[Term], env: Environment, bound: Set[str]) -> a.Expression:
         known = {*bound, *env}
@@ -339,13 +366,6 @@ class Conditions:
                 return call("less_datime", *(self.arithmetic(part, env) for part in atom.args))
             case name, 2 if name in COMPARISONS:
                 return self._compare(name, *(self.arithmetic(part, env) for part in atom.args))
-            case _ if is_iri(atom.name):
-                return refuse(
-                    "the background in a ; whose variables are all bound is not built yet",
-                    atom.span,
-                    self.program.text,
-                    "a rule for each alternative",
-                )
             case _:
                 return refuse(f"{atom.indicator} is no test", atom.span, self.program.text, "a comparison, or a relation")
 

@@ -61,6 +61,9 @@ def _without_last_cut(program: Program, rule: StaticRule) -> StaticRule:
 
 
 def _check_head(program: Program, rule: StaticRule) -> None:
+    if rule.head.iri or is_iri(rule.head.name):
+        expected = "a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL, PUT /ontologies, or a plain name"
+        refuse(f"the fact or static rule for {rule.head.name} would change the background", rule.head.span, program.text, expected)
     for argument in rule.head.args:
         if rule.body is not None and isinstance(argument, Struct | ListTerm) and variables_of(argument) and not is_expression(argument):
             refuse(

@@ -58,7 +58,9 @@ def _add_register(commands: Commands) -> None:
     parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--replace", action="store_true", help="A different query of this name is dropped first, with its solutions.")
-    place.add_argument("--promote", action="store_true", help="The text takes the place of a query of this name while that runs; its solutions stay.")
+    place.add_argument(
+        "--promote", action="store_true", help="The text replaces the running query of this name, which keeps its solutions and subscribers."
+    )
     parser.add_argument(
         "--from",
         dest="start",
@@ -67,14 +69,16 @@ def _add_register(commands: Commands) -> None:
     )
     parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
     parser.add_argument(
-        "--emit", choices=EMITS, help="The solutions are certain (the default), or revised: a changelog of those that stand as of the latest event."
+        "--emit",
+        choices=EMITS,
+        help="The solutions are certain (the default), or revised: found at once, and withdrawn if a later event changes them.",
     )
 
 
 def _add_send(commands: Commands) -> None:
     text = "Send files of events to a stream of a server. A file of lines is sent in parts, so it may be of any size."
     parser = _add_client_command(commands, "send", "send_files", text)
-    parser.add_argument("stream", metavar="STREAM", help="This is the stream; a server makes it with its first event.")
+    parser.add_argument("stream", metavar="STREAM", help="This is the stream. The server creates it if there is none of this name.")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="This file holds events. The file - is stdin.")
     parser.add_argument(
         "--type", metavar="TYPE", help="This is the media type of the files. The default depends on each file's suffix; stdin is ndjson."
@@ -85,7 +89,7 @@ def _add_send(commands: Commands) -> None:
 def _add_tail(commands: Commands) -> None:
     parser = _add_client_command(commands, "tail", "print_tail", "Print the last solutions of a query, and then each new one as it is found.")
     parser.add_argument("name", metavar="NAME", help="This is the query, or with --stream the stream.")
-    parser.add_argument("--stream", action="store_true", help="The events of the stream NAME are printed, and not solutions.")
+    parser.add_argument("--stream", action="store_true", help="NAME is a stream, whose events are printed in place of solutions.")
     parser.add_argument(
         "--last", type=_parse_count, default=_LAST, metavar="N", help=f"The last N solutions or events come first. The default is {_LAST}."
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -17,8 +18,9 @@ from pipeline.formats.batches.row_builder import mark_retractions
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
 from pipeline.formats.time_hints import time_hint
+from pipeline.log import Ack
 from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
-from pipeline.mapping.stream_body import MAPPED_TYPES, BodySettings, StreamBody
+from pipeline.mapping.stream_body import MAPPED_TYPES, SHORT, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
 from server.dependencies import INGEST, Shared, admit
@@ -29,6 +31,7 @@ from server.http.body_parsing import (
 )
 from server.http.path_names import Name, decode_name
 from server.http.problem_details import FORESEEN, Fault, Problem, answer_fault, bad_request, describe_responses
+from server.log_intake import ShortBody
 from server.service import Service
 
 SMALL = 16 << 10
@@ -176,7 +179,8 @@ async def _accept_body(
     """Parse a body and put it into the log. Return once it is durable. Raises: Fault, PipelineError."""
     if behind := service.admission.backlog:
         raise Fault(_behind_problem(behind))
-    if not read_media_type(request):
+    media_type = read_media_type(request)
+    if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(times.at, times.start, times.end)
     event = _read_event_headers(request)
@@ -185,18 +189,24 @@ async def _accept_body(
     arrived = service.clock()
     sent = SentBody(body, request.headers["content-type"], default if event.at is None else event.at, arrived, times.timing)
     parse = partial(_parse_events, sent, settings, timed=event.at is not None)
-    found, warning = parse() if len(body) <= SMALL and read_media_type(request) == NDJSON else await asyncio.to_thread(parse)
-    key = idempotency_key or found.key or event.key
-    mapped = found.mapped
-    if times.retract:
-        mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
-    submitted = service.intake.submit(name, mapped, key, source, arrived)
+
+    def submit(found: StreamBody) -> Future[Ack]:
+        mapped = found.mapped
+        if times.retract:
+            mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
+        return service.intake.submit(name, mapped, idempotency_key or found.key or event.key, source, arrived)
+
+    if media_type == NDJSON and len(body) <= SHORT and sent.default is None and not (settings.base or settings.mapping):
+        submitted, warning = await service.intake.submit_short(ShortBody(body, arrived, parse, submit))
+    else:
+        found, warning = parse() if len(body) <= SMALL and media_type == NDJSON else await asyncio.to_thread(parse)
+        submitted = submit(found)
     await service.intake.wait_for(submitted)
     ack = submitted.result()
     warning = undeclared_source_warning(service, name, source) or warning
-    told = Accepted(accepted=ack.accepted, offset=ack.offset, late=ack.late, warning=warning)
-    told.rejected, told.duplicate = ack.rejected or None, ack.duplicate or None
-    return told
+    return Accepted(
+        accepted=ack.accepted, offset=ack.offset, late=ack.late, rejected=ack.rejected or None, duplicate=ack.duplicate or None, warning=warning
+    )
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
@@ -214,10 +224,10 @@ class _EventHeaders(NamedTuple):
 
 def _read_event_headers(request: Request) -> _EventHeaders:
     """Return what the headers of a CloudEvent say, if there are any. Raises: Fault 400, FormatError."""
-    version, named = request.headers.get("ce-specversion"), (request.headers.get("ce-source"), request.headers.get("ce-id"))
+    version = request.headers.get("ce-specversion")
     if version is None:
         return _EventHeaders(None, None)
-    source, number = named
+    source, number = request.headers.get("ce-source"), request.headers.get("ce-id")
     if version != "1.0" or not source or not number:
         raise bad_request("cloud-event", "the headers are not those of a CloudEvent", expected="ce-specversion: 1.0, ce-id and ce-source")
     at = request.headers.get("ce-time")

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
-from engine.background.fact_store import FactIndex
 from engine.engine import Engine
 from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
-from engine.network.placed_query import Answers, Planned, QueryPlanning
+from engine.network import placed_query
 from engine.physical_plan.plan import Fragment
+from engine.planner import NetworkNames, plan_query
 from engine.planner.builder import scans
 from engine.query_lifecycle.replay import LOST
 from epsparql import algebra
@@ -725,6 +725,19 @@ def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     assert engine.goals == 0
 
 
+def test_what_a_query_found_at_the_instant_before_a_change_that_ends_it_is_given() -> None:
+    """It is decided at the close of that instant, in the feed in which the query ends."""
+    query = replace(registered("q", "{ ?x :road+ ?y } MINUS { ?x :L ?l }"), max_goals=2_000)
+    roads = {n: " ".join(f"road(x{k},x{k + 1})" for k in range(n)) for n in (5, 300)}
+    log = of_shorthand([registered("other", A), query, f"add {roads[5]}", "A@1", f"replace {roads[300]}", "A@2"])
+    for cuts in ((), range(1, len(log))):
+        engine = Engine()
+        outcomes = [engine.feed(each) for each in blocks(log, cuts)]
+        found = [row for outcome in outcomes for row in outcome.solutions.to_pylist()]
+        assert [(change.name, change.state) for outcome in outcomes for change in outcome.changes] == [("q", "failed")]
+        assert [sum(row["query"] == name for row in found) for name in ("q", "other")] == [15, 2]
+
+
 def test_rules_and_reports_count_what_the_background_brings_once() -> None:
     texts = {
         "rule": "CONSTRUCT { ?s :D ?k } INTO STREAM <derived> WHERE { ?s :K ?k }",
@@ -783,13 +796,12 @@ def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
 def test_a_change_plans_those_alone_whom_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The background is asked by every plan; one that it tells nothing else stands."""
     planned = list[str]()
-    plan = QueryPlanning.plan_anew
 
-    def plan_anew(self: QueryPlanning, query: Planned, known: FactIndex | None = None, answers: Answers | None = None) -> Fragment:
-        planned.append(query.source.name)
-        return plan(self, query, known, answers)
+    def plan(query: algebra.Query, names: NetworkNames) -> Fragment:
+        planned.append(names.options.query)
+        return plan_query(query, names)
 
-    monkeypatch.setattr(QueryPlanning, "plan_anew", plan_anew)
+    monkeypatch.setattr(placed_query, "plan_query", plan)
     others = [registered(f"other {n}", f"?s :A ?a . ?s :L{n % 3} ?k") for n in range(9)]
     paths = [registered("walk", "?s :L+ ?t"), registered("graphs", "GRAPH ?g { ?s :A ?a }"), registered("all", "?s ?p ?k . ?s :A ?a")]
     log = of_shorthand([*others, registered("q", "?s :A ?a . ?s :K ?k"), *paths, "add L0(1)", "A@1", "add K(1)", "A@2", "add K(1)", "A@3"])
@@ -798,7 +810,7 @@ def test_a_change_plans_those_alone_whom_it_concerns(monkeypatch: pytest.MonkeyP
         engine.feed(each)
     planned.clear()
     found = [engine.feed(each).solutions for each in blocks(log, range(1, len(log)))[first + 2 :]]
-    assert set(planned) == {"q", "all"}
+    assert sorted(planned) == ["all", "all", "q", "q"], "once over each of the two backgrounds"
     assert {name for part in found for name in part.column("query").to_pylist()} == {"q", "all", *(f"other {n}" for n in (0, 3, 6))}
 
 
@@ -872,6 +884,15 @@ def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: st
     log[at] = replace(events, watermark=10 * SECOND), rows
     for cuts in ((), range(1, len(log))):
         assert [f"{end / SECOND:g}" for name, _, _, end, _ in run(blocks(log, cuts)).emitted if name == "q"] == ends
+
+
+def test_a_window_is_solved_over_the_background_of_its_report() -> None:
+    text = "SELECT ?a ?k FROM NAMED WINDOW :w ON <default> [RANGE PT4S STEP PT1S] { WINDOW :w { ?s :A ?a } ?s :K ?k }"
+    query = Register(0, "q", f"{query_strategies.PROLOGUE} {text}")
+    assert ends_of("q", [query, "A(1)@1", "Z@2", "add K(k)", "Z@3", "Z@4", "drop", "Z@5", "A(2)@5", "add K(k) K(l)", "Z@6", "Z@20"]) == [
+        *("3", "4"),
+        *("6", "6", "7", "7", "8", "8"),
+    ]
 
 
 # ---------------------------------------------------------------- at random

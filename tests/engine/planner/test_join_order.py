@@ -54,6 +54,20 @@ def test_a_predicate_that_never_came_counts_as_much_as_the_others_on_average() -
     assert join_order.rate(triple, {}) == 1
 
 
+@pytest.mark.parametrize(("triple", "expected"), [
+    ("?s :A ?x", 200), (":s :A ?x", 20), ("?s :A 1", 20), (":s :A 1", 2), ("?s ?p ?x", 600), ("?s ?p 1", 60), ("?s :Z ?x", 300),
+])  # fmt: skip
+def test_how_often_a_pattern_matches(triple: str, expected: float) -> None:
+    pattern = parse(f"{PREFIXES} SELECT * WHERE {{ {triple} }}").query.pattern
+    assert isinstance(pattern, a.Bgp)
+    assert join_order.rate(pattern.triples[0], {**rates(A=200, B=400), join_order.OVER: 7, f"{join_order.KNOWN}<p>": 5}) == expected
+
+
+def test_the_predicates_of_a_query() -> None:
+    query = parse(f"{PREFIXES} SELECT * WHERE {{ ?s :A ?x ; ?p 1 FILTER EXISTS {{ ?s :B ?y }} OPTIONAL {{ ?s (:C|:D)+ ?z . ?z :A 5 }} }}").query
+    assert join_order.predicates_of(query) == {f"<{EXAMPLE}{name}>" for name in "AB"}
+
+
 class JoinOrderRun:
     """An engine; `common` says how often A, B, C came before any query."""
 
@@ -195,6 +209,8 @@ ORDERS = [
     pytest.param("?s :A ?x . ?s :B ?y . ?s :C ?z", {"A": 9, "B": 5, "C": 1}, "CBA", id="rare ones first"),
     pytest.param("?s :A ?x . ?x :B ?y . ?y :C ?z", {"A": 5, "B": 9, "C": 1}, "CBA", id="but only what shares a variable"),
     pytest.param("?s :A ?x . ?s :B ?y . ?s :C 7", {"A": 2, "B": 5, "C": 10}, "CAB", id="a constant selects"),
+    pytest.param("?s :A ?x . ?s :B 7", {"A": 2, "B": 21}, "AB", id="but not so much"),
+    pytest.param("?s :A ?x . ?s :B 7", {"A": 2, "B": 19}, "BA", id="or just enough"),
     pytest.param("?s :A ?x . ?s :B ?y . ?s :C ?z", {"A": 9, "C": 1}, "CBA", id="what is not known is as common as the others"),
 ]
 

@@ -12,6 +12,7 @@ from engine.engine import Engine
 from engine.messages import Events, Register
 from engine.planner import CHOICES
 from engine.rewrite import CONCERNED, SIMPLIFICATIONS, rewrite_query
+from engine.rewrite.equivalence import have_one_plan
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.renderer.queries import render
@@ -149,3 +150,29 @@ def found(pattern: str, shown: str, events: list[tuple[str, int, int, int]], pol
         entry = Events(engine.position, "default", 1, now * SECOND)
         solutions += engine.feed(block([(entry, tuple(parse_feed(f"{name}(s{subject},{value})@{now}")))])).solutions.to_pylist()
     return solutions
+
+
+# ---------------------------------------------------------------- queries that one plan answers
+ALIKE = [
+    pytest.param("SELECT ?s { ?s :A ?x . ?s :B ?y }", "SELECT ?s { ?s :B ?y . ?s :A ?x }", True, id="the order of triples"),
+    pytest.param("SELECT ?s { ?s :A ?x }", "SELECT ?s { ?s :A ?y }", True, id="a name that nobody is shown"),
+    pytest.param("SELECT ?s { ?s :A ?x }", "SELECT ?t { ?t :A ?x }", False, id="a name that is shown"),
+    pytest.param("SELECT ?s { ?s :A ?x . ?s :B ?y }", "SELECT ?s { ?s :A ?y . ?s :B ?x }", False, id="names in another order"),
+    pytest.param("CONSTRUCT { ?s :C ?x } { ?s :A ?x }", "CONSTRUCT { ?s :C ?y } { ?s :A ?y }", True, id="names of a rule"),
+    pytest.param("SELECT * { ?s :A 1 }", "SELECT * { ?s :A 2 }", False, id="a constant"),
+    pytest.param("SELECT * { ?s :A ?x FILTER(?x > 1 + 1) }", "SELECT * { ?s :A ?x FILTER(?x > 2) }", True, id="what simplifying removes"),
+    pytest.param("SELECT * { ?s :A ?x FILTER(RAND() < 1) }", "SELECT * { ?s :A ?x FILTER(RAND() < 1) }", True, id="RAND in one text"),
+    pytest.param("SELECT ?s { ?s :A ?x . ?s :B ?y FILTER(RAND() < 1) }", "SELECT ?s { ?s :B ?y . ?s :A ?x FILTER(RAND() < 1) }", False, id="RAND in two"),
+    pytest.param("SELECT * { ?s :A ?x }", "ASK { ?s :A ?x }", False, id="another form"),
+    pytest.param("SELECT ?s { ?s :A ?x { SELECT ?s { ?s :B ?x } } }", "SELECT ?s { ?s :A ?y { SELECT ?s { ?s :B ?z } } }", True, id="names of a sub-SELECT"),
+    pytest.param("SELECT ?s { ?s :A [ :B ?x ] }", "SELECT ?s { ?s :A [ :B ?y ] }", True, id="blank nodes"),
+    pytest.param("SELECT ?s { ?s :A ?x VALUES ?x { 1 2 } }", "SELECT ?s { ?s :A ?x VALUES ?x { 2 1 } }", False, id="the order of VALUES"),
+    pytest.param("SELECT ?s { ?s :A << ?x :B 1 >> }", "SELECT ?s { ?s :A << ?y :B 1 >> }", True, id="triple terms"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other", "alike"), ALIKE)
+def test_queries_of_one_plan(one: str, other: str, alike: bool) -> None:
+    first, second = (rewrite_query(epsparql.parse(PREFIXES + text).query) for text in (one, other))
+    assert have_one_plan(first, second) is alike
+    assert have_one_plan(second, first) is alike

@@ -3,13 +3,15 @@
 import dataclasses
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 
 import epsparql
 from engine.engine import Engine
 from engine.errors import LogGap
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, Drop, Entry, Events, Facts, Finish, Register, Tick
+from engine.messages import END_OF_TIME, INSTANT, SOLUTIONS, TIED, Drop, Entry, Events, Facts, Finish, Register, Tick, int64s
+from engine.runtime.result_assembly import sort_by_emission
 from engine.validation.validate import check
 from epsparql import QueryError
 from tests.reference.evaluator import Occurrence
@@ -406,3 +408,47 @@ def test_chains_stay_short_where_entries_come_alone(log: Log) -> None:
     net = log.engine.members[0].network.net
     assert log.engine.goals == 3000
     assert len(net.heads) >= 1500
+
+
+# ---------------------------------------------------------------- order of emission
+def emitted(*rows: tuple[str, int, int, int, int]) -> pa.RecordBatch:
+    """Solutions of (query, registration, entry, start, end)."""
+    queries, registered, entries, starts, ends = zip(*rows, strict=True) if rows else ((),) * 5
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(queries, pa.utf8()).dictionary_encode(),
+            pa.array(registered, pa.int64()),
+            pa.array(entries, pa.int64()),
+            pa.array(starts, pa.int64()).cast(INSTANT),
+            pa.array(ends, pa.int64()).cast(INSTANT),
+            pa.array([[]] * len(rows), pa.list_(pa.utf8())),
+        ],
+        schema=SOLUTIONS,
+    )
+
+
+ONE, TWO = ("b", 1, 5, 3, 9), ("a", 2, 5, 3, 9)
+ORDERS = [
+    pytest.param([], [], id="nothing"),
+    pytest.param([[], [ONE], []], [ONE], id="one part"),
+    pytest.param([[ONE], [("a", 2, 6, 1, 2)]], [ONE, ("a", 2, 6, 1, 2)], id="one entry after the other"),
+    pytest.param([[("a", 2, 6, 1, 2)], [ONE]], [ONE, ("a", 2, 6, 1, 2)], id="by entry"),
+    pytest.param([[ONE], [TWO]], [TWO, ONE], id="by name"),
+    pytest.param([[("a", 7, 5, 3, 9)], [TWO]], [TWO, ("a", 7, 5, 3, 9)], id="by registration"),
+    pytest.param([[ONE], [("a", 2, 5, 4, 8)]], [("a", 2, 5, 4, 8), ONE], id="by end"),
+    pytest.param([[ONE], [("c", 2, 5, 2, 9)]], [("c", 2, 5, 2, 9), ONE], id="by start"),
+    pytest.param(
+        [[("a", 2, 5, 8, 9), ("a", 2, 5, 1, 9)], [("b", 1, 5, 4, 9)]], [("b", 1, 5, 4, 9), ("a", 2, 5, 8, 9), ("a", 2, 5, 1, 9)], id="a query's own order"
+    ),
+    pytest.param(
+        [[("a", 2, 5, 8, 9), ("a", 2, 6, 1, 9)], [("b", 1, 6, 4, 9)]], [("a", 2, 5, 8, 9), ("a", 2, 6, 1, 9), ("b", 1, 6, 4, 9)], id="of one entry alone"
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "whole"), ORDERS)
+def test_parts_come_in_order_of_emission(parts: list[list[tuple[str, int, int, int, int]]], whole: list[tuple[str, int, int, int, int]]) -> None:
+    found = sort_by_emission([emitted(*part) for part in parts])
+    assert found.select(["query", "registered", "entry"]).to_pylist() == emitted(*whole).select(["query", "registered", "entry"]).to_pylist()
+    assert int64s(found.column("start")).tolist() == [row[3] for row in whole]
+    assert sort_by_emission([], tied=True).schema == TIED

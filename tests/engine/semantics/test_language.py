@@ -264,6 +264,12 @@ RSP = [
         "B(1)@1 A(1)@2", "", "a=1,b=1@-2-2 a=1,b=1@-1-3", id="each window as of its own last step",
     ),
     pytest.param(f"SELECT ?a {W2} {{ WINDOW :w {{ ?s :A ?a }} }} ORDER BY DESC(?a) LIMIT 1", "A(1)@1 A(2)@2", "", "a=1@-1-1 a=2@0-2 a=2@1-3", id="LIMIT is of each report"),
+    pytest.param(
+        f"SELECT ?a ?z {W2} {{ WINDOW :w {{ ?s :A ?a FILTER(STR(?a) != '2') }} }}", "A(1)@1 A(2)@1 A(12)@2", "", "a=1@-1-1 a=1@0-2 a=12@0-2 a=12@1-3", id="questions, and what is never bound",
+    ),
+    pytest.param(
+        f"SELECT ?f ?a {W2} {{ WINDOW :w {{ ?s :A ?a ; :B ?b ; :C ?c . ?t :A ?d ; :B ?e ; :C ?f }} }}", "A(1)@1 B(2)@1 C(3)@1 A(4)@2", "", "a=1,f=3@-1-1 a=1,f=3@0-2 a=1,f=3@0-2 a=4,f=3@0-2 a=4,f=3@0-2", id="many variables",
+    ),
 ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from engine.messages import CHRONOLOGICAL, RECENT
+from tests.reference.evaluator import Settings
 from tests.support.feeds import parse_facts, parse_feed
 from tests.support.query_strategies import PROLOGUE
 from tests.support.run_both import run_engine, run_oracle
@@ -154,3 +156,68 @@ IN_TWO_GRAPHS = [
 @pytest.mark.parametrize(("query", "count"), IN_TWO_GRAPHS)
 def test_the_graphs_name_tells_no_solutions_apart_that_are_equal(query: str, count: int) -> None:
     assert agree({"q": query}, "g/K(1)@1 h/K(1)@1 g/K(2)@2 A@3 g/K(3)@5", "i/B(1) j/B(1)") == {"q": count}
+
+
+# ---------------------------------------------------------------- all short intervals at once
+SPANS = [f"{start}-{end}" for end in range(1, 5) for start in range(1, end + 1)]
+DENSE = " ".join(
+    f"A(s,{k % 3})@{span} B(s,{k % 3 + 1})@{span}" + (f" B(t,{k % 2})@{span} C(s,{k % 2})@{span}" if k % 3 == 0 else "")
+    for k, span in enumerate(SPANS)
+)
+KNOWN = "K(s,1) K(t,2) L(s,2)"
+A, B, C, K = "{ ?s :A ?a }", "{ ?s :B ?b }", "{ ?s :C ?c }", "{ ?s :K ?k }"
+RELATIONS = ("SEQ", "AND", "EQUALS", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR")
+PATTERNS = (
+    *(f"{A} {relation} {B}" for relation in RELATIONS),
+    *(f"{A} {relation} {B} WITHIN 3" for relation in RELATIONS),
+    *(f"{A} {relation} {{ ?t :B ?b }} FILTER(?b > ?a)" for relation in RELATIONS[:4]),
+    *(f"{A} {relation} {{ {B} SEQ {C} }}" for relation in RELATIONS),
+    *(f"{A} {relation} {B} WITHOUT {C}" for relation in ("SEQ", "AND")),
+    *(f"{A} {relation} {B} WITHIN 2 WITHOUT {{ ?t :C ?a }}" for relation in ("SEQ", "AND")),
+    *(f"{A} {optional} {{ ?s :B ?b FILTER(?b > 1) }}" for optional in ("OPTIONAL", "OPTIONALSEQ", "EQUALSOPTIONAL")),
+    *(f"{{ {A} {optional} {B} }} SEQ {C}" for optional in ("OPTIONAL", "OPTIONALSEQ", "EQUALSOPTIONAL")),
+    *(f"{A} {optional} {{ {B} AND {C} WITHIN 2 }}" for optional in ("OPTIONAL", "OPTIONALSEQ", "EQUALSOPTIONAL")),
+    *(f"{A} {optional} {K}" for optional in ("OPTIONAL", "OPTIONALSEQ", "EQUALSOPTIONAL")),
+    *(f"{K} {optional} {{ ?s :A ?k }}" for optional in ("OPTIONAL", "OPTIONALSEQ", "EQUALSOPTIONAL", "MINUS")),
+    f"{A} MINUS {{ ?s :K ?a }}",
+    f"{B} MINUS {{ ?s :A ?b }}",
+    f"{{ {A} SEQ {B} }} MINUS {{ ?s :C ?a . ?s :K ?b }}",
+    f"{B} FILTER EXISTS {{ ?s :A ?b }}",
+    f"{B} FILTER NOT EXISTS {{ ?s :A ?x FILTER(?x >= ?b) }}",
+    f"{B} FILTER(?b = 3 || EXISTS {{ ?s :C ?b . ?s :K ?k }})",
+    f"{B} FILTER EXISTS {{ ?s :A ?x FILTER NOT EXISTS {{ ?s :C ?y FILTER(?y = ?x) }} }}",
+    f"{B} FILTER NOT EXISTS {{ ?s :K ?k . ?s :L ?l FILTER NOT EXISTS {{ ?s :A ?x FILTER(?x + ?k = ?b) }} }}",
+    f"{A} WITHOUT {B} FOR 2",
+    f"{{ {A} SEQ {B} }} WITHOUT {{ ?s :C ?a }} FOR 1",
+    "?s :A ?a . ?s :B ?a . ?s :C ?c",
+    "?s :A ?a . ?s :K ?k . ?s :B ?k . ?s :C ?c",
+    f"{A} SEQ {{ {B} AND {C} }} WITHIN 3",
+    f"{{ {A} UNION {B} }} SEQ {{ {B} UNION {C} }}",
+    f"{{ SELECT DISTINCT ?s WHERE {{ {A} SEQ {B} }} }} AND {C}",
+    "{ SELECT ?s (COUNT(*) AS ?n) WHERE { { ?s :A ?a } SEQ { ?s :B ?b } } GROUP BY ?s } FILTER(?n > 2)",
+    "?s ?p ?a . ?s :C ?a",
+    "{ :s :A ?a } SEQ { ?s :B 2 }",
+    "{ :t ?p ?b } AND { ?s :A 1 }",
+    "{ :t :B ?b } SEQ { :s ?p 1 }",
+    f"{A} BIND(?a * 2 - 1 AS ?d) FILTER(?d > 0 && getDURATION() < 'PT3S'^^xsd:duration)",
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_all_short_intervals_at_once(pattern: str) -> None:
+    """Each interval between four instants meets each other one, in one feed; the definition says what comes."""
+    assert agree({"q": f"SELECT * {{ {pattern} }}"}, DENSE, KNOWN)["q"] > 0
+
+
+@pytest.mark.parametrize("policy", [RECENT, CHRONOLOGICAL])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_policies_over_all_short_intervals(relation: str, policy: str) -> None:
+    for tail in ("", " WITHIN 3"):
+        texts = {
+            "q": PROLOGUE + f"SELECT * {{ {{ {A} {relation} {B} }} SEQ {C}{tail} }}",
+            "pairs": PROLOGUE + f"SELECT * {{ {A} {relation} {B}{tail} }}",
+        }
+        chosen, fed = dict.fromkeys(texts, Settings(policy)), {"default": parse_feed(DENSE)}
+        found = run_engine(texts, fed, settings=chosen)
+        assert found == run_oracle(texts, fed, settings=chosen)
+        assert found["pairs"] or relation != "SEQ"

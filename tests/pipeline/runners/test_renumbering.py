@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from engine import moves
 from engine.messages import DROP, Facts
+from engine.query_lifecycle import moves
 from pipeline.log import LogWriter
 from pipeline.partition_count import record, recorded
 from pipeline.runners import renumbering

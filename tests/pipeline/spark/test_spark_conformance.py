@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from pipeline.log import LogWriter
 from pipeline.registrations.query_cache import get_shape
-from pipeline.replay.input_files import NamedFile, named_file, read_program, read_query
+from pipeline.replay.input_files import NamedBody, NamedFile, named_file, read_program, read_query
 from pipeline.replay.replay import Replay, write_log
 from pipeline.solutions.formats import NDJSON, write_page
 from pipeline.spark.job import run_to_end
 from server.cli import commands
 from tests.engine.semantics.test_conformance import CASES, read, row
-from tests.etalis.programs import reported
+from tests.etalis.programs import STREAM, reported
 from tests.etalis.test_conformance import CASES as PROGRAMS
 from tests.etalis.test_conformance import EXAMPLES
 from tests.soak import is_full
@@ -43,9 +43,28 @@ def test_programs_of_etalis(spark: SparkSession, tmp_path: Path) -> None:
     for directory in SOME_PROGRAMS:
         query, policy = read_program([directory / "program.event"])
         _write_log(Replay([query], [named_file(str(directory / "stream.stream"))], [], policies={query.name: policy}), tmp_path / directory.name)
-    run_to_end(spark, [tmp_path / directory.name for directory in SOME_PROGRAMS])
+    _write_log(_two_programs(tmp_path), tmp_path / "two")
+    run_to_end(spark, [tmp_path / "two", *(tmp_path / directory.name for directory in SOME_PROGRAMS)])
+    found = [(each.query, each.values[1:]) for each in found_in(tmp_path / "two")[0]]
+    assert sorted(found) == [("first", (_number(1), _number(2))), ("first", (_number(2), _number(3))), ("second", (_number(1), _number(3)))]
     wrong = [directory.name for directory in SOME_PROGRAMS if _events(directory, tmp_path / directory.name) != _expected(directory)]
     assert wrong == []
+
+
+def _two_programs(directory: Path) -> Replay:
+    """Return a run of a program that writes a stream, and one that reads it."""
+    texts = {
+        "first": "into_stream('urn:t:out'). d(X, Y) <- a(X) seq a(Y) where Y =:= X + 1.",
+        "second": "from_stream('urn:t:out'). e(X, Z) <- d(X, Y) and d(Y, Z).",
+    }
+    for name, text in texts.items():
+        (directory / f"{name}.event").write_text(text)
+    sent = NamedBody("", Path("s.stream"), b"event(a(1),1). event(a(2),2). event(a(3),3).", STREAM)
+    return Replay([read_program([directory / f"{name}.event"])[0] for name in texts], [sent], [])
+
+
+def _number(n: int) -> str:
+    return f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 @pytest.mark.soak  # in CI, tests/server/cli/test_cli.py replays on Spark

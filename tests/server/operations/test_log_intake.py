@@ -1,22 +1,25 @@
 """Small bodies and answers share wake-ups and writes."""
 
 import asyncio
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.formats.body_parser import parse_frame
+from pipeline.errors import FormatError
+from pipeline.formats.body_parser import NDJSON, parse_frame
 from pipeline.log import Ack, LogWriter
 from pipeline.log.segments import FrameReader
 from pipeline.mapping.mapper import MappedBody
-from pipeline.mapping.stream_body import BodySettings
+from pipeline.mapping.stream_body import GROUP, SHORT, BodySettings, StreamBody, read_body
 from server.cli.timeouts import WholeAnswers
-from server.log_intake import LogIntake
-from server.routes.websockets import _GROUP, _SHORT, _parse_together
+from server.log_intake import LogIntake, ShortBody
+from server.routes.websockets import _parse_together
 from tests.support.logs import Clock, occurrences
 
 TOGETHER = 20
+LINE = '{{"s":"<x:s{}>","p":"<x:p>","o":"\\"{}\\"","at":"2026-01-01T00:00:00Z"}}'
 
 
 async def submit_together(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Ack], int, int]:
@@ -48,14 +51,46 @@ def test_bodies_that_come_together_wake_each_thread_once(tmp_path: Path, monkeyp
 
 
 def test_frames_that_come_at_once_are_read_as_each_alone() -> None:
-    line = '{{"s":"<x:s{}>","p":"<x:p>","o":"\\"{}\\"","at":"2026-01-01T00:00:00Z"}}'
-    frames = ["\n".join(line.format(number % 7, number * 40 + k) for k in range(40)) for number in range(60)]
-    assert 2_000 < len(frames[-1]) < _SHORT
-    assert sum(map(len, frames)) > 2 * _GROUP
+    frames = ["\n".join(LINE.format(number % 7, number * 40 + k) for k in range(40)) for number in range(60)]
+    assert 2_000 < len(frames[-1]) < SHORT
+    assert sum(map(len, frames)) > 2 * GROUP
     found = _parse_together([(frame, None) for frame in frames], BodySettings(), 1)
     assert found is not None
     alone = [parse_frame(frame.encode(), arrived=1)[0].to_pylist() for frame in frames]
     assert [each.found.mapped.batch.to_pylist() for each in found] == alone
+
+
+async def submit_short_bodies(log: LogWriter, contents: list[str]) -> tuple[list[Ack | BaseException], list[None]]:
+    """Return what becomes of bodies that come in one turn, each for a stream of its own, and one entry for each that was read by itself."""
+    intake, alone = LogIntake(log), list[None]()
+
+    async def send(number: int, content: bytes) -> Ack:
+        def read() -> tuple[StreamBody, str | None]:
+            alone.append(None)
+            return read_body(content, NDJSON, BodySettings(), default=None, arrived=1), None
+
+        def submit(found: StreamBody) -> Future[Ack]:
+            return intake.submit(f"s{number}", found.mapped, None, None, 1)
+
+        submitted, _ = await intake.submit_short(ShortBody(content, 1, read, submit))
+        await intake.wait_for(submitted)
+        return submitted.result()
+
+    told = await asyncio.gather(*(send(number, content.encode()) for number, content in enumerate(contents)), return_exceptions=True)
+    return told, alone
+
+
+def test_short_bodies_of_one_turn_are_read_at_once_and_told_each_its_own(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        told, alone = asyncio.run(submit_short_bodies(log, [LINE.format(k, k) for k in range(3)]))
+    assert ([ack.offset for ack in told if isinstance(ack, Ack)], alone) == ([1, 2, 3], [])
+
+
+def test_a_short_body_that_cannot_be_read_is_refused_alone(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, Clock()) as log:
+        told, alone = asyncio.run(submit_short_bodies(log, [LINE.format(1, 1), '{"s":"<x:a>"}', LINE.format(2, 2)]))
+    assert [type(each) for each in told] == [Ack, FormatError, Ack]
+    assert len(alone) == 3
 
 
 class Written(asyncio.Transport):

@@ -50,3 +50,24 @@ def test_numba_s_types_are_all_there_before_threads_ask_for_them() -> None:
         "known = len(typeof_impl.registry)\nfrom engine.engine import Engine\nEngine()\nprint(len(typeof_impl.registry) - known)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "0\n"
+
+
+_FREED = """
+from pathlib import Path
+from server.process import give_back_memory
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
+
+blocks = [bytes(5000) for _ in range(20_000)]
+last = bytes(5000)  # nothing below it is given back by itself
+del blocks
+before = resident()
+give_back_memory()
+print(before - resident())
+"""
+
+
+def test_freed_memory_goes_back_to_the_system() -> None:
+    found = subprocess.run([sys.executable, "-c", _FREED], capture_output=True, text=True, check=True)
+    assert int(found.stdout) > 80, "megabytes of the hundred that were freed"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bench.workloads import BEGIN, EVERY, WORKLOADS, Drawn, blocks, drawn, engine_with, moved
 from engine.kernel.state import layout as c
 from engine.messages import Block, Events
-from engine.runtime.event_queue import Waiting
+from engine.runtime.event_queue import KEY, Waiting
 
 Ints = NDArray[np.int64]
 TIMES = st.integers(-3, 12)
@@ -84,3 +84,26 @@ def least_ns(delay: int) -> int:
         took.append(time.process_time_ns() - began)
     assert len(engine.members[0].pending) > delay // 2
     return min(took)
+
+
+def test_what_is_taken_back_goes_when_its_turn_comes() -> None:
+    waiting = Waiting()
+    table = columns([5, 5, 6, 7], 0)
+    table[c.IN_STREAM] = [1, 2, 1, 1]
+    waiting.add_rows(table)
+    key = tuple(table[KEY, 0].tolist())
+    waiting.retract(1, {key, (9, 9, 9, 9, 9, 6)})
+    waiting.retract(1, {key})
+    assert len(waiting) == 4
+    assert told(waiting.table) == [(5, 1), (6, 2), (7, 3)]
+    assert told(waiting.choose(lambda end: end < 7)) == [(5, 1), (6, 2)]
+    assert sorted(waiting.end.tolist()) == [5, 5, 6, 7]
+    assert told(waiting.take_until(5)) == [(5, 1)]
+    assert (len(waiting), waiting.since.tolist()) == (2, [7, 7])
+    waiting.retract(1, {tuple(table[KEY, 2].tolist())})
+    waiting.keep_streams([1, 2])
+    assert told(waiting.table) == [(7, 3)]
+    waiting.keep_streams([2])
+    assert len(waiting) == 0
+    waiting.add_rows(table[:, 1:2])
+    assert told(waiting.take_until(5)) == [(5, 1)]

@@ -1,0 +1,138 @@
+"""The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow with what they hold."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from engine.dictionary.term_dictionary import TermTable
+from engine.engine import Engine
+from engine.kernel.state import layout as c
+from engine.kernel.state.arrays import FIRST_HEADS
+from engine.network.kernel_arrays import KernelArrays
+from engine.network.network import Network
+from tests.engine.network.books import check_books
+from tests.engine.runtime.test_engine import Log
+
+Ints = NDArray[np.int64]
+
+
+def test_rows_given_back_are_taken_first_and_then_fresh_ones() -> None:
+    arrays = KernelArrays(TermTable())
+    at = arrays.net.at
+    assert arrays.take_rows(4).tolist() == [0, 1, 2, 3]
+    assert (at[c.USED], at[c.FREE]) == (4, 0)
+    arrays.release_rows(np.array([1, 3]))
+    assert (at[c.USED], at[c.FREE]) == (4, 2)
+    assert arrays.take_rows(1).tolist() == [3]
+    assert (at[c.USED], at[c.FREE]) == (4, 1)
+    assert arrays.take_rows(3).tolist() == [1, 4, 5]
+    assert (at[c.USED], at[c.FREE]) == (6, 0)
+    assert arrays.take_rows(0).tolist() == []
+    arrays.push_frames(7, c.LEFT, np.array([4, 5]))
+    arrays.push_frames(np.array([8]), np.array([c.RIGHT]), np.array([1]))
+    assert arrays.net.at[c.DEPTH] == 3
+    assert arrays.net.stack[:3, : c.FRAME_GOAL].tolist() == [[7, c.LEFT, 4], [7, c.LEFT, 5], [8, c.RIGHT, 1]]
+
+
+def test_the_kernel_sees_the_arrays_that_there_are() -> None:
+    arrays = KernelArrays(TermTable())
+    arrays.take_rows(5_000)  # more than there was room for
+    for k, (name, array) in enumerate(arrays.net._asdict().items()):
+        address, height, width = arrays._table[3 * k : 3 * k + 3].tolist()
+        assert address == (array.ctypes.data if array.size else 0), name
+        assert (height, width) == (array.shape if array.ndim == 2 else (len(array), 1)), name
+    assert arrays.now.tolist() == arrays.net.at.tolist()
+
+
+def joined(log: Log, text: str = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }") -> tuple[Network, int]:
+    """The network of a query, and the store of its left goals."""
+    registered = log.register("q", text)
+    network = log.engine.members[0].network
+    planned = network.planned[registered]
+    (node,) = (node for node in range(planned.at.node, planned.after.node) if network.net.nodes[node, c.KIND] == c.JOIN)
+    return network, c.SIDES * node + c.LEFT
+
+
+def test_goals_are_read_and_replaced() -> None:
+    log = Log(Engine())
+    network, store = joined(log)
+    assert network.arrays.read_goals(0, store + 1) == {}
+    log.send("A(1)@1 A(2)@2 A(3)@2")
+    (goals,) = network.arrays.read_goals(store, store + 1).values()
+    assert network.arrays.read_goals(0, store + 1).keys() == {store}
+    assert goals.timed[:, c.END].tolist() == [1_000_000, 2_000_000, 2_000_000]
+    assert len(goals.timeless) == 0
+    without_end = goals.timed[:1].copy()
+    without_end[:, [c.START, c.END]] = c.BIG, -c.BIG
+    network.arrays.replace_goals(store, np.concatenate([goals.timed[1:], without_end]))
+    check_books(log.engine)
+    (replaced,) = network.arrays.read_goals(store, store + 1).values()
+    assert (
+        replaced.timed[:, [c.END, *range(c.VAR, replaced.timed.shape[1])]].tolist()
+        == goals.timed[1:, [c.END, *range(c.VAR, goals.timed.shape[1])]].tolist()
+    )
+    assert replaced.timeless[:, c.VAR :].tolist() == without_end[:, c.VAR :].tolist()
+    assert len(log.send("B(9)@5")) == 2, "this join looks at timed ones alone"
+    network.arrays.replace_goals(store, replaced.timed[:0])
+    assert network.arrays.read_goals(store, store + 1) == {}
+    check_books(log.engine)
+
+
+GROWING = [
+    pytest.param("heads", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }", id="goals"),
+    pytest.param("seen_heads", "SELECT * WHERE { { ?s :A ?x } UNION { ?s :B ?x } }", id="what an instant has met"),
+    pytest.param("question_heads", "SELECT * WHERE { ?s :A ?x FILTER(REGEX(STR(?x), '^x')) }", id="questions"),
+]
+
+
+@pytest.mark.parametrize(("n", "size"), [(FIRST_HEADS, FIRST_HEADS), (FIRST_HEADS + 1, 2 * FIRST_HEADS)])
+@pytest.mark.parametrize(("table", "text"), GROWING)
+def test_tables_of_chains_have_as_many_heads_as_items(table: str, text: str, n: int, size: int) -> None:
+    log = Log(Engine())
+    log.register("q", text)
+    network = log.engine.members[0].network
+    log.send(" ".join(f"A({k})@1" for k in range(n)))
+    counts = {"heads": c.USED, "seen_heads": c.SEEN_N, "question_heads": c.ASKED}
+    if network.net.at[counts[table]] == n:  # what is asked may be answered in the kernel
+        assert len(getattr(network.net, table)) == size
+    check_books(log.engine)
+
+
+@pytest.mark.parametrize(("n", "size"), [(FIRST_HEADS, FIRST_HEADS), (FIRST_HEADS + 1, 2 * FIRST_HEADS)])
+def test_the_table_of_timeless_goals_grows_too(n: int, size: int) -> None:
+    log = Log(Engine())
+    network, _ = joined(log, "SELECT * WHERE { VALUES ?x { " + " ".join(map(str, range(n))) + " } ?s :A ?x . }")
+    log.send("A(7)@1 " + " ".join(f"Z({k})@1" for k in range(9)))
+    assert network.net.at[c.TIMELESS_GOALS] == n
+    assert len(network.net.timeless) == size
+    assert len(log.send("A(7)@2 A(x)@2")) == 1
+
+
+TERMS = [
+    pytest.param("SELECT * WHERE { ?s :A ?x }", set[str](), id="no columns of terms"),
+    pytest.param("SELECT * WHERE { ?s :A ?x FILTER(?x > 5) }", {"numbers", "kinds"}, id="a filter needs values and kinds"),
+    pytest.param("CONSTRUCT { ?s :C ?x } WHERE { ?s :A ?x }", {"kinds", "terms"}, id="a rule needs kinds and lengths"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), TERMS)
+def test_the_kernel_sees_the_columns_of_terms_that_it_needs(text: str, shown: set[str]) -> None:
+    log = Log(Engine())
+    log.register("q", text)
+    net, terms = log.engine.members[0].network.net, log.engine.terms
+    assert len(log.send("A(6)@1")) == 1
+    net = log.engine.members[0].network.net
+    columns = {"numbers": terms.numbers, "kinds": terms.kinds, "terms": terms.cells}
+    assert {name for name, column in columns.items() if getattr(net, name).ctypes.data == column.ctypes.data} == shown
+
+
+def test_how_often_triples_occurred_is_taken_over() -> None:
+    log = Log(Engine())
+    network, _ = joined(log)
+    log.send("A(1)@1 A(2)@2 B(3)@3 Z@4")
+    observed = network.arrays.observed
+    assert observed[0] == 4
+    other = Network(log.engine.terms)
+    other.arrays.restore_observed(observed)
+    assert other.arrays.observed[: len(observed)].tolist() == observed.tolist()
+    assert not other.arrays.observed[len(observed) :].any()
