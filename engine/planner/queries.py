@@ -52,7 +52,7 @@ def _plan_rules(builder: PlanBuilder, query: a.Select) -> None:
         target, shown = _plan_template(builder, out, rule.template, rule.into)
         builder.fragment.rules.append(out)
         builder.node(out).keep = all(str(triple.predicate).startswith(f"<{OWN}") for triple in rule.template)
-        builder.node(out).by_right = rule.into == query.into
+        builder.node(out).by_right = int(rule.into == query.into)  # a plan without such rules is signed as it was
         builder.plan_pattern(rule.pattern, target)
         _hide_rest(builder, out, shown)
 

@@ -14,7 +14,7 @@ from engine.kernel.state.arrays import margin
 from engine.network.network import Network
 from engine.network.placed_query import Planned, list_reads, list_scans
 from engine.physical_plan.common_subplans import find_subplans
-from engine.physical_plan.plan import TABLES, acts, placed_edges, placed_nodes, ranges_of
+from engine.physical_plan.plan import TABLES, placed_edges, placed_nodes, ranges_of
 from engine.physical_plan.plan_signature import sign_plan
 
 Ints = NDArray[np.int64]
@@ -78,8 +78,10 @@ def _check_lists(network: Network) -> None:
     assert at[c.LATEST_FROM] >= max((each.source.reads_after for each in planned.values()), default=at[c.LATEST_FROM])
     own, net = {node for each in planned.values() for node in range(each.at.node, each.after.node)}, network.net
     timers = net.timers[: net.at[c.TIMER_NODES], c.T_NODE].tolist()
-    assert sorted(timers) == sorted(own.intersection(np.flatnonzero(acts(net.nodes)).tolist()))
-    collecting = own.intersection(np.flatnonzero(net.nodes[:, c.KIND] == c.COLLECT).tolist())
+    kinds, is_idle = net.nodes[:, c.KIND], (net.nodes[:, c.DEFERRED] != 0) & (net.nodes[:, c.STEP] == 0)
+    acting = (kinds == c.WITHOUTFOR) | ((kinds == c.COLLECT) & ~is_idle)
+    assert sorted(timers) == sorted(own.intersection(np.flatnonzero(acting).tolist()))
+    collecting = own.intersection(np.flatnonzero(kinds == c.COLLECT).tolist())
     assert network.collectors.placed.keys() == collecting
     assert network.collectors.completed <= collecting
     for node, each in network.collectors.placed.items():
@@ -103,7 +105,7 @@ def _check_readers(network: Network) -> None:
     expected = Counter[tuple[int, int, int, int, int]]()
     for each in _placed(network):
         shared = {node for reading in network.host.shares.readings.get(each.registered, ()) for node in reading.subplan.nodes}
-        expected.update((each.number, each.at.node + node, side, *want) for node, side, want in each.scans if node not in shared)
+        expected.update((each.number, each.at.node + node, side, *want) for node, side, want, _ in each.scans if node not in shared)
     found_scans = Counter[tuple[int, int, int, int, int]]()
     for want, number in scans.wants.items():
         first, n = net.wants[number].tolist()
