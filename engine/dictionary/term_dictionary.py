@@ -104,7 +104,7 @@ class TermTable:
         self._at[c.USED], self._at[c.SEED] = 1, secrets.randbits(63)
         self._now = self._at.data  # which gives Python's own numbers
         self._cells: Ints = np.zeros((_FEW, c.CELL_WIDTH), np.int64)
-        self._heads: Ints = np.zeros(2 * _FEW, np.int64)
+        self._heads: Ints = np.zeros(_FEW, np.int64)
         self._text: NDArray[np.uint8] = np.zeros(_FEW * _FEW, np.uint8)
         self._kinds: Ints = np.zeros(_FEW, np.int64)
         self._values: NDArray[np.float64] = np.zeros((1, 2))
@@ -202,13 +202,11 @@ class TermTable:
             self._text = longer(self._text, max(2 * len(self._text), int(at[c.BYTES]) + n))
         if at[c.FREE] == c.NONE and at[c.USED] + terms > len(self._cells):
             length = double_until(len(self._cells), int(at[c.USED]) + terms)
-            if length > c.MOST_TERMS:
-                raise MemoryError(f"more than {c.MOST_TERMS} terms at once (use more partitions, or shorter windows)")
             self._cells, self._kinds = longer(self._cells, length), longer(self._kinds, length)
             if at[c.VALUED]:
                 self._values = longer(self._values, len(self._cells))
-        if 2 * (at[c.LIVE] + terms) > len(self._heads):
-            self._heads = np.zeros(double_until(len(self._heads), 2 * (int(at[c.LIVE]) + terms)), np.int64)
+        if at[c.LIVE] + terms > len(self._heads):
+            self._heads = np.zeros(double_until(len(self._heads), int(at[c.LIVE]) + terms), np.int64)
             spread(at, self._cells, self._heads)
         self._show()
 
@@ -358,7 +356,7 @@ class TermTable:
         self._texts_by_number.clear()
         used = int(np.flatnonzero(marks)[-1]) + 1 if marks.any() else 1
         moved = np.empty(max(min(len(self._text), most_bytes), _FEW * _FEW), np.uint8)
-        heads = np.zeros(min(len(self._heads), 2 << max(most, _FEW).bit_length()), np.int64)
+        heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
         self._at[c.USED] = used
         self._small[:] = c.NONE
         sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
@@ -388,7 +386,7 @@ class TermTable:
         table._text = np.require(arrays["texts"], np.uint8, ["C", "W"]) if len(ends) else table._text
         room = max(len(ends) + 1, _FEW)
         table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int64)
-        table._heads = np.zeros(2 << room.bit_length(), np.int64)
+        table._heads = np.zeros(1 << room.bit_length(), np.int64)
         enter(table._at, table._cells, table._heads, table._text, table._kinds, ends)
         table._show()
         return table

@@ -4,8 +4,6 @@ Each array made here stands in one allocation, structs and data alike, which goe
 dictionaries have nothing of their own to free. Source: Arrow C data interface, struct ArrowArray.
 """
 
-import sys
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -21,8 +19,6 @@ WORD = 8  # bytes
 _WORD, _POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
 _RELEASING = ir.FunctionType(ir.VoidType(), [_POINTER])
 _RELEASED = "epsparql_released"
-_MUCH, _PAGE = 1 << 22, 1 << 12  # bytes
-_HUGE_PAGES = 14  # MADV_HUGEPAGE of Linux, which may refuse
 
 
 def _called(builder, name, result, arguments):
@@ -58,22 +54,8 @@ def released(typingctx):
 
 @intrinsic
 def allocated(typingctx, size):
-    """Allocate so many bytes, which `free` takes back, and return their address; 0 if there are none.
-
-    Much memory is asked for in large pages, as numpy does, because clearing each small one costs a fault.
-    """
-
-    def build(context, builder, sig, args):
-        block = builder.ptrtoint(_called(builder, "malloc", _POINTER, [args[0]]), _WORD)
-        if sys.platform == "linux":
-            many = builder.icmp_unsigned(">=", args[0], ir.Constant(_WORD, _MUCH))
-            with builder.if_then(builder.and_(many, builder.icmp_unsigned("!=", block, ir.Constant(_WORD, 0))), likely=False):
-                begin = builder.and_(builder.add(block, ir.Constant(_WORD, _PAGE - 1)), ir.Constant(_WORD, -_PAGE))
-                length = builder.sub(args[0], ir.Constant(_WORD, _PAGE))
-                _called(builder, "madvise", ir.IntType(32), [builder.inttoptr(begin, _POINTER), length, ir.Constant(ir.IntType(32), _HUGE_PAGES)])
-        return block
-
-    return types.int64(types.int64), build
+    """Allocate so many bytes, which `free` takes back, and return their address; 0 if there are none."""
+    return types.int64(types.int64), lambda context, builder, sig, args: builder.ptrtoint(_called(builder, "malloc", _POINTER, [args[0]]), _WORD)
 
 
 @intrinsic

@@ -83,7 +83,7 @@ class Structs(NamedTuple):
 
 
 # ---------------------------------------------------------------- sizes
-@borrowing
+@jit
 def measure_solutions(found, marks):
     """Measure the rows. Names are numbered in `marks` from 1."""
     terms, size, unbound, unlike, unlike_size, names, name_size = 0, 0, 0, 0, 0, 0, 0
@@ -109,12 +109,16 @@ def measure_solutions(found, marks):
     return Sizes(terms, size, unbound, lines, line_size, unlike, unlike_size, names, name_size)
 
 
-@borrowing
-def mark_distinct(found, seen, distinct):
-    """Put the terms that are shown into `distinct`, each once, note its place from 1 in `seen`, and return how many there are, and their bytes."""
+@jit
+def collect_distinct(found, sizes, used):
+    """Return the dictionary of the terms that are shown, each once; `used` is the number of all terms.
+
+    It is empty where there are so few terms that each stands by itself.
+    """
+    packs = sizes.terms >= max(MANY, used >> 4)
+    seen, distinct = np.zeros(used if packs else 0, np.int32), np.empty(sizes.terms if packs else 0, np.int64)
     count, size = 0, 0
-    for k in range(len(found.order)):
-        row = found.order[k]
+    for row in found.order[: len(found.order) if packs else 0]:
         query = found.which[row]
         shown = found.queries[query, SHOWN] if found.queries[query, TRIPLES] == 0 else 0
         for m in range(shown):
@@ -124,18 +128,6 @@ def mark_distinct(found, seen, distinct):
                 count += 1
                 seen[number] = count
                 size += found.cells[number, LENGTH]
-    return count, size
-
-
-@jit
-def collect_distinct(found, sizes, used):
-    """Return the dictionary of the terms that are shown, each once; `used` is the number of all terms.
-
-    It is empty where there are so few terms that each stands by itself.
-    """
-    packs = sizes.terms >= max(MANY, used >> 4)
-    seen, distinct = np.zeros(used if packs else 0, np.int32), np.empty(sizes.terms if packs else 0, np.int64)
-    count, size = mark_distinct(found, seen, distinct) if packs else (0, 0)
     return Packed(packs, seen, distinct[:count], size)
 
 
@@ -180,7 +172,7 @@ def note_bound(sizes, bound, item):
         bound[item >> 3] |= 1 << (item & 7)
 
 
-@borrowing
+@jit
 def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
 
@@ -233,7 +225,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
     return at
 
 
-@borrowing
+@jit
 def fill_packed(found, sizes, packed, structs, buffers, at):
     """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts: the distinct terms, and all lines behind them."""
     seen, distinct = packed.seen, packed.distinct
@@ -281,7 +273,7 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
     return at
 
 
-@borrowing
+@jit
 def fill_names(found, shows, sizes, structs, buffers, at):
     """Fill the column of names, as `fill_lists` does, and set the marks to 0 again."""
     n, used, marks, queries = len(found.rows), sizes.names, shows.marks, found.queries
@@ -350,43 +342,26 @@ def state_triples(rows, row, shows, table, query, statements, first):
     return n
 
 
-@borrowing
-def count_triples(rows, shows):
-    """Return how many triples the rows make at most."""
-    most = 0
+@jit
+def find_queries(rows, shows, table):
+    """Return the rows with the query and the statements of each, in the order in which they come. One that is to make triples and makes none is left out."""
+    which, ends, kept = np.empty(len(rows), np.int64), np.zeros(len(rows) + 1, np.int64), np.empty(len(rows), np.int64)
+    most, lines, n = 0, 0, 0
     for row in range(len(rows)):
         most += shows.queries[shows.places[rows[row, NODE]], TRIPLES]
-    return most
-
-
-@borrowing
-def state_rows(found, shows, table, kept):
-    """Note the query and the statements of each row, but for rows that are to make triples and make none. Note those kept, and return how many."""
-    rows, which, ends, lines, n = found.rows, found.which, found.ends, 0, 0
-    ends[0] = 0
+    statements = np.empty((most, 3), np.int64)
     for row in range(len(rows)):
         query = shows.places[rows[row, NODE]]
-        made = state_triples(rows, row, shows, table, query, found.statements, lines)
+        made = state_triples(rows, row, shows, table, query, statements, lines)
         if made > 0 or shows.queries[query, TRIPLES] == 0:
             lines += made
             which[n], kept[n], ends[n + 1] = query, row, lines
             n += 1
-    return n
+    found = rows if n == len(rows) else rows[kept[:n]]
+    return Solutions(found, which[:n], np.arange(n), statements, ends[: n + 1], shows.queries, shows.wanted, table.cells, table.text)
 
 
 @jit
-def find_queries(rows, shows, table):
-    """Return the rows with the query and the statements of each, in the order in which they come. One that is to make triples and makes none is left out."""
-    which, ends, kept = np.empty(len(rows), np.int64), np.empty(len(rows) + 1, np.int64), np.empty(len(rows), np.int64)
-    statements = np.empty((count_triples(rows, shows), 3), np.int64)
-    found = Solutions(rows, which, np.arange(len(rows)), statements, ends, shows.queries, shows.wanted, table.cells, table.text)
-    n = state_rows(found, shows, table, kept)
-    if n == len(rows):
-        return found
-    return Solutions(rows[kept[:n]], which[:n], np.arange(n), statements, ends[: n + 1], shows.queries, shows.wanted, table.cells, table.text)
-
-
-@borrowing
 def fill_columns(found, shows, sizes, packed, tied, block, head):
     """Fill all columns of a block that begins with `head` bytes of structs. Return the addresses of the children and of the batch's own buffer."""
     columns, width = COLUMNS + tied, WORD * STRUCT_WORDS

@@ -5,14 +5,14 @@
 
 from typing import Any, NamedTuple
 
-from engine.dictionary.native import borrowing, entry_point, inlined
+from engine.dictionary.native import entry_point, inlined, jit
 from engine.dictionary.native.layout import LENGTH, START
 from engine.dictionary.native.memory import address_of, big_end_first, byte, word
 
 RUN = 8  # rows that are sorted by insertion
 
 
-@borrowing
+@jit
 def text_before(cells, text, a, b):
     """Return whether the text of number a is less than that of number b."""
     m, n = cells[a, LENGTH], cells[b, LENGTH]
@@ -65,7 +65,7 @@ def insert_rows(keys, order, first, after):
         order[at] = row
 
 
-@borrowing
+@jit
 def merge_runs(keys, order, spare, low, middle, high):
     """Merge order[low:middle] and order[middle:high] into one run; of equals, those of the former come first."""
     left, right = low, middle
@@ -80,7 +80,7 @@ def merge_runs(keys, order, spare, low, middle, high):
         order[k] = spare[k]
 
 
-@borrowing
+@jit
 def sort_order(keys, order, spare, first, after):
     """Sort order[first:after]; equal rows stay as they stand."""
     for low in range(first, after, RUN):

@@ -1,31 +1,13 @@
 """Interning finds a text's number by hash and bytes; a new text goes to the end of the arena.
 
-A term stands in the table of heads at its hash, modulo their number, or at the next free place behind. At most half of the places are taken.
-A place has the upper half of the hash beside the number, so other terms are passed without a look at them. The hash has a seed that no client
-knows, so that nobody can make terms crowd.
+Chains are of equal hashes modulo the heads. The hash has a seed that no client knows, so that nobody can make chains long.
 """
 
 import numpy as np
 
 from engine.dictionary.native import borrowing, entry_point, inlined, jit
 from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.layout import (
-    BYTES,
-    CELL_WIDTH,
-    FREE,
-    HARD,
-    HASH,
-    LENGTH,
-    LIVE,
-    NEXT,
-    NONE,
-    NUMBER,
-    NUMBER_BITS,
-    SEED,
-    START,
-    USED,
-    VALUED,
-)
+from engine.dictionary.native.layout import BYTES, CELL_WIDTH, FREE, HARD, HASH, LENGTH, LIVE, NEXT, NONE, SEED, START, USED, VALUED
 from engine.dictionary.native.memory import address_of, byte, copy, prefetch, product, same, short_word, word
 from engine.dictionary.native.numeric_literals import approximate
 
@@ -62,33 +44,19 @@ def hash_bytes(source, n, seed):
 @inlined
 def find_term(terms, hash_, source, n):
     """Return the number of the n bytes at an address, NONE if they are new."""
-    cells, heads = terms.cells, terms.heads
-    place = find_place(heads, hash_, hash_)
-    while heads[place] != NONE:
-        number = heads[place] & NUMBER
-        if cells[number, LENGTH] == n and same(address_of(terms.text) + cells[number, START], source, n):
+    cells, number = terms.cells, terms.heads[hash_ & (len(terms.heads) - 1)]
+    while number != NONE:
+        if cells[number, HASH] == hash_ and cells[number, LENGTH] == n and same(address_of(terms.text) + cells[number, START], source, n):
             return number
-        place = find_place(heads, hash_, place + 1)
+        number = cells[number, NEXT]
     return NONE
 
 
 @inlined
-def find_place(heads, hash_, place):
-    """Return the first place, from `place` on, that is free or has a term whose hash may be this one."""
-    mask = len(heads) - 1
-    place &= mask
-    while heads[place] != NONE and (heads[place] ^ hash_) >> NUMBER_BITS != 0:
-        place = (place + 1) & mask
-    return place
-
-
-@inlined
 def link_term(cells, heads, number):
-    hash_, mask = cells[number, HASH], len(heads) - 1
-    place = hash_ & mask
-    while heads[place] != NONE:
-        place = (place + 1) & mask
-    heads[place] = (hash_ & ~NUMBER) | number
+    head = cells[number, HASH] & (len(heads) - 1)
+    cells[number, NEXT] = heads[head]
+    heads[head] = number
 
 
 @inlined
@@ -109,7 +77,7 @@ def has_room(terms, n):
     """Return whether one more term of n bytes surely fits."""
     at = terms.at
     spare = at[FREE] != NONE or at[USED] < len(terms.cells)
-    return spare and at[BYTES] + n <= len(terms.text) and 2 * at[LIVE] < len(terms.heads) and at[HARD] < len(terms.hard)
+    return spare and at[BYTES] + n <= len(terms.text) and at[LIVE] < len(terms.heads) and at[HARD] < len(terms.hard)
 
 
 @borrowing
@@ -173,7 +141,11 @@ def intern_some(terms, offsets, data, which, numbers):
             hashes[k] = hash_bytes(data + short_word(place), short_word(place + 4) - short_word(place), terms.at[SEED])
             prefetch(address_of(heads) + 8 * (hashes[k] & (len(heads) - 1)))
         for k in range(n):
-            numbers[first + k] = heads[find_place(heads, hashes[k], hashes[k])] & NUMBER
+            numbers[first + k] = heads[hashes[k] & (len(heads) - 1)]
+            prefetch(address_of(cells) + 8 * CELL_WIDTH * numbers[first + k])
+        for k in range(n):
+            number = numbers[first + k]
+            numbers[first + k] = number if cells[number, HASH] == hashes[k] else cells[number, NEXT]
             prefetch(address_of(cells) + 8 * CELL_WIDTH * numbers[first + k])
         for k in range(n):
             number = numbers[first + k]

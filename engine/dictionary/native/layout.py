@@ -1,16 +1,11 @@
 """The columns of the term table's arrays have names."""
 
 NONE = 0
-"""Number 0 is no term."""
+"""NONE ends a chain: number 0 is no term."""
 
-# cells, by number of term: where its text begins in the arena, its length in bytes (0: the number is free), its hash, and what follows it
-# among the free numbers
+# cells, by number of term: where its text begins in the arena, its length in bytes (0: the number is free), its hash, and what follows it in
+# its chain of equal hashes, or among the free numbers
 START, LENGTH, HASH, NEXT, CELL_WIDTH = range(5)
-
-# heads: the upper half of a term's hash, and its number in these bits; 0 where no term is
-NUMBER_BITS = 32
-NUMBER = (1 << NUMBER_BITS) - 1
-MOST_TERMS = 1 << NUMBER_BITS - 1
 
 # at: numbers ever given out (0 is one), the first that is free again, terms, bytes of the arena, the hash's seed, whether literals' values are
 # wanted, and how many of the literals in `hard` only the host can approximate

@@ -95,43 +95,16 @@ def prefetch(typingctx, address):
     return types.void(types.int64), build
 
 
-def moving(size):
-    """Make a function that copies so many bytes from one address to another."""
-    kind = ir.VectorType(_BYTE, size)
+@intrinsic
+def copy(typingctx, target, source, n):
+    """Copy n bytes that do not overlap."""
 
-    @intrinsic
-    def move(typingctx, target, source):
-        def build(context, builder, sig, args):
-            into, out_of = (builder.inttoptr(address, kind.as_pointer()) for address in args)
-            builder.store(builder.load(out_of, align=1), into, align=1)
-            return context.get_dummy_value()
+    def build(context, builder, sig, args):
+        into, out_of = (builder.inttoptr(address, _BYTE.as_pointer()) for address in args[:2])
+        cgutils.raw_memcpy(builder, into, out_of, args[2], 1)
+        return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64), build
-
-    return move
-
-
-move_1, move_8, move_16, move_32 = (moving(size) for size in (1, 8, 16, 32))
-
-
-@inlined
-def copy(target, source, n):
-    """Copy n bytes that do not overlap. Terms are short, and a call would cost more than their bytes; the last part may overlap the one before."""
-    if n >= 32:
-        k = 0
-        while k + 32 <= n:
-            move_32(target + k, source + k)
-            k += 32
-        move_32(target + n - 32, source + n - 32)
-    elif n >= 16:
-        move_16(target, source)
-        move_16(target + n - 16, source + n - 16)
-    elif n >= 8:
-        move_8(target, source)
-        move_8(target + n - 8, source + n - 8)
-    else:
-        for k in range(n):
-            move_1(target + k, source + k)
+    return types.void(types.int64, types.int64, types.int64), build
 
 
 @intrinsic

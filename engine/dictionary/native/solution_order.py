@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.dictionary.native import borrowing, inlined, jit
+from engine.dictionary.native import inlined, jit
 from engine.dictionary.native.collation import RowKeys, sort_order
 from engine.dictionary.native.layout import NONE
 
@@ -44,12 +44,12 @@ def cell(rows, row, column):
     return rows[row, column] if column >= 0 else NONE
 
 
-@borrowing
-def sort_instant(found, by, numbers, nothing, spare, first, after):
+@jit
+def sort_instant(found, by, numbers, spare, first, after):
     """Sort the rows that one entry brought at one end: by start, and by query where starts are equal.
 
     A query's own order goes before: by rank, which counts from 1, where the query orders its solutions, else by start; then by terms. So a start is
-    raised to those of the query's solutions before it. `nothing` is a table of no columns.
+    raised to those of the query's solutions before it.
     """
     rows, which, order, several = found.rows, found.which, found.order, False
     for k in range(first, after):
@@ -67,30 +67,7 @@ def sort_instant(found, by, numbers, nothing, spare, first, after):
         for k in range(first, after):
             row, before = order[k], order[max(k - 1, first)]
             by[row] = max(rows[row, BEGIN], by[before]) if which[row] == which[before] and k > first else rows[row, BEGIN]
-        sort_order(RowKeys(by, which, nothing, found.cells, found.text), order, spare, first, after)
-
-
-@borrowing
-def measure_order(found):
-    """Return the most terms that a row shows, and whether the rows are in order of entry and end."""
-    rows, widest, ordered = found.rows, 0, True
-    for k in range(len(rows)):
-        widest = max(widest, found.queries[found.which[k], SHOWN])
-        ordered &= k == 0 or rows[k, ENTRY] > rows[k - 1, ENTRY] or (rows[k, ENTRY] == rows[k - 1, ENTRY] and rows[k, END] >= rows[k - 1, END])
-    return widest, ordered
-
-
-@borrowing
-def sort_instants(found, by, numbers, nothing, spare):
-    """Sort the rows of each entry and end, which stand together."""
-    rows, order, first = found.rows, found.order, 0
-    while first < len(rows):
-        after = first + 1
-        while after < len(rows) and rows[order[after], END] == rows[order[first], END] and rows[order[after], ENTRY] == rows[order[first], ENTRY]:
-            after += 1
-        if after > first + 1:
-            sort_instant(found, by, numbers, nothing, spare, first, after)
-        first = after
+        sort_order(RowKeys(by, which, np.empty((len(rows), 0), np.int64), found.cells, found.text), order, spare, first, after)
 
 
 @jit
@@ -99,10 +76,21 @@ def sort_solutions(found):
 
     The kernel gives rows by entry and end, except that rows of queries that decide when the feed is done come last.
     """
-    rows, n = found.rows, len(found.rows)
-    spare, by, nothing = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, 0), np.int64)
-    widest, ordered = measure_order(found)
+    rows, order, n, ordered = found.rows, found.order, len(found.rows), True
+    spare, by = np.empty(n, np.int64), np.empty(n, np.int64)
+    widest = 0
+    for k in range(n):
+        widest = max(widest, found.queries[found.which[k], SHOWN])
+        ordered &= k == 0 or rows[k, ENTRY] > rows[k - 1, ENTRY] or (rows[k, ENTRY] == rows[k - 1, ENTRY] and rows[k, END] >= rows[k - 1, END])
+    numbers = np.empty((n, widest), np.int64)
     if not ordered:
-        when = RowKeys(rows[:, ENTRY].copy(), rows[:, END].copy(), nothing, found.cells, found.text)
-        sort_order(when, found.order, spare, 0, n)
-    sort_instants(found, by, np.empty((n, widest), np.int64), nothing, spare)
+        when = RowKeys(rows[:, ENTRY].copy(), rows[:, END].copy(), np.empty((n, 0), np.int64), found.cells, found.text)
+        sort_order(when, order, spare, 0, n)
+    first = 0
+    while first < n:
+        after = first + 1
+        while after < n and rows[order[after], END] == rows[order[first], END] and rows[order[after], ENTRY] == rows[order[first], ENTRY]:
+            after += 1
+        if after > first + 1:
+            sort_instant(found, by, numbers, spare, first, after)
+        first = after

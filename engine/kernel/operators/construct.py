@@ -32,16 +32,13 @@ def is_triple(net, node, t, x):
 
 @jit
 def hide_left_out(net, node, x):
-    """Unbind the variables of x that only left-out triples would show, since they distinguish no solutions of a rule.
-
-    Return whether a triple is left out.
-    """
+    """Unbind the variables of x that only left-out triples would show, since they distinguish no solutions of a rule."""
     templates, first, after = net.templates, net.nodes[node].template_at, net.nodes[node].template_at + net.nodes[node].template_n
     left_out = False
     for t in range(first, after):
         left_out = left_out or not is_triple(net, node, t, x)
     if not left_out:
-        return False
+        return
     net.shown[:] = 0
     for t in range(first, after):
         if is_triple(net, node, t, x):
@@ -51,21 +48,17 @@ def hide_left_out(net, node, x):
     for v in range(VAR, net.rows.shape[1]):
         if net.shown[v] == 0:
             net.rows[x, v] = UNBOUND
-    return True
 
 
 @jit
-def derive_triples(net, node, x, left_out):
-    """Add a rule's triples, with its solution's interval, to the stream that the rule writes; `left_out` says whether there are any to leave out.
-
-    An outward rule's own query does not read them.
-    """
+def derive_triples(net, node, x):
+    """Add a rule's triples, with its solution's interval, to the stream that the rule writes. An outward rule's own query does not read them."""
     first, query = net.nodes[node].template_at, net.queries[net.nodes[node].query]
     reads_after = query.from_
     if net.nodes[node].outward != 0:
         query.from_ = FOREVER
     for t in range(first, first + net.nodes[node].template_n):
-        if left_out and not is_triple(net, node, t, x):
+        if not is_triple(net, node, t, x):
             continue
         made, stream = fill_template(net, t, x), net.templates[t].stream
         if enter_occurrence(net, stream, made, net.at.entry):

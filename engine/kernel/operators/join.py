@@ -106,13 +106,10 @@ def is_preceded(net, gate, x):
         return True
     if net.stores[left].count == 0:
         return False
-    oldest, head = net.at.now - min(here.span, here.life_left), net.stores[left].head
-    if here.key_n == 0 and head != NONE and oldest <= rows[head].end < rows[x].start:
-        return True
     for k in range(here.key_at, here.key_at + here.key_n):
         if rows[x, net.slots[k]] == UNBOUND:
             return rows[net.stores[left].head].end < rows[x].start
-    hash_ = hash_stored_key(net, left, x, here.key_at, here.key_n)
+    hash_, oldest = hash_stored_key(net, left, x, here.key_at, here.key_n), net.at.now - min(here.span, here.life_left)
     goal = find_newest(net, hash_)
     while goal != NONE and rows[goal].end >= oldest:
         if rows[goal].end < rows[x].start and rows[goal].hash == hash_ and has_same_key(net, goal, x, here.key_at, here.key_n):

@@ -112,7 +112,7 @@ def decide(net, node, side, x):
 @jit
 def decide_by_kind(net, node, side, x):
     kind = net.nodes[node].kind
-    if kind != WITHOUT and kind != LATEST:
+    if kind != WITHOUT:
         net.at.credit = 0  # it may ask as much as there is room for
     if kind == MINUS or kind == EXISTS or kind == NOTEXISTS:
         decide_minus(net, node, x)

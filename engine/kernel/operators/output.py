@@ -16,7 +16,8 @@ def write_solution(net, node, z):
     rows, nodes = net.rows, net.nodes
     for k in range(nodes[node].hide_at, nodes[node].hide_at + nodes[node].hide_n):
         rows[z, net.slots[k]] = UNBOUND
-    left_out = nodes[node].template_n > 0 and hide_left_out(net, node, z)
+    if nodes[node].template_n > 0:
+        hide_left_out(net, node, z)
     if is_timeless(net, z):  # it stands at the instant at which its query opened, or its facts came
         if keep_timeless_once(net, node, z):
             free_row(net, z)
@@ -24,7 +25,7 @@ def write_solution(net, node, z):
         rows[z].start, rows[z].end = net.at.now, net.at.now
     count_made(net, node, 1)
     if write_joined(net, node, z, z) and nodes[node].template_n > 0:
-        derive_triples(net, node, z, left_out)
+        derive_triples(net, node, z)
     free_row(net, z)
 
 

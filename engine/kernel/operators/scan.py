@@ -21,8 +21,8 @@ from engine.kernel.state.layout import (
     UNBOUND,
     VAR,
 )
-from engine.kernel.state.rows import make_row, take_row
-from engine.kernel.state.seen_solutions import meet_triple
+from engine.kernel.state.rows import free_row, make_row, take_row
+from engine.kernel.state.seen_solutions import meet_first
 from engine.kernel.state.work_queues import push_frame
 
 
@@ -43,8 +43,12 @@ def enter_occurrence(net, stream, occurrence, since):
 
     It is new again if it is sent again after a query has come, to which it is. What the others make of it, they have found already.
     """
-    tag = -1 - stream - MOST_STREAMS * min(since, net.at.latest_from)
-    return meet_triple(net, tag, occurrence.start, occurrence.s, occurrence.p, occurrence.o, occurrence.g)
+    number = make_row(net, occurrence.start, occurrence.end)
+    net.rows[number, VAR], net.rows[number, VAR + 1] = occurrence.s, occurrence.p
+    net.rows[number, VAR + 2], net.rows[number, VAR + 3] = occurrence.o, occurrence.g
+    is_new = meet_first(net, -1 - stream - MOST_STREAMS * min(since, net.at.latest_from), number)
+    free_row(net, number)
+    return is_new
 
 
 @inlined

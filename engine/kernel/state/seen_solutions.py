@@ -3,12 +3,12 @@
 from engine.kernel import entry_point, inlined
 from engine.kernel.state.handle import as_net
 from engine.kernel.state.hash_table import MIX, SALT, enter_item, head_of, mix_hash, spread_items
-from engine.kernel.state.layout import BIG, LEAST_WIDTH, SEEN_VAR, START, UNBOUND, VAR
+from engine.kernel.state.layout import BIG, LEAST_WIDTH, SEEN_VAR, START, VAR
 
 
 @inlined
 def meet_first(net, tag, row):
-    """Return whether this instant meets this solution for the first time at `tag`."""
+    """Return whether this instant meets this solution (or, under tags below zero, triple) for the first time at `tag`."""
     return meet_first_in(net, tag, net.rows, row, START, VAR)
 
 
@@ -36,31 +36,6 @@ def meet_first_in(net, tag, table, row, start, first):
     seen[new, SEEN_VAR], seen[new, SEEN_VAR + 1], seen[new, SEEN_VAR + 2], seen[new, SEEN_VAR + 3] = a, b, c, d
     for v in range(LEAST_WIDTH, width):
         seen[new, SEEN_VAR + v] = table[row, first + v]
-    enter_item(net.seen_heads, seen, new, earliest + new)
-    net.at.seen_n = new + 1
-    return True
-
-
-@inlined
-def meet_triple(net, tag, start, s, p, o, g):
-    """Do as `meet_first` does for a triple in a graph, under a tag below zero, which no solution has. Its hash is that of a row of these terms."""
-    seen, report = net.seen, net.at.now if net.at.reports > 0 else -BIG
-    hash_ = (tag * SALT) ^ (start * MIX)
-    hash_ = mix_hash(hash_ + report * (SALT - 2) + s * SALT + p * (SALT + 2) + o * (SALT + 4) + g * (SALT + 6), 0)
-    earliest = net.at.seen_first
-    entry = net.seen_heads[head_of(net.seen_heads, hash_)]
-    while entry >= earliest:
-        k = entry - earliest
-        known = seen[k]
-        same = known.hash == hash_ and known.tag == tag and known.report == report and known.start == start
-        if same and seen[k, SEEN_VAR] == s and seen[k, SEEN_VAR + 1] == p and seen[k, SEEN_VAR + 2] == o and seen[k, SEEN_VAR + 3] == g:
-            return False
-        entry = known.next
-    new = net.at.seen_n
-    seen[new].hash, seen[new].tag, seen[new].start, seen[new].report = hash_, tag, start, report
-    seen[new, SEEN_VAR], seen[new, SEEN_VAR + 1], seen[new, SEEN_VAR + 2], seen[new, SEEN_VAR + 3] = s, p, o, g
-    for v in range(LEAST_WIDTH, net.rows.shape[1] - VAR):
-        seen[new, SEEN_VAR + v] = UNBOUND
     enter_item(net.seen_heads, seen, new, earliest + new)
     net.at.seen_n = new + 1
     return True

@@ -112,14 +112,6 @@ def test_names_of_blank_nodes_are_the_hosts(terms: tuple[Term | None, ...], star
     assert compiled == host
 
 
-def test_names_at_instants_of_any_length() -> None:
-    asked = AnsweredTwice()
-    for digits in range(19):
-        for start in (10**digits, -(10**digits), 10**digits - 1, 1 - 10**digits):
-            compiled, host = asked.both(Inquiry((), True, fresh="b"), [start, start + 7], "q")
-            assert compiled == host
-
-
 @settings(max_examples=examples(50), deadline=None)
 @given(terms=st.tuples(_TERMS, _TERMS, _TERMS))
 def test_keys_of_events_are_the_hosts(terms: tuple[Term | None, ...]) -> None:

@@ -39,7 +39,7 @@ from engine.dictionary.native.answers.layout import (
     WORDS,
     WORDS_ROOM,
 )
-from engine.dictionary.native.answers.number_writer import MINUS, ZERO
+from engine.dictionary.native.answers.number_writer import MINUS, ZERO, digits_of
 from engine.dictionary.native.answers.sha256 import BLOCK, DIGEST_AT, LENGTH_BYTES, STATE, digest, digest_by_openssl
 from engine.dictionary.native.handle import arrays_at
 from engine.dictionary.native.intern import intern_bytes
@@ -47,12 +47,9 @@ from engine.dictionary.native.layout import LENGTH, START
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, uint64s_at
 
 _LONGEST_RECIPE = 1 << 20
-HEX = np.frombuffer(b"".join(b"%02x" % k for k in range(256)), np.uint8)
-"""The two digits of each byte, one after the other."""
-PAIR, FEW = np.uint64(100), np.uint64(10)
+HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _MOST_BYTES = TEXT_ROOM - BLOCK - LENGTH_BYTES - 64
 """The parts of a digest have at most so many bytes, besides two instants."""
-MOST_DIGITS = 19  # of a word of 63 bits
 
 
 @borrowing
@@ -82,9 +79,10 @@ def name_digest(terms, recipe, arguments, cells, text):
     if timed != NONE:
         if arguments[timed] > arguments[timed + 1]:  # timeless
             return 0
+        numerals = int64s_at(cells[WORDS], WORDS_ROOM)
         for k in range(2):
             text[n] = recipe[SEPARATOR]
-            n = write_whole(text, n + 1, arguments[timed + k])
+            n = write_whole(text, n + 1, arguments[timed + k], numerals)
     for k in range(recipe[PARTS]):
         part = PARTS + 1 + PART_WIDTH * k
         argument, at, length = recipe[part + PART_ARGUMENT], recipe[part + PART_TEXT], recipe[part + PART_LENGTH]
@@ -104,8 +102,8 @@ def name_digest(terms, recipe, arguments, cells, text):
         digest(cells[TEXT], n, words)
     found = bytes_at(cells[WORDS] + 8 * DIGEST_AT, 4 * STATE)
     n = append(text, 0, recipe[HEAD], recipe[HEAD_N])
-    for k in range(recipe[DIGITS] >> 1):  # it is even
-        text[n + 2 * k], text[n + 2 * k + 1] = HEX[2 * found[k]], HEX[2 * found[k] + 1]
+    for k in range(recipe[DIGITS]):
+        text[n + k] = HEX[found[k >> 1] >> 4 - 4 * (k & 1) & 15]
     return append(text, n + recipe[DIGITS], recipe[TAIL], recipe[TAIL_N])
 
 
@@ -116,23 +114,17 @@ def append(text, n, source, length):
 
 
 @borrowing
-def write_whole(text, n, value):
+def write_whole(text, n, value, numerals):
     """Write a whole number, and return the place behind."""
     if value < 0:
         text[n] = MINUS
         n += 1
-    rest, after, bound = np.uint64(abs(value)), n + 1, FEW
-    while after < n + MOST_DIGITS and rest >= bound:
-        after, bound = after + 1, bound * FEW
-    k = after
-    while k > n + 1:
-        k -= 2
-        pair = rest % PAIR
-        rest //= PAIR
-        text[k], text[k + 1] = ZERO + np.int64(pair // FEW), ZERO + np.int64(pair % FEW)
-    if k > n:
-        text[n] = ZERO + np.int64(rest)
-    return after
+    count = digits_of(abs(value), numerals)
+    for k in range(count):
+        text[n + k] = ZERO + numerals[k]
+    if count == 0:
+        text[n], count = ZERO, 1
+    return n + count
 
 
 def _answer(context, who, arguments):
