@@ -42,7 +42,7 @@ from engine.messages import (
 )  # fmt: skip
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.partitioning import ONE, PLACED, Division, Moved, PartitionShare, Sets, TimeSlices
+from engine.partitioning import ONE, Division, Moved, PartitionShare, Sets, TimeSlices
 from engine.query_lifecycle.catch_up import copied, merge_caught_up, of_own, pause, register_query
 from engine.query_lifecycle.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
 from engine.query_lifecycle.promotion import promote, read_promotion
@@ -669,8 +669,6 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
-            if not share.whole and meta["sets"]["placed"] != PLACED:
-                raise SnapshotMismatch("written by a version that places queries otherwise")
             engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
             restore_state(engine, meta, arrays)
             if "revision" in meta:

@@ -122,6 +122,7 @@ class Register:
     holds: tuple[int, ...] = ()  # registrations of those that rest on what it writes, which wait for it meanwhile
     waits_for: int | None = None  # the registration of a rule that is behind and that it rests on: it is behind with it
     emit: str = CERTAIN
+    by_time: bool = False  # whether partitions may share it by slices of time; entries of earlier versions leave it in one
 
 
 @dataclass(frozen=True, slots=True)

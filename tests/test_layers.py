@@ -161,7 +161,7 @@ ARROWS = {
     "server/dependencies.py": "server/connectors server/http server/service.py server/trials server/webhook_delivery",
     "server/http": "server/settings.py",
     "server/inspection": "server/background",
-    "server/lifecycle.py": "server/query_output server/registrations server/settings.py",
+    "server/lifecycle.py": "server/process.py server/query_output server/registrations server/settings.py",
     "server/observability": "server/connectors server/dependencies.py server/http server/service.py server/webhook_delivery",
     "server/query_output": "server/http server/registrations",
     "server/registrations": "server/http",

@@ -67,7 +67,7 @@ def _measure_partitions(n: int) -> str:
         root, rounds = Path(place), list[dict[int, list[float]]]()
         for number in _PARTITIONS:
             with LogWriter(root / str(number), lambda: BEGIN, partitions=number) as log:
-                log.append(lambda offset: Register(offset, "q", _KEYLESS))
+                log.append(lambda offset: Register(offset, "q", _KEYLESS, by_time=True))
                 for block in blocks(drawn(n, max(n // 1000, 1))):
                     log.append_events("default", block.rows)
         counts = dict[int, int]()

@@ -18,8 +18,6 @@ from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import Variable
 
-PLACED = 2
-"""This number of the rules of placing stands in snapshots: all buckets must place queries by the same rules."""
 Division = Part | TimeSlices
 """Events are dealt out by a part of their triples, or by their time."""
 FindReach = Callable[[Register], Micros | None]
@@ -231,8 +229,8 @@ class Sets:
         return Route(None, bucket_of(str(registered), self._buckets))
 
     def _slices(self, entry: Register, query: a.StreamQuery, find_reach: FindReach) -> TimeSlices | None:
-        if entry.reads_from is not None:
-            return None  # as with keys
+        if not entry.by_time or entry.reads_from is not None:  # who reads the past is in one bucket, as with keys
+            return None
         try:
             return cut_time(query, find_reach(entry), bucket_of(str(entry.offset), self._buckets))
         except NoSlices:
@@ -241,7 +239,7 @@ class Sets:
     # ------------------------------------------------------------ snapshots
     def to_json(self) -> dict[str, Any]:
         """Return the sets as JSON, which `restored` takes."""
-        return {"until": self.until, "placed": PLACED, "sets": [_group_to_json(each) for each in self._sets]}
+        return {"until": self.until, "sets": [_group_to_json(each) for each in self._sets]}
 
     @classmethod
     def restored(cls, buckets: int, kept: Mapping[str, Any]) -> "Sets":

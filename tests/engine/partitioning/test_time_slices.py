@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 import epsparql
 from engine.engine import Engine
-from engine.errors import SnapshotMismatch
 from engine.messages import CatchUp, Drop, Entry, Facts, Pause, Register, Resume
 from engine.partitioning import NoSlices, PartitionShare, Sets, TimeSlices, cut_time, placement, time_slices
 from engine.runtime import time_course
@@ -56,7 +56,7 @@ def test_random_queries(queries: dict[str, str], data: st.DataObject) -> None:
     """The number of partitions changes, among pauses and changes of the background, and engines are restored."""
     streams = {DEFAULT_STREAM: data.draw(feeds(), "default"), OTHER: [] if "r" in queries else data.draw(feeds(), "other")}
     arrival = data.draw(arrivals(streams), "arrivals")
-    log = entries(queries, streams, arrival.bodies, [], MAX_DELAY)
+    log = by_time(entries(queries, streams, arrival.bodies, [], MAX_DELAY))
     for kind in data.draw(st.lists(st.sampled_from(("pause", "resume", "facts", "drop")), max_size=2), "changes"):
         name = data.draw(st.sampled_from(sorted(queries)), "whose")
         at = data.draw(st.integers(0 if kind == "facts" else len(queries) + 1, len(log) - 1), "at")
@@ -77,6 +77,11 @@ def test_random_queries(queries: dict[str, str], data: st.DataObject) -> None:
         found, told, _ = renumbered(cut, first, changes, arrival.restores)
         assert (found, told) == whole(cut)
         event(f"sliced: {count_sliced(log)}, solutions of: {len({name for name, *_ in found})}")
+
+
+def by_time(log: Log) -> Log:
+    """Return a log whose queries may be dealt out by time, as a server registers them."""
+    return [(replace(entry, by_time=True) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
 
 
 def count_sliced(log: Log) -> int:
@@ -121,7 +126,7 @@ def readings() -> Log:
         at = k * SECOND // 2
         events.append(Occurrence((term(f"s{random.randrange(9)}"), term(random.choice("ABC")), term(str(random.randrange(4)))), at, at))
     events.sort(key=lambda each: each.end + random.randrange(5 * SECOND))
-    return entries(QUERIES, [DEFAULT_STREAM], [Body(DEFAULT_STREAM, (each,)) for each in events], [], 5 * SECOND)
+    return by_time(entries(QUERIES, [DEFAULT_STREAM], [Body(DEFAULT_STREAM, (each,)) for each in events], [], 5 * SECOND))
 
 
 def test_partitions_find_what_one_engine_finds() -> None:
@@ -201,11 +206,10 @@ def test_slices_are_eight_times_as_long_as_the_reach() -> None:
     assert slices_of(select('A SEQ B WITHIN "PT0.001S"^^xsd:duration')).length == SECOND
 
 
-def test_partitions_place_queries_by_the_same_rules() -> None:
-    """An engine with a snapshot of earlier rules beside one that read the log would lose solutions."""
-    engine = Engine(PartitionShare(0, 2))
-    with patch.object(placement, "PLACED", 1):
-        state = engine.snapshot()
-    with pytest.raises(SnapshotMismatch, match="places queries otherwise"):
-        Engine.restore(state, share=engine.share)
-    assert Engine.restore(engine.snapshot(), share=engine.share).position == 0
+def test_queries_of_earlier_versions_stay_in_one_partition() -> None:
+    """Their entries say nothing of slices, so each engine places them alike, whether it reads the log or has a snapshot of then."""
+    for by_time in (False, True):
+        entry, sets = Register(0, "q", QUERIES["value"], by_time=by_time), Sets(2)
+        with sliced(LENGTH_S):
+            sets.add(entry, stream_query(entry.text), Engine().known, find_reach=Engine().find_reach)
+        assert [isinstance(each.route.part, TimeSlices) for each in sets.list_sets()] == [by_time]
