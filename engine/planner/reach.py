@@ -70,6 +70,27 @@ def find_reaches(queries: Sequence[Asked], matches: Matches) -> list[Reach]:
     return [finder.make_reach(back) for finder, back in zip(finders, found, strict=True)]
 
 
+def _finds_in_empty_windows(pattern: a.Pattern) -> bool:
+    """Return whether a query may have solutions although its windows are empty; a group of all is one, and so is what comes from elsewhere."""
+    match pattern:
+        case a.Bgp(triples, place):
+            return not triples or place.window is None
+        case a.Path(place=place):
+            return place.window is None
+        case a.Join(left, right):
+            return _finds_in_empty_windows(left) and _finds_in_empty_windows(right)
+        case a.Union(left, right):
+            return _finds_in_empty_windows(left) or _finds_in_empty_windows(right)
+        case a.LeftJoin(left) | a.Minus(left):
+            return _finds_in_empty_windows(left)
+        case a.Filter(_, inner) | a.Extend(inner) | a.SubSelect(inner):
+            return _finds_in_empty_windows(inner)
+        case a.Group(inner, keys):
+            return not keys or _finds_in_empty_windows(inner)
+        case _:
+            return True
+
+
 def _widest(*backs: _Back) -> _Back:
     return _Back(max((back.end for back in backs), default=0), max((back.start for back in backs), default=0))
 
@@ -98,7 +119,10 @@ class _Finder:
     def find_query(self, query: a.StreamQuery) -> _Back:
         self._read_own_rules(query)
         windows = query.sources.windows
-        if windows:  # what was reported before is compared, at the step before
+        if windows:
+            if query.sources.report is not a.Report.RSTREAM and _finds_in_empty_windows(query.pattern):
+                return self._none("a report of differences that finds something in empty windows: the report before may be of any time")
+            # what was reported before is compared, at the step before
             back = max(window.length for window in windows) + 2 * max(window.step for window in windows)
             return _Back(_further(back, self.derived.end), c.FOREVER)
         if isinstance(query, a.Ask):

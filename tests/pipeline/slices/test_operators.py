@@ -106,6 +106,33 @@ def test_windows_look_back_for_their_range() -> None:
     assert reach_of(rsp) == Reach(14 * SECOND)
 
 
+W = "WINDOW :w { ?s :A ?a }"
+FOUND_IN_EMPTY_WINDOWS = {
+    f"SELECT (SUM(?a) AS ?n)|{W}": True,
+    f"SELECT (COUNT(*) AS ?n)|{{ {W} }} UNION {{ VALUES ?s {{ :x }} }}": True,
+    f"SELECT *|VALUES ?s {{ :x }} OPTIONAL {{ {W} }}": True,
+    f"SELECT *|VALUES ?s {{ :x }} {W}": False,
+    f"SELECT ?s (SUM(?a) AS ?n)|{W} GROUP BY ?s": False,
+    f"SELECT *|{W} OPTIONAL {{ WINDOW :w {{ ?s :B ?b }} }} FILTER(?a > 1) BIND(?a + 1 AS ?c)": False,
+    f"SELECT *|{{ {W} }} UNION {{ WINDOW :w {{ ?s :B+ ?a }} }}": False,
+}
+"""Whether a query reports something over empty windows, so that the report before, with which the next one is compared, may be of any time."""
+
+
+@pytest.mark.parametrize("kind", ["RSTREAM", "ISTREAM", "DSTREAM"])
+@pytest.mark.parametrize("parts", FOUND_IN_EMPTY_WINDOWS)
+def test_differences_from_reports_of_empty_windows_have_no_bound(parts: str, kind: str) -> None:
+    head, pattern = parts.split("|")
+    where, by, keys = pattern.partition(" GROUP BY ")
+    text = f"{PREFIXES}REGISTER {kind} <urn:o> AS {head} FROM NAMED WINDOW :w ON <default> [RANGE PT10S STEP PT2S] WHERE {{ {where} }}{by}{keys}"
+    found = reach_of(text)
+    if kind != "RSTREAM" and FOUND_IN_EMPTY_WINDOWS[parts]:
+        assert found.micros is None
+        assert found.reason.startswith("a report of differences that finds something in empty windows")
+    else:
+        assert found == Reach(14 * SECOND)
+
+
 def test_a_policy_that_consumes_has_no_bound() -> None:
     assert reach_of(select("A SEQ B WITHIN 7"), policy="recent").reason == "the policy recent"
     assert reach_of(select("A EQUALS B"), policy="chronological") == Reach(0)
