@@ -61,7 +61,10 @@ class LogIntake:
 
     def _end_turn(self) -> None:
         short, self._short = self._short, []
-        found = read_together([body.content for body, _ in short], short[0][0].arrived) if len(short) > 1 else None
+        found = None
+        if len(short) > 1:
+            with suppress(Exception):  # whatever it is, each is read by itself then, and its own sender is told
+                found = read_together([body.content for body, _ in short], short[0][0].arrived)
         for number, (body, submitted) in enumerate(short):
             if not submitted.done():  # nobody waits where the request was cancelled
                 try:

@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from asyncio import Protocol
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -231,7 +231,7 @@ def measure_queries(queries: int) -> Iterator[str]:
             client.wait_ready(_START_S + queries * _QUERY_S)
             ready_s, used_s = time.perf_counter() - began, cpu_s(child)
             client.send("default", _constant_event(0, _EACH * queries))
-            _until(client, 0, _EACH + 1, _SETTLE_S + queries * _QUERY_S)
+            _until(client, 0, "solutions", _EACH + 1, _SETTLE_S + queries * _QUERY_S)
             yield line("outside", workload="restart", queries=queries, ready_s=round(ready_s, 2), cpu_s=round(used_s, 2),
                        answered_s=round(time.perf_counter() - began, 2), resident_mb=round(resident_mb(child)))  # fmt: skip
 
@@ -251,22 +251,14 @@ def _register(child: Child, queries: int) -> str:
     def work() -> None:
         connection = HTTPConnection(urlsplit(child.url).netloc, timeout=_START_S)
         for k in numbers:
-            began = time.perf_counter()
-            connection.request(
-                "PUT", f"/queries/q{k}", f"SELECT ?v WHERE {{ <{_EX}id/{k}> <{_EX}value> ?v }}", {"Content-Type": "application/sparql-query"}
-            )
-            answer = connection.getresponse()
-            content = answer.read()
-            took_s.append(time.perf_counter() - began)
-            if answer.status != 201:
-                raise WrongCount(f"a registration ({content!r})", 0, 1)
+            text = f"SELECT ?v WHERE {{ <{_EX}id/{k}> <{_EX}value> ?v }}"
+            took_s.append(_time_request(connection, "PUT", f"/queries/q{k}", 201, text, {"Content-Type": "application/sparql-query"}))
         connection.close()
 
     with ThreadPoolExecutor(_REGISTERING) as pool:
         for each in [pool.submit(work) for _ in range(_REGISTERING)]:
             each.result()
-    while Client(child.url).query(f"q{queries - 1}")["lag"]:
-        time.sleep(_POLL_S)
+    _until(Client(child.url), queries - 1, "lag", 0, _SETTLE_S + queries * _QUERY_S)
     cpu_ms = (cpu_s(child) - before_s) / queries * 1000
     last = took_s[-max(queries // 10, 1) :]
     return line("outside", workload="registrations", queries=queries, **_latency(took_s), last_p50_ms=round(median(last) * 1000, 2),
@@ -283,16 +275,17 @@ def _feed(child: Child, queries: int) -> str:
     bodies = ["\n".join(lines[first : first + 1_000]).encode() for first in range(0, n, 1_000)]
     before_s, began = cpu_s(child), time.perf_counter()
     post(child, "default", _NDJSON, bodies)
-    _until(client, queries - 1, _EACH, _SETTLE_S + queries * _QUERY_S)
+    _until(client, queries - 1, "solutions", _EACH, _SETTLE_S + queries * _QUERY_S)
     took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
     return line("outside", workload="events of queries", queries=queries, events_per_s=round(n / took_s), cpu_us_per_event=round(used_s / n * 1e6, 1))
 
 
-def _until(client: Client, query: int, solutions: int, patience_s: float = _SETTLE_S) -> None:
+def _until(client: Client, query: int, member: str, wanted: int, patience_s: float) -> None:
+    """Wait until a member of a query's document has a value. Raises: WrongCount if it has another one for so long."""
     deadline = time.perf_counter() + patience_s
-    while (found := client.query(f"q{query}")["solutions"]) != solutions:
+    while (found := client.query(f"q{query}")[member]) != wanted:
         if time.perf_counter() > deadline:
-            raise WrongCount(f"query q{query}", found, solutions)
+            raise WrongCount(f"{member} of the query q{query}", found, wanted)
         time.sleep(_POLL_S)
 
 
@@ -301,16 +294,23 @@ def _list(child: Child, queries: int) -> str:
     return line("outside", workload="GET /queries", queries=queries, whole_ms=whole, page=_PAGE, page_ms=page)
 
 
+def _time_request(
+    connection: HTTPConnection, method: str, path: str, status: int, body: str | None = None, headers: Mapping[str, str] | None = None
+) -> float:
+    """Return the seconds that an answer takes. Raises: WrongCount where it has another status."""
+    began = time.perf_counter()
+    connection.request(method, path, body, headers or {})
+    answer = connection.getresponse()
+    content = answer.read()
+    took_s = time.perf_counter() - began
+    if answer.status != status:
+        raise WrongCount(f"{method} {path} ({content!r})", answer.status, status)
+    return took_s
+
+
 def _time_get(child: Child, path: str, times: int) -> float:
     """Return the median of the milliseconds that an answer takes."""
-    connection, took_s = HTTPConnection(urlsplit(child.url).netloc, timeout=_START_S), []
-    for _ in range(times):
-        began = time.perf_counter()
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        content = answer.read()
-        took_s.append(time.perf_counter() - began)
-        if answer.status != 200:
-            raise WrongCount(f"a list ({content!r})", 0, 1)
+    connection = HTTPConnection(urlsplit(child.url).netloc, timeout=_START_S)
+    took_s = [_time_request(connection, "GET", path, 200) for _ in range(times)]
     connection.close()
     return round(median(took_s) * 1000, 1)

@@ -214,9 +214,12 @@ class KernelHost:
             self._lent = columns
 
     def _take_found(self) -> Ints:
-        found = self.arrays.net.out[: self.arrays.now[c.FOUND]].copy()
-        self.arrays.now[c.FOUND] = 0
-        return found
+        now, out = self.arrays.now, self.arrays.net.out
+        n = now[c.FOUND]
+        if n == 0:  # as of most events
+            return out[:0]
+        now[c.FOUND] = 0
+        return out[:n].copy()
 
     def replay_solutions(self, rows: Ints, places: Ints) -> None:
         """Let solutions of the past arrive at their nodes, instant by instant."""

@@ -19,6 +19,8 @@ from server.cli.commands import main
 from server.cli.subcommands.definition import BROKEN
 from tests.soak import is_full
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:

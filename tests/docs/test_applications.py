@@ -21,6 +21,8 @@ from pipeline.query_tests.timelines import declare_prefixes
 from server.cli.commands import main
 from tests.docs.test_docs import ROOT
 
+pytestmark = pytest.mark.slow
+
 DATA = ROOT.parent / "shared" / "data"
 PAGE = (ROOT / "docs" / "applications.md").read_text(encoding="utf-8")
 EXAMPLE = "http://example.org/"

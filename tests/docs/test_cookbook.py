@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_docs import ROOT
 from tests.support.shell_pages import run_page
+
+pytestmark = pytest.mark.slow
 
 
 def test_queries_are_tested_as_the_page_says(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from engine.jit import BASELINE, SHIPPED
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ADDER = """
 from pathlib import Path

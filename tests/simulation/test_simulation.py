@@ -13,6 +13,8 @@ from tests.simulation.history import run_history
 from tests.simulation.world import Broken
 from tests.soak import first_seed, is_full
 
+pytestmark = pytest.mark.slow
+
 _SEEDS = 10_000 if is_full() else 10
 _MOST = 1_000
 """A fault that is put back is found by one of so many histories."""

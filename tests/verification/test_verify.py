@@ -179,7 +179,7 @@ def run_demo(data: Path, hours: int) -> Iterator[tuple[str, int]]:
             yield name, client.query(name)["solutions"]
 
 
-@pytest.mark.parametrize("hours", [pytest.param(MONTH, id="month"), pytest.param(YEAR, id="year", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("hours", [pytest.param(MONTH, id="month", marks=pytest.mark.slow), pytest.param(YEAR, id="year", marks=pytest.mark.soak)])
 def test_the_demo_is_explained(tmp_path: Path, hours: int) -> None:
     counted = dict(run_demo(tmp_path, hours))
     reports = {report.name: report for report in check_directory(tmp_path)}

@@ -152,6 +152,7 @@ def test_a_query_without_a_bound_is_read_for_from_the_beginning() -> None:
     assert min(begins) <= 40
 
 
+@pytest.mark.slow
 def test_what_lives_in_one_partition_moves_as_it_is() -> None:
     """It looks back without a bound, is paused or has read the past, and nothing is read for it."""
     log = readings([(30, Register(0, "all ever", ALL_EVER)), (200, Register(0, "past", EVER, reads_from=0))])
@@ -163,6 +164,7 @@ def test_what_lives_in_one_partition_moves_as_it_is() -> None:
         assert moving == still
 
 
+@pytest.mark.slow
 def test_a_changed_background_keeps_a_query_without_a_bound_in_one_partition() -> None:
     fact = "<http://example.org/s1> <http://example.org/A> <http://example.org/5> .\n"
     log = readings([(40, Register(0, "ever", EVER)), (100, Facts(0, "", fact))])
@@ -187,6 +189,7 @@ def cut_at(extra: Sequence[tuple[int, Register]], numbers: Sequence[int], begin:
     return partitions
 
 
+@pytest.mark.slow
 def test_where_the_log_was_cut_bounded_queries_still_move() -> None:
     cut_at([], [2, 4, 3, 1, 2], AT - 120)
 

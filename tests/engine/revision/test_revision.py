@@ -193,6 +193,7 @@ QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
 Sends = list[tuple[str, list[tuple[Occurrence, bool]], bool]]
 
 
+@pytest.mark.slow
 @settings(QUIET, max_examples=300)
 @CASES
 def test_after_all_revisions_the_standing_set_is_that_of_a_replay(case: tuple[str, Sends], cuts: set[int], restores: set[int]) -> None:

@@ -12,6 +12,8 @@ from tests.engine.runtime.test_catch_up import COUNT, KIND, MIXED, OPTIONAL, OVE
 from tests.soak import is_full
 from tests.support.run_both import block
 
+pytestmark = pytest.mark.slow
+
 P = "SELECT ?a WHERE { ?x <http://e/p> ?a }"
 NEAR = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT ?a ?b WHERE { ?x <http://e/p> ?a OPTIONAL { ?x <http://e/q> ?b FILTER(getDURATION() < 'PT0.000009S'^^xsd:duration) } }"
 BLOCKED = SEQ.replace("WITHIN 0.00002", "WITHIN 0.00002 WITHOUT { ?y <http://e/next> ?x }")

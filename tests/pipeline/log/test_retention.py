@@ -22,6 +22,8 @@ from pipeline.runners.renumbering import settle
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, listed
 from tests.support import spark_cases as cases
 
+pytestmark = pytest.mark.slow
+
 SEGMENT = 4096
 SMALL = Limits(bytes=1)
 UNBOUNDED = cases.PAIRS.replace('WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration>', "")

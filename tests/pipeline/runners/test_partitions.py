@@ -21,6 +21,8 @@ from server.registrations.quota_totals import QuotaTotals
 from tests.soak import is_full
 from tests.support import spark_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -20,6 +20,8 @@ from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
 from tests.pipeline.runners.test_partitions import run
 from tests.support import spark_cases as cases
 
+pytestmark = pytest.mark.slow
+
 RANGE = "<http://e/b> <http://www.w3.org/2000/01/rdf-schema#range> <http://e/Thing> .\n"
 
 

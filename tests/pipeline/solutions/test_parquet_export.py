@@ -32,6 +32,8 @@ from tests.soak import is_full
 from tests.support import spark_cases as cases
 from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, Line, S3Bucket, Served, served
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:

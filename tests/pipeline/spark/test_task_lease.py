@@ -10,6 +10,8 @@ import pytest
 
 from pipeline.spark.task_lease import Claim, Tenure
 
+pytestmark = pytest.mark.slow
+
 ORPHAN = """
 import os, sys, time
 from pathlib import Path

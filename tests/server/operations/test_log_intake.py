@@ -93,6 +93,19 @@ def test_a_short_body_that_cannot_be_read_is_refused_alone(tmp_path: Path) -> No
     assert len(alone) == 3
 
 
+def test_a_fault_in_reading_together_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the bodies of the turn would wait for ever, and those of all later ones."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("server.log_intake.read_together", fail)
+    with LogWriter(tmp_path, Clock()) as log:
+        told, alone = asyncio.run(submit_short_bodies(log, [LINE.format(k, k) for k in range(3)]))
+    assert [type(each) for each in told] == [Ack] * 3
+    assert len(alone) == 3
+
+
 class Written(asyncio.Transport):
     """Records what is written."""
 

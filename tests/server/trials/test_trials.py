@@ -23,6 +23,8 @@ from tests.server.routes.test_pause_resume import joined
 from tests.soak import is_full
 from tests.support import spark_cases as cases
 
+pytestmark = pytest.mark.slow
+
 PREFIX = f"PREFIX : <{EX}>"
 Found = Counter[tuple[str, str, str]]
 
