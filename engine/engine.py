@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeGuard, get_args
 
 import numpy as np
@@ -335,7 +336,7 @@ class Engine(EngineState):
             return
         finder = StartFinder(self)
         coming = [
-            (each, finder.find_start(each) if each.before.part is not None and each.route.part is None else None)
+            (each, finder.find_start(each) if each.before.part is not None and each.route.part is None and not each.anew else None)
             for each in moved
             if each.route.part is not None or each.route.home == self.share.bucket
         ]
@@ -432,7 +433,8 @@ class Engine(EngineState):
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
         """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
-        self._move(self.sets.learn(entry, known, self.message_keys, lambda own: self.is_concerned(own, known)), entry)
+        is_concerned, looks_further = partial(self.is_concerned, known=known), partial(self.looks_further, known=known)
+        self._move(self.sets.learn(entry, known, self.message_keys, is_concerned, looks_further), entry)
         if not self.accepts_background(known):
             return False
         for member in list(self.members):

@@ -4,8 +4,8 @@ The sets are a function of the log's entries, the same for every bucket. A set t
 or a new schema makes it wrong, the set moves, mostly to one bucket (docs/decisions/0104-moves-of-one-set.md).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engine.background.fact_store import FactIndex
@@ -39,7 +39,8 @@ class Route:
 class Moved:
     """Holds queries with state that live elsewhere from an entry of the log on, by registration, and both routes.
 
-    They read these streams. Some of them are `rules`, and some are `gone`, because they were dropped.
+    They read these streams. Some of them are `rules`, and some are `gone`, because they were dropped. With `anew` the log is read for them from its
+    beginning.
     """
 
     members: Mapping[int, Register]
@@ -48,6 +49,7 @@ class Moved:
     gone: frozenset[int]
     before: Route
     route: Route
+    anew: bool = False
 
     @property
     def earliest(self) -> int:
@@ -79,11 +81,12 @@ def _has(triple: a.TriplePattern, part: Part, key: Variable) -> bool:
 
 @dataclass(slots=True)
 class Together:
-    """Holds queries that must share an engine, by registration, and where they live."""
+    """Holds queries that must share an engine, by registration, and where they live. Of one that is `short`, an engine may have read the log no further back than it looks."""
 
     route: Route
     members: dict[int, Settled]
     dropped: set[int] = field(default_factory=set)
+    short: bool = False
 
     @property
     def streams(self) -> set[str]:
@@ -93,11 +96,15 @@ class Together:
     def writes(self) -> set[str]:
         return {into for member in self.members.values() if (into := a.written_stream(member.query)) is not None}
 
-    def moved(self, route: Route) -> Moved:
+    def list_entries(self) -> list[Register]:
+        """Return the registrations of the queries that were not dropped."""
+        return [member.entry for registered, member in self.members.items() if registered not in self.dropped]
+
+    def moved(self, route: Route, *, anew: bool = False) -> Moved:
         """Return the move of the set to another route."""
         rules = {registered for registered, member in self.members.items() if a.written_stream(member.query) is not None}
         entries = {registered: member.entry for registered, member in self.members.items()}
-        return Moved(entries, frozenset(self.streams), frozenset(rules), frozenset(self.dropped), self.route, route)
+        return Moved(entries, frozenset(self.streams), frozenset(rules), frozenset(self.dropped), self.route, route, anew)
 
     def allowed(self) -> list[Division]:
         """Return what the set can be dealt out by, the best first. Only a query that stands alone is dealt out by time."""
@@ -137,9 +144,16 @@ class Sets:
 
     def dealt_anew(self, buckets: int, until: int, routes: Sequence[Route]) -> "Sets":
         """Return the sets for another number of buckets from the position `until` on, with new routes in the order of `list_sets`."""
+        return self._copied(buckets, until, routes, short=True)
+
+    def copied(self) -> "Sets":
+        """Return the sets for another engine, which takes up changes by itself."""
+        return self._copied(self._buckets, self.until, [each.route for each in self._sets])
+
+    def _copied(self, buckets: int, until: int, routes: Sequence[Route], *, short: bool = False) -> "Sets":
         found = Sets(buckets, until)
         for each, route in zip(self._sets, routes, strict=True):
-            together = Together(route, dict(each.members), set(each.dropped))
+            together = Together(route, {registered: replace(member) for registered, member in each.members.items()}, set(each.dropped), each.short or short)
             found._sets.append(together)
             found._of |= dict.fromkeys(together.members, together)
         return found
@@ -165,6 +179,7 @@ class Sets:
         elif allowed and not joined:
             together.route = Route(allowed[0])
         moved = [each.moved(together.route) for each in joined if each.route != together.route]
+        together.short = bool(moved) or any(each.short for each in joined)
         self._sets = [*(each for each in self._sets if each not in joined), together]
         self._of |= dict.fromkeys(members, together)
         return moved
@@ -182,21 +197,30 @@ class Sets:
                 del self._of[member]
 
     def learn(
-        self, offset: int, known: FactIndex, declared: Mapping[str, MessageKey], is_concerned: Callable[[Register], bool] = lambda _: True
+        self,
+        offset: int,
+        known: FactIndex,
+        declared: Mapping[str, MessageKey],
+        is_concerned: Callable[[Register], bool] = lambda _: True,
+        looks_further: Callable[[Sequence[Register]], bool] = lambda _: False,
     ) -> list[Moved]:
         """Take up another background from the entry at `offset` on, and return what moves for it.
 
-        A query that it concerns is dealt out by time no more: what a change decides may rest on all that came before.
+        A query that it concerns is dealt out by time no more: what a change decides may rest on all that came before. Queries that look further back
+        over the new background than before are read for anew, unless all that came is in their state.
         """
         if offset < self.until:
             return []
+        anew = list[Together]()
         for together in self._sets:
+            if (together.short or isinstance(together.route.part, TimeSlices)) and looks_further(together.list_entries()):
+                anew.append(together)
             for member in together.members.values():
                 if member.slices is not None and is_concerned(member.entry):
                     member.slices = None
                 now = _keys(member.entry, member.query, known, declared)
                 member.keys = {part: key for part, key in member.keys.items() if now.get(part) == key}
-        return self._move_keyless()
+        return self._move_keyless(anew)
 
     def keep_home(self, offset: int, registered: int) -> list[Moved]:
         """Give a home to the set of a query that does not read with the others from the entry at `offset` on, and return what moves."""
@@ -216,13 +240,15 @@ class Sets:
                     member.keys.pop(Part.MESSAGE, None)
         return self._move_keyless()
 
-    def _move_keyless(self) -> list[Moved]:
-        """Give a home to the sets that cannot be dealt out any more as they were, and return them."""
+    def _move_keyless(self, anew: Collection[Together] = ()) -> list[Moved]:
+        """Give a home to the sets that cannot be dealt out any more as they were. Return them, and those that are read for anew."""
         moved = []
         for together in self._sets:
-            if together.route.part is not None and together.route.part not in together.allowed():
-                moved.append(together.moved(self._new_home(next(iter(together.members)))))
-                together.route = moved[-1].route
+            keyless, again = together.route.part is not None and together.route.part not in together.allowed(), any(each is together for each in anew)
+            if keyless or again:
+                route = self._new_home(next(iter(together.members))) if keyless else together.route
+                moved.append(together.moved(route, anew=again))
+                together.route, together.short = route, not again
         return moved
 
     def _new_home(self, registered: int) -> Route:
@@ -247,7 +273,7 @@ class Sets:
         for plain in kept["sets"]:
             members = {member.entry.offset: member for member in _members(plain["members"])}
             part = division_from_json(plain["part"])
-            together = Together(Route(part, plain["home"]), members, set(plain["dropped"]))
+            together = Together(Route(part, plain["home"]), members, set(plain["dropped"]), plain.get("short", True))
             sets._sets.append(together)
             sets._of |= dict.fromkeys(members, together)
         return sets
@@ -290,6 +316,7 @@ def _group_to_json(together: Together) -> dict[str, Any]:
         "home": together.route.home,
         "members": members,
         "dropped": sorted(together.dropped),
+        "short": together.short,
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
+from engine.kernel.state import layout as c
 from engine.messages import REVISED, MessageKey, Micros, Register, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Answers, Planned, RegisteredQuery, name_apart
@@ -14,7 +15,7 @@ from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.planner.builder.plan_builder import IN_PARTITIONS
-from engine.planner.reach import Asked, Reach, find_reaches
+from engine.planner.reach import Asked, Reach, find_longest, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
@@ -196,13 +197,24 @@ class Registry:
             self._reaches, self._reached_over = {}, self.known
         if (found := self._reaches.get(tuple(entries))) is not None:
             return found
+        found = self._reaches[tuple(entries)] = self._find_reaches_over(entries, self.known)
+        return found
+
+    def _find_reaches_over(self, entries: Sequence[Register], known: FactIndex) -> list[Reach]:
         asked = []
         for entry in entries:
             query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
             assert not isinstance(query, a.BackgroundRule), "that is part of the background"
             asked.append(Asked(query, entry.policy))
-        found = self._reaches[tuple(entries)] = find_reaches(asked, name_apart(self.known).matches)
-        return found
+        return find_reaches(asked, name_apart(known).matches)
+
+    def looks_further(self, entries: Sequence[Register], known: FactIndex) -> bool:
+        """Return whether queries of a bounded reach look further back over another background than over the one that there is."""
+        try:
+            before = find_longest(self.find_reaches(entries))
+            return before < c.FOREVER and find_longest(self._find_reaches_over(entries, known)) > before
+        except (QueryError, Refusal):
+            return False
 
     def find_reach(self, entry: Register) -> Micros | None:
         """Return how far back a query looks by itself, in µs; None without a bound, or to its first instant, and for a query that is refused."""

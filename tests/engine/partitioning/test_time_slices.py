@@ -180,6 +180,32 @@ def test_a_change_of_the_background_moves_whom_it_concerns(triple: str) -> None:
     assert {entry.name for members in left for entry in members.values()} == CHANGED[triple]
 
 
+EARLY = "C0 C1 B2 B100 B101 B102 C103 B104"
+"""Kinds of events, and their seconds."""
+BLOCKED = PREFIXES + "SELECT * WHERE {{ {{ ?s :A ?v }} SEQ {{ {subject} :B ?w }} WITHIN 3 WITHOUT {{ {absent} :C ?c }} }}"
+MOVES: dict[str, tuple[str, list[Entry], dict[int, int]]] = {
+    "slices": (BLOCKED.format(subject="?t", absent="?u"), [], {}),
+    "pause": (BLOCKED.format(subject="?s", absent="?s"), [Pause(0, 1, "q"), Resume(0, 1, "q"), CatchUp(0, 1, ALL)], {}),
+    "number": (BLOCKED.format(subject="?s", absent="?s"), [], {6: 1}),
+}
+"""What moves a query: it is read for three seconds back."""
+
+
+@pytest.mark.parametrize("kind", MOVES)
+def test_a_change_lets_a_query_look_back_further_than_its_move_did(kind: str) -> None:
+    """The background brings an A, whose time is any. So a C of long ago stands between it and each B."""
+    text, moves, changes = MOVES[kind]
+    events = [Occurrence((term("s"), term(each[0]), term("1")), int(each[1:]) * SECOND, int(each[1:]) * SECOND) for each in EARLY.split()]
+    log = by_time(entries({"q": text}, [DEFAULT_STREAM], [Body(DEFAULT_STREAM, (each,)) for each in events], [], 0))
+    at = next(k for k, (_, rows) in enumerate(log) if rows and rows[0].end == 101 * SECOND)
+    log = inserted(log, [(at, entry) for entry in (*moves, Facts(0, "", "<http://example.org/s> <http://example.org/A> <http://example.org/x> .\n"))])
+    cut = blocks(log, range(len(log)))
+    with patch.object(time_course, "_STEP", -1000):
+        found, told, begins = renumbered(cut, 3, changes)
+    assert (found, told) == whole(cut)
+    assert 0 in begins
+
+
 # ---------------------------------------------------------------- where it pays
 NOT_SLICED = {
     select("A SEQ B"): "it looks back without a bound, or to its first instant",
