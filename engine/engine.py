@@ -671,7 +671,7 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
-            engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
+            engine = cls(share, Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
             restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)

@@ -201,7 +201,7 @@ def test_a_change_lets_a_query_look_back_further_than_its_move_did(kind: str) ->
     log = inserted(log, [(at, entry) for entry in (*moves, Facts(0, "", "<http://example.org/s> <http://example.org/A> <http://example.org/x> .\n"))])
     cut = blocks(log, range(len(log)))
     with patch.object(time_course, "_STEP", -1000):
-        found, told, begins = renumbered(cut, 3, changes)
+        found, told, begins = renumbered(cut, 3, changes, restores=[at + len(moves)])
     assert (found, told) == whole(cut)
     assert 0 in begins
 
