@@ -153,7 +153,9 @@ class Sets:
     def _copied(self, buckets: int, until: int, routes: Sequence[Route], *, short: bool = False) -> "Sets":
         found = Sets(buckets, until)
         for each, route in zip(self._sets, routes, strict=True):
-            together = Together(route, {registered: replace(member) for registered, member in each.members.items()}, set(each.dropped), each.short or short)
+            together = Together(
+                route, {registered: replace(member) for registered, member in each.members.items()}, set(each.dropped), each.short or short
+            )
             found._sets.append(together)
             found._of |= dict.fromkeys(together.members, together)
         return found

@@ -48,7 +48,7 @@ def message(number: int, chance: Random) -> pa.RecordBatch:
 
 
 def register(log: LogWriter, name: str, text: str) -> int:
-    return log.append(lambda offset: Register(offset, name, text))
+    return log.append(lambda offset: Register(offset, name, text, by_time=True))
 
 
 def finish(log: LogWriter) -> int:
