@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeGuard, get_args
 
 import numpy as np
@@ -42,7 +43,7 @@ from engine.messages import (
 )  # fmt: skip
 from engine.network.network import Network
 from engine.network.placed_query import Planned
-from engine.partitioning import ONE, Moved, Part, PartitionShare, Sets
+from engine.partitioning import ONE, Division, Moved, PartitionShare, Sets, TimeSlices
 from engine.query_lifecycle.catch_up import copied, merge_caught_up, of_own, pause, register_query
 from engine.query_lifecycle.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
 from engine.query_lifecycle.promotion import promote, read_promotion
@@ -240,7 +241,7 @@ class Engine(EngineState):
 
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
         """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
-        wanted: dict[str, set[Part | None]] = {}
+        wanted: dict[str, set[Division | None]] = {}
         for member in self.members:
             for name in member.network.reads:
                 wanted.setdefault(name, set()).add(member.part)
@@ -325,7 +326,7 @@ class Engine(EngineState):
         except QueryError:
             return True
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        self._move(self.sets.add(entry, query, self.known, self.message_keys), entry.offset)
+        self._move(self.sets.add(entry, query, self.known, self.message_keys, self.find_reach), entry.offset)
         return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
 
     def _move(self, moved: Sequence[Moved], after: int) -> None:
@@ -337,7 +338,7 @@ class Engine(EngineState):
             return
         finder = StartFinder(self)
         coming = [
-            (each, finder.find_start(each) if each.before.part is not None and each.route.part is None else None)
+            (each, finder.find_start(each) if each.before.part is not None and each.route.part is None and not each.anew else None)
             for each in moved
             if each.route.part is not None or each.route.home == self.share.bucket
         ]
@@ -434,7 +435,8 @@ class Engine(EngineState):
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
         """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
-        self._move(self.sets.learn(entry, known, self.message_keys), entry)
+        is_concerned, looks_further = partial(self.is_concerned, known=known), partial(self.looks_further, known=known)
+        self._move(self.sets.learn(entry, known, self.message_keys, is_concerned, looks_further), entry)
         if not self.accepts_background(known):
             return False
         for member in list(self.members):
@@ -617,7 +619,9 @@ class Engine(EngineState):
         network.collectors.completions.clear()
 
     def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
-        outlets = listener.outlets
+        outlets, part = listener.outlets, listener.member.part
+        if isinstance(part, TimeSlices):
+            rows = rows[part.select_solutions(rows[:, c.OUT_END], self.share)]
         told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.is_whole)
         if not listener.member.revised:
             found += told
@@ -627,7 +631,7 @@ class Engine(EngineState):
             if any(rule.into in other.reads for other in layout.order if other.member is not listener.member):
                 own = rows[rows[:, c.OUT_NODE] == node]
                 if len(own):
-                    feed = rule.into, listener.member.part  # its readers are dealt out as it is
+                    feed = rule.into, part  # its readers are dealt out as it is
                     others = [new[feed]] if feed in new else []
                     new[feed] = concatenate_arrivals([*others, self._derived(planned, rule, own)])
 
@@ -669,7 +673,7 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
-            engine = cls(share, None if share.whole else Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
+            engine = cls(share, Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
             restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)

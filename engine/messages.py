@@ -122,6 +122,7 @@ class Register:
     holds: tuple[int, ...] = ()  # registrations of those that rest on what it writes, which wait for it meanwhile
     waits_for: int | None = None  # the registration of a rule that is behind and that it rests on: it is behind with it
     emit: str = CERTAIN
+    by_time: bool = False  # whether partitions may share it by slices of time; entries of earlier versions leave it in one
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +271,9 @@ class RowSource(Protocol):
 
         That is the key of their message where the stream is among `keys`, else their subject. `events` are the entries that bring the rows.
         """
+
+    def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        """Return the rows that are wanted, in order, and the place of each among all rows."""
 
     def read_ends(self) -> NDArray[np.int64]:
         """Return the end of each row, NO_END for a late one."""

@@ -14,7 +14,7 @@ from engine.errors import Refusal, SnapshotMismatch
 from engine.messages import ADD, RDFS, MessageKey, Register
 from engine.network.network import Network
 from engine.network.stratification import Cycle
-from engine.partitioning import Part
+from engine.partitioning import division_from_json, division_to_json
 from engine.physical_plan.join_trees import PlanShape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
@@ -60,7 +60,7 @@ def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineSt
         own["pending"] = pending(member.pending.table)
         place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
         arrays |= {f"{place}.{name}": array for name, array in own.items()}
-        part, knows = None if member.part is None else member.part.value, member.network.planning.knows
+        part, knows = division_to_json(member.part), member.network.planning.knows
         earlier = list({id(known): known for known in knows.values() if known is not engine.known}.values())
         arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
         members.append({
@@ -127,7 +127,7 @@ def _restore(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArra
 
 
 def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
-    part = None if meta.get("part") is None else Part(meta["part"])
+    part = division_from_json(meta.get("part"))
     earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     earlier = [_with_rules(known, rules) for known, rules in zip(earlier, meta.get("static_rules", [()] * len(earlier)), strict=True)]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}

@@ -1,4 +1,7 @@
-"""This bench evaluates a day of events in slices of an hour against the same in one piece, in CPU seconds of one core."""
+"""This bench evaluates a day of events in slices of an hour against the same in one piece, in CPU seconds of one core.
+
+It also lets partitions share a query without a key by time.
+"""
 
 import tempfile
 import time
@@ -11,19 +14,24 @@ import pyarrow as pa
 from bench.measurement import WrongCount, line, median, one_core
 from bench.workloads import BEGIN, EVERY, PREFIXES, WORKLOADS, blocks, drawn
 from engine.messages import INSTANT, Register, int64s
+from engine.partitioning import PartitionShare
 from pipeline.log import LogReader, LogWriter
+from pipeline.runners.engine_host import EngineHost
 from pipeline.slices.execution import SliceWork, run_slice
 from pipeline.slices.runner import plan_log
 
 _HOURS, _DAY = 24, 86_400_000_000
 _TEXT = PREFIXES + WORKLOADS["W1"].replace("PT10S", "PT5M")
 _ROUNDS = 5
+_PARTITIONS = 1, 2, 4
+_KEYLESS = f"{PREFIXES}SELECT ?s ?t WHERE {{ {{?s :a ?x}} SEQ {{?t :b ?y}} WITHIN 2 FILTER(?y > 500 * ?x) }}"
+_KEYLESS_ROUNDS = 3
 
 
 def measure(n: int) -> Iterator[str]:
-    """Yield a line: `n` events of W1 within five minutes, spread over a day. There are 100 events for each id.
+    """Yield two lines: `n` events of W1 within five minutes, spread over a day, and events of a millisecond each in partitions.
 
-    `ratio` is by how much all slices together take longer than one piece, and `read` how many rows the frames that they decode have for each event.
+    There are 100 events for each id. `ratio` is by how much all slices together take longer than one piece, and `read` how many rows the frames that they decode have for each event.
     Raises: WrongCount where the slices give other solutions than the piece.
     """
     one_core()
@@ -47,6 +55,55 @@ def measure(n: int) -> Iterator[str]:
         ratio=round(median([sum(slices) / sum(piece) for (piece, _), (slices, _) in rounds]), 2),
         read=round(read, 2),
     )
+    yield _measure_partitions(n)
+
+
+def _measure_partitions(n: int) -> str:
+    """Return a line: a query without a key, which compares all pairs within two seconds, in 1, 2 and 4 partitions that have slices of time in turns.
+
+    Partitions run one after the other, and their CPU seconds have reading the log in them. Raises: WrongCount.
+    """
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
+        root, rounds = Path(place), list[dict[int, list[float]]]()
+        for number in _PARTITIONS:
+            with LogWriter(root / str(number), lambda: BEGIN, partitions=number) as log:
+                log.append(lambda offset: Register(offset, "q", _KEYLESS, by_time=True))
+                for block in blocks(drawn(n, max(n // 1000, 1))):
+                    log.append_events("default", block.rows)
+        counts = dict[int, int]()
+        for _ in range(_KEYLESS_ROUNDS + 1):
+            found = {}
+            for number in _PARTITIONS:
+                found[number], counts[number] = _run_partitions(root / str(number), number)
+            rounds.append(found)
+    for number, count in counts.items():
+        if count != counts[1]:
+            raise WrongCount(f"{number} partitions", count, counts[1])
+    taken = rounds[1:]  # the first one warms
+    return line(
+        "live slices",
+        n=n,
+        solutions=counts[1],
+        busiest_s={str(number): round(median([max(each[number]) for each in taken]), 3) for number in _PARTITIONS},
+        all_s={str(number): round(median([sum(each[number]) for each in taken]), 3) for number in _PARTITIONS},
+        busiest_speedup_4=round(median([max(each[1]) / max(each[4]) for each in taken]), 2),
+        cpu_growth_4=round(median([sum(each[4]) / sum(each[1]) for each in taken]) - 1, 3),
+    )
+
+
+def _run_partitions(data: Path, number: int) -> tuple[list[float], int]:
+    """Return the CPU seconds of each partition, and how many solutions all have together."""
+    seconds, solutions = list[float](), 0
+    with closing(LogReader(data)) as log:
+        head = log.head()
+    for bucket in range(number):
+        with closing(EngineHost(data, PartitionShare(bucket, number), snapshot_weight=1 << 62)) as host:
+            for _ in host.run(0, 1):  # the registration
+                pass
+            began = time.process_time()
+            solutions += sum(piece.outcome.solutions.num_rows for piece in host.run(1, head))
+            seconds.append(time.process_time() - began)
+    return seconds, solutions
 
 
 def _write_day(data: Path, n: int) -> None:

@@ -13,7 +13,7 @@ from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.network.network import Network
 from engine.network.placed_query import list_reads, name_apart
-from engine.partitioning import NO_KEYS, partition
+from engine.partitioning import NO_KEYS, TimeSlices, partition
 from engine.physical_plan.join_trees import Linear, Pairing, Tree
 from engine.physical_plan.plan import Fragment, Read
 from engine.planner import plan_query
@@ -43,6 +43,7 @@ class Explanation:
     rows: tuple[StepRows | None, ...] = ()  # of each step, where the query runs
     reach: Reach | None = None  # of a query over streams
     message_key: MessageKey | None = None  # if its stream declared this, the query would have a partition key
+    slices: TimeSlices | None = None  # by which partitions share a query without a key
 
 
 def explain(
@@ -62,7 +63,8 @@ def explain(
     names = network.planning.make_names(FactIndex(terms), policy=policy, rates=rates)
     assert not isinstance(taken, a.BackgroundRule)
     fragment = plan_query(taken, names)
-    algebra, apart = Outliner.from_query(query).outline_query(query), partition(query, policy, declared)
+    algebra, reach = Outliner.from_query(query).outline_query(query), find_reaches([Asked(taken, policy)], names.matches)[0]
+    apart = partition(query, policy, declared, reach.settled)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
     outliner = Outliner.from_query(taken, fragment.columns)
     steps = Reader(fragment, algebra[0], outliner, Written.from_pattern(taken.pattern), streams, terms.text).steps()
@@ -76,8 +78,9 @@ def explain(
         tuple(unbounded),
         shape_of(fragment, NO_RATES if "order" in without else rates),
         tuple(reads),
-        reach=find_reaches([Asked(taken, policy)], names.matches)[0],
+        reach=reach,
         message_key=apart.proposal,
+        slices=apart.slices,
     )
 
 

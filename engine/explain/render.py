@@ -170,7 +170,14 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
         "query": explanation.query,
         "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
         "plan": [_step(step) | ({"live": _live(rows)} if explanation.rows else {}) for step, rows in _with_rows(explanation)],
-        "partition": {"key": explanation.key, "reason": explanation.reason, "message_key": _message_key(explanation.message_key)},
+        "partition": {
+            "key": explanation.key,
+            "reason": explanation.reason,
+            "message_key": _message_key(explanation.message_key),
+            "slices": None
+            if explanation.slices is None
+            else {"length": length(explanation.slices.length), "before": length(explanation.slices.reach)},
+        },
         "unbounded": list(explanation.unbounded),
         "reach": None if explanation.reach is None else _describe_reach(explanation.reach),
         "background": [{"pattern": read.pattern, "triples": read.triples, "use": read.use} for read in explanation.reads],

@@ -14,10 +14,11 @@ from typing import assert_never
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Entailment, is_of
-from engine.messages import MOST_PARTS, UNRESTRICTED, MessageKey
+from engine.messages import MOST_PARTS, UNRESTRICTED, MessageKey, Micros
 from engine.partitioning.hash_partitioner import Part
 from engine.partitioning.message_keys import NO_KEYS
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key, is_key_triple, is_link
+from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
 from engine.pattern_scope import find_scope, list_subexpressions
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
@@ -49,32 +50,50 @@ class NoKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Holds the partition key, or none, and the reason, which names the part where it stands."""
+    """Holds the partition key, or none, and the reason, which names the part where it stands. Without a key there may be slices of time."""
 
     key: Variable | None
     reason: str
     proposal: MessageKey | None = None
     """If the stream declared this message key, the query would have a key."""
+    slices: TimeSlices | None = None
 
 
-def partition(query: a.Query, policy: str = UNRESTRICTED, declared: Mapping[str, MessageKey] = NO_KEYS) -> Partition:
-    """Return the key that a query alone would have, over an empty background; `declared` are the message keys of streams."""
+def partition(
+    query: a.Query, policy: str = UNRESTRICTED, declared: Mapping[str, MessageKey] = NO_KEYS, reach: Micros | None = None
+) -> Partition:  # fmt: skip
+    """Return the key, or the slices of time, that a query alone would have over an empty background.
+
+    `declared` are the message keys of streams, and `reach` says how far back the query looks, as for `cut_time`.
+    """
+    assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     try:
         key = next(iter(keys_of(query, policy, declared=declared)))
     except NoKey as none:
+        slices, where = _describe_slices(query, reach)
         found = propose_message_key(query, policy)
         if found is None:
-            return Partition(None, f"{none.why}; one partition")
+            return Partition(None, f"{none.why}; {where}", None, slices)
         message, key = found
         parts = f" and the parts {' '.join(f'<{part}>' for part in message.parts)}" if message.parts else ""
         return Partition(
             None,
-            f"{none.why}; one partition. If its stream declares the message key <{message.predicate}>{parts}, the key is {key.variable}",
+            f"{none.why}; {where}. If its stream declares the message key <{message.predicate}>{parts}, the key is {key.variable}",
             message,
+            slices,
         )
     if key.message is not None:
         return Partition(key.variable, f"its stream declares the message key <{key.message.predicate}>")
     return Partition(key.variable, f"every triple pattern has it as its {key.part.value}")
+
+
+def _describe_slices(query: a.StreamQuery, reach: Micros | None) -> tuple[TimeSlices | None, str]:
+    """Return the slices of time for a query without a key, and where it is evaluated, in words."""
+    try:
+        slices = cut_time(query, reach)
+    except NoSlices as none:
+        return None, f"one partition, because {none}"
+    return slices, f"partitions take turns, each with {slices.length / 1e6:g} s of time and the {slices.reach / 1e6:g} s before"
 
 
 def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN, declared: Mapping[str, MessageKey] = NO_KEYS) -> list[Key]:

@@ -33,6 +33,10 @@ class PlainRows:
         places = np.flatnonzero(PartitionShare(bucket, buckets).select_rows(column))
         return self.rows.take(pa.array(places)), places
 
+    def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, Ints]:
+        places = np.flatnonzero(wanted)
+        return self.rows.take(pa.array(places)), places
+
     def read_ends(self) -> Ints:
         end, late = int64s(self.rows.column("end")), self.rows.column("late").to_numpy(zero_copy_only=False)
         return np.where(late, NO_END, end) if late.any() else end

@@ -3,7 +3,7 @@
 A query whose reach is bounded can be evaluated over a part of the log by itself, if the part begins as far back as the reach.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
@@ -37,6 +37,16 @@ class Reach:
     micros: Micros | None
     reason: str = ""
     opens: bool = False
+
+    @property
+    def settled(self) -> Micros | None:
+        """Return the reach of a query whose solutions do not depend on where it begins to read; None for any other."""
+        return None if self.opens else self.micros
+
+
+def find_longest(reaches: Iterable[Reach]) -> Micros:
+    """Return the longest reach; FOREVER without a bound, or where solutions depend on where a query begins to read."""
+    return max((c.FOREVER if reach.settled is None else reach.settled for reach in reaches), default=0)
 
 
 @dataclass(frozen=True, slots=True)

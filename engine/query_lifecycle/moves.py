@@ -14,6 +14,7 @@ from engine.errors import OnePartitionOnly
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, REVISED, Micros, Register
 from engine.partitioning import Moved, PartitionShare, Route, Sets, bucket_of
+from engine.planner.reach import find_longest
 from engine.runtime.time_course import Place
 from engine.runtime.watermarks import NO_TIME
 from epsparql import algebra as a
@@ -72,7 +73,7 @@ class StartFinder:
         time, longest = min(times.values(), default=NO_TIME), c.FOREVER
         whole = entries and not moved.rules - engine.registered.keys() and time < END_OF_TIME
         if whole:
-            longest = max(c.FOREVER if reach.micros is None or reach.opens else reach.micros for reach in engine.find_reaches(entries))
+            longest = find_longest(engine.find_reaches(entries))
         bounded, since = longest < c.FOREVER, NO_TIME
         if whole and time == NO_TIME:
             since = NO_TIME + 1  # nothing is decided: what matters begins with the first event
@@ -191,7 +192,7 @@ def _sets_of_one(engine: EngineState, number: int) -> Sets:
         query = parse(entry.text).query
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         if entry.offset not in engine.fallen or a.written_stream(query) is not None:
-            sets.add(entry, query, engine.known, engine.message_keys)
+            sets.add(entry, query, engine.known, engine.message_keys, engine.find_reach)
     for behind in engine.behind.values():
         sets.keep_home(engine.position, behind.first)
     return sets
@@ -246,4 +247,4 @@ def stay(engine: EngineState, renumbering: Renumbering, share: PartitionShare) -
     """Let an earlier engine be that of a new bucket, with no queries but those whose state it has already."""
     staying = {registered for each in renumbering.list_staying(share.bucket) for registered in each.members}
     let_go(engine, (engine.registered.keys() | engine.fallen.keys() | engine.behind.keys()) - staying)
-    engine.live_as(share, renumbering.sets)
+    engine.live_as(share, renumbering.sets.copied())

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Entry, Finish, Tick
 from engine.network.network import Network
-from engine.partitioning.hash_partitioner import Part
+from engine.partitioning import Division
 from engine.runtime.event_queue import Key, Waiting
 from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Ints, NetworkTime
 from epsparql import algebra as a
@@ -29,7 +29,7 @@ class ScheduledNetwork:
     network: Network
     time: int = NO_TIME
     pending: Waiting = field(default_factory=Waiting)
-    part: Part | None = None
+    part: Division | None = None
     revised: bool = False
     silent: bool = False
 

@@ -9,20 +9,39 @@ from numpy.typing import NDArray
 from engine.dictionary.native.arrow_import import TERMS
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.messages import NO_END, Block, CatchUp, Drop, DropStream, Entail, Entry, Events, Facts, MessageKey, Pause, Promote, Register, SetStream
-from engine.partitioning import Part, PartitionShare, events_of, key_column, number_bodies, source_of
+from engine.messages import (
+    NO_END,
+    Block,
+    CatchUp,
+    Drop,
+    DropStream,
+    Entail,
+    Entry,
+    Events,
+    Facts,
+    MessageKey,
+    Pause,
+    Promote,
+    Register,
+    RowSource,
+    SetStream,
+    int64s,
+)  # fmt: skip
+from engine.partitioning import Division, Part, PartitionShare, TimeSlices, events_of, key_column, number_bodies, source_of
 from engine.runtime.watermarks import Arrivals, concatenate_arrivals, make_arrivals
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Feed = tuple[str, Part | None]
-"""A feed is a stream, and the part that it is dealt out by to some networks; None: these see all of it."""
+Feed = tuple[str, Division | None]
+"""A feed is a stream, and what it is dealt out by to some networks; None: these see all of it."""
+Wanted = Mapping[str, Set[Division | None]]
+"""By stream, what it is dealt out by."""
 ELSEWHERE = "<\0>"
 """This term stands for the terms of occurrences that another bucket has: no query can name it."""
 
 
 def route_rows(
-    block: Block, wanted: Mapping[str, Set[Part | None]], share: PartitionShare, terms: TermTable, keys: Mapping[str, MessageKey], *, marked: bool
+    block: Block, wanted: Wanted, share: PartitionShare, terms: TermTable, keys: Mapping[str, MessageKey], *, marked: bool
 ) -> tuple[dict[Feed, Arrivals], dict[int, int]]:
     """Return what networks get by the feeds that are `wanted`, without the late occurrences.
 
@@ -30,21 +49,23 @@ def route_rows(
 
     `keys` are the message keys that streams declare. Where all that is wanted is dealt out as its stream is, only the share's rows are read. Something may come to pass at the first instant that there is,
     whatever happens at it. So another bucket's instants are marked by occurrences of ELSEWHERE. They are marked everywhere if `marked`, else where
-    instants wait for time, since a background may come before they are released.
+    instants wait for time, since a background may come before they are released. What is dealt out by time depends on no first instant.
     """
     events = events_of(block)
     source = source_of(block)
     latest = source.find_latest_ends(events)
+    wanted = _without_idle(wanted, source, share)
     parts = {part for stream in wanted.values() for part in stream}
     if not parts:
         return {}, latest
-    mine: dict[Part, Bools]
+    mine: dict[Division, Bools]
     if all(part is (Part.MESSAGE if name in keys else Part.SUBJECT) for name, stream in wanted.items() for part in stream):
         rows, places = source.read_own(share.bucket, share.buckets, events, keys)
         mine = dict.fromkeys((Part.MESSAGE, Part.SUBJECT), np.ones(len(places), np.bool_))
     else:
-        rows, places = source.read_all(), np.arange(source.num_rows)
-        mine = {part: share.select_rows(rows.column(part.column)) for part in parts if part not in (None, Part.MESSAGE)}
+        rows, places = _read_rows(source, parts, share)
+        mine = {part: share.select_rows(rows.column(part.column)) for part in parts if isinstance(part, Part) and part is not Part.MESSAGE}
+        mine |= {part: part.select_rows(int64s(rows.column("end")), share) for part in parts if isinstance(part, TimeSlices)}
         if Part.MESSAGE in parts:
             mine[Part.MESSAGE] = share.select_rows(key_column(rows, number_bodies(events), events, keys))
     counts, names = [e.rows for e in events], list(dict.fromkeys(e.stream for e in events))
@@ -61,11 +82,30 @@ def route_rows(
         end = source.read_ends()
         waiting = (end != NO_END) & (marked | (end > np.repeat([*passed.values()], counts)))
         for (name, part), arrived in found.items():
-            if part is not None:
+            if isinstance(part, Part):
                 others = waiting & (which == names.index(name))
                 others[places[mine[part]]] = False
                 found[name, part] = _with_marks(arrived, _mark_instants(others, since, end, terms))
     return found, latest
+
+
+def _read_rows(source: RowSource, parts: Set[Division | None], share: PartitionShare) -> tuple[pa.RecordBatch, Ints]:
+    """Return rows with their places: where all is dealt out by time, those of the share, else all."""
+    by_time = [part for part in parts if isinstance(part, TimeSlices)]
+    if len(by_time) < len(parts):
+        return source.read_all(), np.arange(source.num_rows)
+    ends = source.read_ends()
+    return source.read_some(np.logical_or.reduce([part.select_rows(ends, share) for part in by_time]))
+
+
+def _without_idle(wanted: Wanted, source: RowSource, share: PartitionShare) -> Wanted:
+    """Return what is wanted without what is dealt out by time and has nothing for this share. Only the ends of rows are read for that."""
+    by_time = {part for stream in wanted.values() for part in stream if isinstance(part, TimeSlices)}
+    if not by_time:
+        return wanted
+    ends = source.read_ends()
+    idle = {part for part in by_time if not part.select_rows(ends[ends != NO_END], share).any()}
+    return {name: stream - idle for name, stream in wanted.items()}
 
 
 def _with_marks(arrived: Arrivals, marks: Arrivals) -> Arrivals:

@@ -5,16 +5,17 @@ from collections.abc import Callable, Collection, Sequence
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
-from engine.messages import REVISED, MessageKey, Register, StateChange
+from engine.kernel.state import layout as c
+from engine.messages import REVISED, MessageKey, Micros, Register, StateChange
 from engine.network.network import Network
-from engine.network.placed_query import Planned, RegisteredQuery, name_apart
+from engine.network.placed_query import Answers, Planned, RegisteredQuery, name_apart
 from engine.network.stratification import Cycle
-from engine.partitioning import ONE, Part, PartitionShare, Sets
+from engine.partitioning import ONE, Division, PartitionShare, Sets, TimeSlices
 from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.planner.builder.plan_builder import IN_PARTITIONS
-from engine.planner.reach import Asked, Reach, find_reaches
+from engine.planner.reach import Asked, Reach, find_longest, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
@@ -24,6 +25,7 @@ from engine.state_size import Quota, Usage
 from engine.triples.quads import Quad
 from epsparql import QueryError, parse
 from epsparql import algebra as a
+from epsparql.trees import walk_nodes
 
 _MOST_REACHES = 4096
 """So many groups of queries have their reach kept."""
@@ -118,8 +120,8 @@ class Registry:
         network.host.add_query(RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy), known, rates, shape)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
-    def _find_part(self, entry: Register) -> Part | None:
-        """Return the part that a query's events are dealt out by, if any."""
+    def _find_part(self, entry: Register) -> Division | None:
+        """Return what a query's events are dealt out by, if anything."""
         route = self.sets.route(entry.offset)
         return None if route is None else route.part
 
@@ -129,7 +131,7 @@ class Registry:
         fallen = [rule for entry in self.fallen.values() for rule in a.writing_rules(parse(entry.text).query)]
         return [*(rule for member in self.members for rule in member.rules), *fallen]
 
-    def _choose_member(self, query: a.Query, part: Part | None, *, revised: bool) -> ScheduledNetwork:
+    def _choose_member(self, query: a.Query, part: Division | None, *, revised: bool) -> ScheduledNetwork:
         """Return the network that a query belongs to.
 
         That is the network of its cycle of rules, else one that reaches the same streams and is where the query begins, else a new one.
@@ -155,7 +157,7 @@ class Registry:
         for member in self.members:
             # Who comes after a change has it from the first.
             begins = member.time == time and (time == NO_TIME or not member.network.background.is_due)
-            alike = member.part is part and member.network.planning.without == self.without and member.revised == revised
+            alike = member.part == part and member.network.planning.without == self.without and member.revised == revised
             if begins and alike and find_reached(member.network.reads, rules) == gate:
                 return member
         member = ScheduledNetwork(
@@ -164,9 +166,9 @@ class Registry:
         self.members.append(member)
         return member
 
-    def make_owner_test(self, part: Part | None) -> Callable[[Quad], bool] | None:
+    def make_owner_test(self, part: Division | None) -> Callable[[Quad], bool] | None:
         """Return a test for the background triples that the networks of a part take for theirs; None if they take all."""
-        return None if part is None else lambda quad: self.share.has(part.read_part(quad))
+        return None if part is None or isinstance(part, TimeSlices) else lambda quad: self.share.has(part.read_part(quad))
 
     def _find_query_time(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
         """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""
@@ -195,13 +197,41 @@ class Registry:
             self._reaches, self._reached_over = {}, self.known
         if (found := self._reaches.get(tuple(entries))) is not None:
             return found
+        found = self._reaches[tuple(entries)] = self._find_reaches_over(entries, self.known)
+        return found
+
+    def _find_reaches_over(self, entries: Sequence[Register], known: FactIndex) -> list[Reach]:
         asked = []
         for entry in entries:
             query = rewrite_query(name_own_stream(parse(entry.text).query, entry.offset), entry.default_graph, entry.policy, self.without)
             assert not isinstance(query, a.BackgroundRule), "that is part of the background"
             asked.append(Asked(query, entry.policy))
-        found = self._reaches[tuple(entries)] = find_reaches(asked, name_apart(self.known).matches)
-        return found
+        return find_reaches(asked, name_apart(known).matches)
+
+    def looks_further(self, entries: Sequence[Register], known: FactIndex) -> bool:
+        """Return whether queries of a bounded reach look further back over another background than over the one that there is."""
+        try:
+            before = find_longest(self.find_reaches(entries))
+            return before < c.FOREVER and find_longest(self._find_reaches_over(entries, known)) > before
+        except (QueryError, Refusal):
+            return False
+
+    def find_reach(self, entry: Register) -> Micros | None:
+        """Return how far back a query looks by itself, in µs; None without a bound, or to its first instant, and for a query that is refused."""
+        try:
+            return self.find_reaches([entry])[0].settled
+        except (QueryError, Refusal):
+            return None
+
+    def is_concerned(self, entry: Register, known: FactIndex) -> bool:
+        """Return whether another background may tell a query something else than the one that there is. Raises: QueryError."""
+        query = rewrite_query(parse(entry.text).query, entry.default_graph, entry.policy, self.without)
+        assert not isinstance(query, a.BackgroundRule), "that is part of the background"
+        nodes = list(walk_nodes(query.pattern))
+        if known.schema is not self.known.schema or any(isinstance(node, a.Graph | a.Path) for node in nodes):
+            return True
+        asked = [(triple, node.place) for node in nodes if isinstance(node, a.Bgp) for triple in node.triples]
+        return not Answers({(triple, place): self.known.matching(triple, place) for triple, place in asked}).hold_over(known)
 
     def drop_query(self, registered: int) -> None:
         self._layout = None
@@ -221,8 +251,10 @@ class Registry:
 
     # ------------------------------------------------------------ what a query keeps
     def usage(self, registered: int) -> Usage:
-        """Return the size of a running query's state."""
+        """Return the size of a running query's state. Of partitions that share it by time, the one counts whose turn it is."""
         member, _ = self._find_query(registered)
+        if not self._is_turn(member):
+            return Usage(0, 0)
         return member.network.quotas.measure_usage(registered, member.passed)
 
     def quota(self, registered: int) -> Quota:
@@ -241,7 +273,16 @@ class Registry:
     def partial_matches(self, registered: int) -> list[PartialMatch]:
         """Return the oldest partial matches of a running query."""
         member, planned = self._find_query(registered)
+        if not self._is_turn(member):
+            return []
         return list_partial_matches(member.network, planned, member.passed)
+
+    def _is_turn(self, member: ScheduledNetwork) -> bool:
+        """Return whether a network counts for all that share its queries by time: the next partition reads its events as well."""
+        if not isinstance(member.part, TimeSlices):
+            return True
+        latest = max((self.streams[name].latest for name in member.network.reads if name in self.streams), default=NO_TIME)
+        return member.part.is_turn(min(member.time, latest), self.share)
 
     def _find_query(self, registered: int) -> tuple[ScheduledNetwork, Planned]:
         member = next(member for member in self.members if registered in member.network.planned)

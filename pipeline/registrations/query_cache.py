@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 import epsparql
-from engine.messages import RDFS, REVISED, UNRESTRICTED, MessageKey
+from engine.messages import RDFS, REVISED, UNRESTRICTED, MessageKey, Register
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import OperatorState
 from epsparql.algebra import (
@@ -135,11 +135,17 @@ def explain_query(
 
 
 def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
-    """Return a sentence on the message key by which several partitions could share a query without a key; "" if there is none. Raises: QueryError."""
-    from engine.partitioning import partition  # as above
+    """Return a sentence on why several partitions cannot share a query, or on the message key by which they could; else "". Raises: QueryError."""
+    from engine.engine import Engine  # as above
+    from engine.partitioning import partition
 
-    found = partition(epsparql.parse(text).query, policy)
-    return "" if found.proposal is None else f"several partitions cannot share it, because {found.reason}"
+    query = epsparql.parse(text).query
+    if isinstance(query, BackgroundRule):
+        return ""
+    found = partition(query, policy, reach=Engine().find_reaches([Register(0, "", text, policy)])[0].settled)
+    if found.slices is None:
+        return "" if found.key is not None else f"several partitions cannot share it, because {found.reason}"
+    return "" if found.proposal is None else f"several partitions share it by time, because {found.reason}"
 
 
 def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[str, ...]:

@@ -103,15 +103,24 @@ class PlanMessageKey(BaseModel):
     parts: list[str]
 
 
+class PlanSlices(BaseModel):
+    """Says how partitions share a query by time, in turns: each reads slices of this `length`, and events that end so long `before` them."""
+
+    length: str
+    before: str
+
+
 class PlanPartition(BaseModel):
     """Names the variable by which the query could be partitioned; null if there is none, for the `reason`.
 
     `message_key` is what its stream may declare, so that the query has a key; null if it has one already, or none is known.
+    `slices` says how partitions share a query without a key by time; null if they do not.
     """
 
     key: str | None
     reason: str
     message_key: PlanMessageKey | None
+    slices: PlanSlices | None
 
 
 class PlanRead(BaseModel):

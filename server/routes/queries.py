@@ -534,7 +534,7 @@ def _submit_registration(service: Service, place: _Place, before: Sequence[Futur
         for entry in before:
             if entry.done():  # it was refused just now, or written before
                 entry.result()
-        wanted = Register(offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds, emit=wish.emit)
+        wanted = Register(offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds, emit=wish.emit, by_time=True)
         return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
     if known is None:

@@ -25,7 +25,7 @@ from tests.support import spark_cases as cases
 pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("EPSPARQL_KILLS", "50"))
 PARTITIONS = (2, 3, 4)
-TEXTS = (cases.PAIRS, cases.HIGH, cases.OBSERVED, cases.RISES, cases.NEAR)
+TEXTS = (cases.PAIRS, cases.HIGH, cases.OBSERVED, cases.RISES, cases.NEAR, cases.CROSS)
 BODIES_S = 5
 MASTER = "local[4,4]"
 KILLS_A_NUMBER = 5
@@ -49,7 +49,7 @@ class Changes:
 
     def _register(self, text: str, reads_from: int | None) -> None:
         name, self.made = f"q{self.made}", self.made + 1
-        registered = self.log.append(lambda offset: Register(offset, name, text, reads_from=reads_from))
+        registered = self.log.append(lambda offset: Register(offset, name, text, reads_from=reads_from, by_time=True))
         self.running[registered] = name
         if reads_from is not None:
             self._catch_up(registered)

@@ -22,6 +22,8 @@ from pipeline.warmup import compile_formats
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND
 PAIRS = """PREFIX : <http://e/> SELECT ?s ?v ?w WHERE { { ?s :a ?v } SEQ { ?s :b ?w } WITHIN "PT30S"^^<http://www.w3.org/2001/XMLSchema#duration> }"""
+CROSS = """PREFIX : <http://e/> SELECT ?s ?t ?v ?w WHERE { { ?s :a ?v } SEQ { ?t :b ?w } WITHIN "PT2S"^^<http://www.w3.org/2001/XMLSchema#duration> FILTER(?w > ?v) }"""
+"""Several partitions share this one by time, in slices of 16 seconds."""
 HIGH = "PREFIX : <http://e/> SELECT ?s ?v WHERE { ?s :a ?v FILTER(?v > 60) }"
 NEAR = "PREFIX : <http://e/> SELECT ?s ?o ?v WHERE { ?s :a ?v . ?o :near ?s }"
 RULE = 'PREFIX : <http://e/> CONSTRUCT { ?s :rise ?w } INTO STREAM <up> WHERE { { ?s :a ?v } SEQ { ?s :a ?w } FILTER(?w > ?v && getDURATION() < "PT5S"^^<http://www.w3.org/2001/XMLSchema#duration>) }'
@@ -46,7 +48,7 @@ def message(number: int, chance: Random) -> pa.RecordBatch:
 
 
 def register(log: LogWriter, name: str, text: str) -> int:
-    return log.append(lambda offset: Register(offset, name, text))
+    return log.append(lambda offset: Register(offset, name, text, by_time=True))
 
 
 def finish(log: LogWriter) -> int:
@@ -61,6 +63,14 @@ def readings(log: LogWriter, numbers: Sequence[int], chance: Random) -> None:
 def sequences(log: LogWriter) -> None:
     register(log, "pairs", PAIRS)
     readings(log, range(150), Random(1))
+
+
+def crossing(log: LogWriter) -> None:
+    """A query without a key, which partitions share by time until a fact concerns it."""
+    register(log, "cross", CROSS)
+    readings(log, range(100), Random(8))
+    log.append(lambda offset: Facts(offset, "", '<http://e/s1> <http://e/b> "1000"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'))
+    readings(log, range(100, 130), Random(9))
 
 
 def changing(log: LogWriter) -> None:
@@ -189,6 +199,7 @@ FORMS = {
 
 CASES: dict[str, Callable[[LogWriter], None]] = {
     "sequences": sequences,
+    "crossing": crossing,
     "changing": changing,
     "rules": rules,
     "completing": completing,

@@ -198,6 +198,19 @@ class SlicedRows:
                     own = share.select_rows(key_column(rows, number_bodies(events)[places] if keys else NO_BODIES, events, keys))
                     rows, places = rows.filter(pa.array(own)), places[own]
                 found.append((rows, places))
+        return self._put_together(found)
+
+    def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, Ints]:
+        found = list[tuple[pa.RecordBatch, Ints]]()
+        for number in range(len(self.frame.index.parts) - 1):
+            if (part := self._read_slice(number)) is not None:
+                rows, places = part
+                own = wanted[places]
+                found.append((rows.filter(pa.array(own)), places[own]))
+        return self._put_together(found)
+
+    def _put_together(self, found: Sequence[tuple[pa.RecordBatch, Ints]]) -> tuple[pa.RecordBatch, Ints]:
+        """Return the rows of several slices in their order, and their places."""
         if len(found) == 1:
             return found[0]
         places = np.concatenate([np.empty(0, np.int64), *(places for _, places in found)])
@@ -236,6 +249,16 @@ class JoinedRows:
         parts = [source_of(block).read_own(bucket, buckets, events_of(block), keys) for block in self.blocks]
         begins = accumulate((block.num_rows for block in self.blocks), initial=0)
         return join_rows([rows for rows, _ in parts]), np.concatenate([places + begin for (_, places), begin in zip(parts, begins, strict=False)])
+
+    def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, Ints]:
+        found, begin = list[tuple[pa.RecordBatch, Ints]](), 0
+        for block in self.blocks:
+            own = wanted[begin : begin + block.num_rows]
+            if own.any():  # the others are not decoded
+                rows, places = source_of(block).read_some(own)
+                found.append((rows, places + begin))
+            begin += block.num_rows
+        return join_rows([rows for rows, _ in found]), np.concatenate([np.empty(0, np.int64), *(places for _, places in found)])
 
     def read_ends(self) -> Ints:
         return np.concatenate([source_of(block).read_ends() for block in self.blocks])

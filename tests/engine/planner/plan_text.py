@@ -105,7 +105,8 @@ def show_query(text: str) -> str:
         fragment = plan_query(taken, names)
     except Refusal as refusal:
         return f"refused: {refusal} ({refusal.word})"
-    reach, apart = find_reaches([Asked(taken, given.policy)], names.matches)[0], partition(query, given.policy, given.declared)
+    reach = find_reaches([Asked(taken, given.policy)], names.matches)[0]
+    apart = partition(query, given.policy, given.declared, reach.settled)
     back = reach.reason if reach.micros is None else micros(reach.micros)
     head = [
         f"form {sign_plan(fragment)}",

@@ -205,7 +205,7 @@ def long_stream(data: Path, events: int = EVENTS, partitions: int = 1) -> None:
     with LogWriter(data, cases.frozen_clock, partitions=partitions) as log:
         log.append(lambda offset: SetStream(offset, "default", max_delay=DELAY))
         for name, text in QUERIES.items():
-            log.append(lambda offset, name=name, text=text: Register(offset, name, text))  # type: ignore[misc]
+            log.append(lambda offset, name=name, text=text: Register(offset, name, text, by_time=True))  # type: ignore[misc]
         for first in range(0, events, BODY):
             part = order[first : first + BODY]
             s, p, o = ([column[k] for k in part] for column in (subjects, predicates, values))

@@ -30,7 +30,16 @@ def solve(spark: SparkSession, data: Path, scratch: Path, buckets: int) -> cases
     return cases.found_in(data)
 
 
-PARTITIONS = {"sequences": (1, 4), "changing": (2, 4), "rules": (4,), "completing": (4,), "history": (1, 2), "backlogs": (2,), "observations": (3,)}
+PARTITIONS = {
+    "sequences": (1, 4),
+    "crossing": (4,),
+    "changing": (2, 4),
+    "rules": (4,),
+    "completing": (4,),
+    "history": (1, 2),
+    "backlogs": (2,),
+    "observations": (3,),
+}
 
 
 @pytest.mark.parametrize(("case", "buckets"), [(case, number) for case in cases.CASES for number in PARTITIONS[case]])
