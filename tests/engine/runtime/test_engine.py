@@ -15,7 +15,7 @@ from engine.runtime.result_assembly import sort_by_emission
 from engine.validation.validate import check
 from epsparql import QueryError
 from tests.reference.evaluator import Occurrence
-from tests.support.feeds import PREFIXES, SECOND, parse_feed
+from tests.support.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
 
 Row = tuple[str, int, float, float]
@@ -408,6 +408,21 @@ def test_chains_stay_short_where_entries_come_alone(log: Log) -> None:
     net = log.engine.members[0].network.net
     assert log.engine.goals == 3000
     assert len(net.heads) >= 1500
+
+
+def test_the_instants_of_a_program_open_it_unless_they_have_passed(log: Log) -> None:
+    log.register("other", "SELECT * WHERE { ?s :B ?x }")
+    log.send("A@1")
+    for number in range(2):
+        log.put(Register(0, f"program {number}", "#!etalis recent\nd <- 3 seq 4."))
+        assert [(query, start, end) for query, _, start, end in log.send(f"A@{8 + number}")] == [("program 0", 3, 4)][number:]
+
+
+def test_how_far_a_query_looks_back_follows_the_background(log: Log) -> None:
+    entry = Register(0, "q", PREFIXES + "SELECT * WHERE { ?s :A ?x }")
+    assert not log.engine.find_reaches([entry])[0].opens
+    log.put(Facts(0, "", f"<{EXAMPLE}s> <{EXAMPLE}A> <{EXAMPLE}x> .\n"))
+    assert log.engine.find_reaches([entry])[0].opens
 
 
 # ---------------------------------------------------------------- order of emission
