@@ -314,7 +314,7 @@ def test_a_block_is_cut_behind_what_changes_who_is_dealt_to() -> None:
 def test_instants_of_other_buckets_are_marked_once_where_they_wait(passed: int | None, marked: bool, others: set[int]) -> None:
     occurrences = parse_feed(" ".join(f"A(s{k},{k})@{1 + k // 8}" for k in range(32)))
     share, events = PartitionShare(1, 3), Events(0, "default", len(occurrences), None if passed is None else passed * SECOND)
-    found, latest = route_rows(block([(events, occurrences)]), {"default": {Part.SUBJECT}}, share, TermTable(), {}, marked=marked)
+    found, latest = route_rows(block([(events, tuple(occurrences))]), {"default": {Part.SUBJECT}}, share, TermTable(), {}, marked=marked)
     own = [occurrence.end // SECOND for occurrence in occurrences if share.has(str(occurrence.triple[0]))]
     assert set(own) == {1, 2, 3, 4}
     assert sorted((found["default", Part.SUBJECT].end // SECOND).tolist()) == sorted([*own, *others])
