@@ -410,6 +410,26 @@ def test_chains_stay_short_where_entries_come_alone(log: Log) -> None:
     assert len(net.heads) >= 1500
 
 
+def test_a_tick_opens_a_query_at_its_time(log: Log) -> None:
+    log.register("q", "SELECT * WHERE { VALUES ?x { 1 } }")
+    assert log.put(Tick(0, "default", 5 * SECOND)) == [("q", 1, 5, 5)]
+    assert log.put(Tick(0, "default", 7 * SECOND)) == []
+
+
+def test_a_stream_that_ends_opens_no_query_that_reads_another_one(log: Log) -> None:
+    log.register("q", "SELECT * FROM STREAM <a> FROM STREAM <b> WHERE { VALUES ?x { 1 } }")
+    assert log.put(Tick(0, "b", 5 * SECOND)) == []
+    assert log.finish("a") == []
+    assert log.finish("b") == [("q", 3, 5, 5)]
+
+
+def test_what_waits_from_before_a_query_does_not_keep_a_tick_from_opening_it(log: Log) -> None:
+    log.register("other", "SELECT * WHERE { ?s :A ?x }")
+    assert log.send("A@5", delay=3) == []
+    log.register("q", "SELECT * WHERE { VALUES ?x { 1 } }")
+    assert log.put(Tick(0, "default", 6 * SECOND)) == [("other", 3, 5, 5), ("q", 3, 6, 6)]
+
+
 def test_the_instants_of_a_program_open_it_unless_they_have_passed(log: Log) -> None:
     log.register("other", "SELECT * WHERE { ?s :B ?x }")
     log.send("A@1")
