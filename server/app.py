@@ -43,7 +43,6 @@ from server.routes import (
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
 from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
-from server.routes.streams.ingest import PlainBodies
 from server.routes.streams.stream_settings import StreamSettings
 from server.routes.trials import TrialRequest
 from server.routes.validate import CheckWish
@@ -116,7 +115,7 @@ def create_app(
     mount_documentation(app)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
     problem_details.install_handlers(app)
-    for layer in (PlainBodies, RawPath, ErrorMiddleware):  # from within
+    for layer in (RawPath, ErrorMiddleware):  # from within
         app.add_middleware(layer)
     if origins:
         app.add_middleware(

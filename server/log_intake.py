@@ -6,9 +6,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from engine.messages import Micros
-from pipeline.log import Ack, LogWriter, Queueing
+from pipeline.log import Ack, AckFuture, LogWriter, Queueing
 from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import StreamBody, read_together
 from pipeline.source_positions import Source
@@ -16,12 +17,16 @@ from pipeline.source_positions import Source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShortBody:
-    """Holds a short body of ndjson that arrived at a time: how to read it by itself, with the warning for its sender, and how to submit what it brings."""
+    """Holds a short body of ndjson that arrived at a time.
+
+    It says how to read it by itself, with the warning for its sender; how to submit what it brings; and whom to tell of its ack, once that is done.
+    """
 
     content: bytes
     arrived: Micros
     read: Callable[[], tuple[StreamBody, str | None]]
     submit: Callable[[StreamBody], Future[Ack]]
+    told: Callable[[Future[Ack], str | None], None]
 
 
 class LogIntake:
@@ -34,8 +39,8 @@ class LogIntake:
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._to_wake = False
-        self._short: list[tuple[ShortBody, asyncio.Future[tuple[Future[Ack], str | None]]]] = []
-        self._answered: deque[asyncio.Future[None]] = deque()
+        self._short: list[ShortBody] = []
+        self._answered: deque[Callable[[], None]] = deque()
         log.wakeups.on_answers(self._announce)
 
     def submit(self, stream: str, body: MappedBody, key: str | None, source: Source | None, arrived: Micros) -> Future[Ack]:
@@ -44,15 +49,10 @@ class LogIntake:
         self._end_turn_later()
         return submitted
 
-    async def submit_short(self, body: ShortBody) -> tuple[Future[Ack], str | None]:
-        """Read and submit a body together with those that come in the same turn of the event loop, whatever their connections and streams.
-
-        Return the warning for its sender too. Raises: what reading and submitting raise.
-        """
-        submitted: asyncio.Future[tuple[Future[Ack], str | None]] = asyncio.get_running_loop().create_future()
-        self._short.append((body, submitted))
+    def submit_short(self, body: ShortBody) -> None:
+        """Read and submit a body together with those that come in the same turn of the event loop, whatever their connections and streams."""
+        self._short.append(body)
         self._end_turn_later()
-        return await submitted
 
     def _end_turn_later(self) -> None:
         if not self._to_wake:
@@ -64,35 +64,43 @@ class LogIntake:
         found = None
         if len(short) > 1:
             with suppress(Exception):  # whatever it is, each is read by itself then, and its own sender is told
-                found = read_together([body.content for body, _ in short], short[0][0].arrived)
-        for number, (body, submitted) in enumerate(short):
-            if not submitted.done():  # nobody waits where the request was cancelled
-                try:
-                    read, warning = body.read() if found is None else (found[number], None)
-                    submitted.set_result((body.submit(read), warning))
-                except Exception as fault:  # noqa: BLE001  # whatever it was, the body's sender is to be told
-                    submitted.set_exception(fault)
+                found = read_together([body.content for body in short], short[0].arrived)
+        for number, body in enumerate(short):
+            warning = None
+            try:
+                read, warning = body.read() if found is None else (found[number], None)
+                ack = body.submit(read)
+            except Exception as fault:  # noqa: BLE001  # whatever it was, the body's sender is to be told
+                ack = AckFuture()
+                ack.set_exception(fault)
+            self.watch(ack, partial(body.told, ack, warning))
         self._to_wake = False
         self._log.wakeups.wake_committer()
 
+    def watch(self, ack: Future[Ack], told: Callable[[], None]) -> None:
+        """Have the event loop call `told` once an ack, or the reason why there is none, has come."""
+        self._loop = asyncio.get_running_loop()
+        ack.add_done_callback(lambda _: self._answered.append(told))
+        if ack.done():  # the committer may have announced it already
+            self._loop.call_soon(self._tell_answered)
+
     async def wait_for(self, ack: Future[Ack]) -> None:
         """Wait until an ack, or the reason why there is none, has come."""
-        if ack.done():
-            return
-        self._loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        ack.add_done_callback(lambda _: self._answered.append(waiter))
-        if not ack.done():  # otherwise the committer may have announced it already
+        if not ack.done():
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.watch(ack, lambda: None if waiter.done() else waiter.set_result(None))
             await waiter
 
     def _announce(self) -> None:
         """Have the event loop wake those whose acks have come. The committer calls this."""
         if self._answered and self._loop is not None:
             with suppress(RuntimeError):  # the loop may be closed when the last acks come
-                self._loop.call_soon_threadsafe(self._wake_waiters)
+                self._loop.call_soon_threadsafe(self._tell_answered)
 
-    def _wake_waiters(self) -> None:
-        while self._answered:
-            waiter = self._answered.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+    def _tell_answered(self) -> None:
+        try:
+            while self._answered:
+                self._answered.popleft()()
+        finally:
+            if self._answered:  # a fault in one holds nobody else up
+                asyncio.get_running_loop().call_soon(self._tell_answered)

@@ -6,6 +6,6 @@ reads it; import both from here.
 
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.reader import LateRow, LogReader, RejectedRow, SharedReader
-from pipeline.log.writer import LogWriter, Queueing
+from pipeline.log.writer import AckFuture, LogWriter, Queueing
 
-__all__ = ["Ack", "LateRow", "LogReader", "LogWriter", "Queueing", "RejectedRow", "SharedReader"]
+__all__ = ["Ack", "AckFuture", "LateRow", "LogReader", "LogWriter", "Queueing", "RejectedRow", "SharedReader"]

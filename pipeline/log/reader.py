@@ -63,13 +63,17 @@ class Published:
         self._recent: dict[int, tuple[Frame, Content]] = {}  # the key is the first position of a frame
 
     def announce(self, position: int, last: tuple[Frame, Content] | None = None) -> None:
-        """Publish a position. `last` is the frame that ends there, with its content, if it is small."""
+        """Publish a position, for whom `wake_readers` wakes. `last` is the frame that ends there, with its content, if it is small."""
         with self._changed:
             if last is not None:
                 self._recent[self.position] = last
                 if len(self._recent) > KEPT_CONTENTS:
                     del self._recent[next(iter(self._recent))]
             self.position = position
+
+    def wake_readers(self) -> None:
+        """Wake those who wait for a position."""
+        with self._changed:
             self._changed.notify_all()
 
     def find_frame(self, first: int) -> tuple[Frame, Content] | None:

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from types import TracebackType
 from typing import NamedTuple
 
@@ -43,11 +43,75 @@ _TRIES, _TRY_S = 30, 1.0
 _log = logging.getLogger(__name__)
 
 
+class AckFuture(Future[Ack]):
+    """Becomes an ack, or the reason why there is none. It cannot be cancelled: without it, later bodies of its sender would make its repeat late.
+
+    It has no lock, unlike the library's futures, whose locks take longer than the rest of queueing one event. One thread ends it; others look.
+    """
+
+    def __init__(self) -> None:
+        self._ended = False
+        self._ack: Ack | None = None
+        self._reason: BaseException | None = None
+        self._calls: deque[Callable[[Future[Ack]], object]] = deque()
+
+    def cancel(self) -> bool:
+        return False
+
+    def cancelled(self) -> bool:
+        return False
+
+    def running(self) -> bool:
+        return not self._ended
+
+    def done(self) -> bool:
+        return self._ended
+
+    def result(self, timeout: float | None = None) -> Ack:
+        if (reason := self.exception(timeout)) is not None:
+            raise reason
+        assert self._ack is not None
+        return self._ack
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        if not self._ended:
+            ended = Event()
+            self.add_done_callback(lambda _: ended.set())
+            if not ended.wait(timeout):
+                raise TimeoutError
+        return self._reason
+
+    def add_done_callback(self, fn: Callable[[Future[Ack]], object]) -> None:
+        self._calls.append(fn)
+        if self._ended:
+            self._call_back()
+
+    def set_result(self, result: Ack) -> None:
+        self._ack, self._ended = result, True
+        self._call_back()
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        self._reason, self._ended = exception, True
+        self._call_back()
+
+    def _call_back(self) -> None:
+        """Make each call once, whichever threads come here."""
+        while self._calls:
+            try:
+                call = self._calls.popleft()
+            except IndexError:
+                return
+            try:
+                call(self)
+            except Exception:  # noqa: BLE001  # the thread that ends it goes on
+                _log.exception("who waited for an ack failed")
+
+
 @dataclass(slots=True, eq=False)
 class _Request:
     """Holds events of a stream, or (`build`) a control entry; `done` gets an Ack either way."""
 
-    done: "Future[Ack]"
+    done: AckFuture
     stream: str
     rows: pa.RecordBatch
     key: str | None = None
@@ -154,7 +218,7 @@ class LogWriter:
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
         size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
-        return self._enqueue(_Request(Future(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), queueing)
+        return self._enqueue(_Request(AckFuture(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), queueing)
 
     def append_events(
         self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, source: Source | None = None, arrived: Micros | None = None
@@ -167,7 +231,7 @@ class LogWriter:
 
         `build` runs in the committer: it may look at `catalogue`, and raise.
         """
-        return self._enqueue(_Request(Future(), "", NO_ROWS, build=build), queueing)
+        return self._enqueue(_Request(AckFuture(), "", NO_ROWS, build=build), queueing)
 
     def append(self, build: Callable[[int], Entry]) -> int:
         """Append a control entry by `submit_entry`, waiting; return the entry's own offset (the number of a registration)."""
@@ -260,7 +324,6 @@ class LogWriter:
                 raise LogFailed("the log is closed")
             if self.damage:
                 raise LogFailed(self.damage)
-            request.done.set_running_or_notify_cancel()  # not to be cancelled: without it, later bodies of its sender would make its repeat late
             self._queue.append(request)
             self._queued_rows += request.rows.num_rows
             self._queued_bytes += request.size
@@ -309,6 +372,7 @@ class LogWriter:
                 for request, ack in answers:
                     request.done.set_result(ack)
             self.wakeups.tell_answered()
+            self._published.wake_readers()  # last, since a runner that evaluates meanwhile would hold the answers up
 
     # ------------------------------------------------------------ commit
     def _commit(self, requests: list[_Request]) -> list[tuple[_Request, Ack]]:

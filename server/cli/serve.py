@@ -41,6 +41,7 @@ from server.http.auth import Gate, TokenFile
 from server.observability.logging import log_to_stderr
 from server.process import clock, set_aside
 from server.query_output.websocket_protocol import WebSocketWriter
+from server.routes.streams.short_posts import ShortPosts
 from server.service import Service, running
 from server.settings import Settings, SettingsError
 
@@ -320,7 +321,7 @@ def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> 
 def _config(app: FastAPI, settings: Settings, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=timely(settings.header_s),
+        http=timely(settings.header_s, ShortPosts(app, settings.max_body)),
         ws=WebSocketWriter,
         ws_max_size=settings.max_frame * _LARGER,
         ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either

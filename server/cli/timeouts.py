@@ -1,4 +1,7 @@
-"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem."""
+"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem.
+
+Some short requests are answered without uvicorn's cycle and ASGI (`server/http/whole_requests.py`).
+"""
 
 import asyncio
 import socket
@@ -7,10 +10,16 @@ from http import HTTPStatus
 from typing import Any
 
 import h11
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from server.http.problem_details import MEDIA_TYPE, Problem, phrase
+from server.http.whole_requests import RawHeaders, WholeRequest, WholeRequests, read_head, write_answer
 from server.observability.middleware import SECURE
+
+_HELD_S = 0.05
+"""The body of a request that may be answered without ASGI is waited for so long; then h11 and the layers, with their limits, have it."""
 
 
 class WholeAnswers(asyncio.Transport):
@@ -53,20 +62,91 @@ class Timely(H11Protocol):
     """Ends connections that are too slow. `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head."""
 
     header_s = 10.0
+    wanted: WholeRequests
     _deadline: asyncio.TimerHandle | None = None
+    _kept = b""
+    """These bytes wait for the answer to the request before them, or for the rest of their request."""
+    _holding: asyncio.TimerHandle | None = None
+    _taken = _ends = False
+    """A request waits for its answer, which is not h11's; then the connection is to end."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(WholeAnswers(transport))
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        self._begin()
+        if self._kept:
+            data, self._kept = self._kept + data, b""
+        if self._taken:
+            self._kept = data
+            self.flow.pause_reading()
+        elif self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0] or not self._take_post(data):
+            self._read_by_h11(data)
+
+    def shutdown(self) -> None:
+        self._ends = self._taken
+        if not self._ends:
+            self._let_go()
+            super().shutdown()
+
+    def _read_by_h11(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._begin()
+        else:
             self._cancel_deadline()
+
+    # ------------------------------------------------------------ requests that are answered without ASGI
+    def _take_post(self, data: bytes) -> bool:
+        """Take the request at the begin of `data`, or wait for its body. Return False if it is h11's."""
+        head = read_head(data)
+        if head is None or not self.wanted.wants(head):
+            return False
+        self._cancel_deadline()
+        self._unset_keepalive_if_required()
+        end = head.length + head.size
+        if len(data) < end:
+            self._kept = data
+            if self._holding is None:
+                self._holding = self.loop.call_later(_HELD_S, self._let_go)
+            return True
+        self._stop_holding()
+        self._taken, self._kept = True, data[end:]
+        client = self.client[0] if self.client else None
+        self.wanted.take_request(WholeRequest(head.target.decode(), Headers(raw=head.headers), data[head.length : end], client, self._send_answer))
+        return True
+
+    def _send_answer(self, response: Response, headers: RawHeaders) -> None:
+        self._taken = False
+        if self.transport.is_closing():
+            return
+        assert isinstance(self.transport, WholeAnswers)
+        self.transport.plain.write(write_answer(response, [*self.server_state.default_headers, *headers]))
+        if self._ends or (b"connection", b"close") in response.raw_headers:
+            self.transport.close()
+        elif self._kept:
+            self.loop.call_soon(self._read_on)
+        self.on_response_complete()
+
+    def _read_on(self) -> None:
+        if self._kept and not self._taken:
+            self.data_received(b"")
+
+    def _let_go(self) -> None:
+        """Give h11 a request whose rest has not come, if there is one."""
+        self._stop_holding()
+        if self._kept and not self._taken:
+            kept, self._kept = self._kept, b""
+            self._read_by_h11(kept)
+
+    def _stop_holding(self) -> None:
+        if self._holding is not None:
+            self._holding.cancel()
+            self._holding = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
+        self._let_go()  # the layers tell who hangs up within a body
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
@@ -102,8 +182,8 @@ class Timely(H11Protocol):
             self.transport.close()
 
 
-def timely(header_s: float) -> type[H11Protocol]:
-    return type("Timely", (Timely,), {"header_s": header_s})
+def timely(header_s: float, wanted: WholeRequests) -> type[H11Protocol]:
+    return type("Timely", (Timely,), {"header_s": header_s, "wanted": wanted})
 
 
 def prepare(listener: socket.socket, after_s: float) -> None:

@@ -35,10 +35,14 @@ class BodyBudget:
             detail = f"the bodies of other requests leave no room for this one (max_bodies={self._most}); send it again later"
             raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-bodies", detail, headers={"Retry-After": "1", "Connection": "close"}))
 
-    def reserve_body(self, scope: Scope, size: int) -> None:
-        """Count so many bytes until `release_body` of the same scope. Raises: Fault 429."""
+    def reserve_bytes(self, size: int) -> None:
+        """Count so many bytes until `release_bytes`. Raises: Fault 429."""
         self.check_room(size)
         self._held += size
+
+    def reserve_body(self, scope: Scope, size: int) -> None:
+        """Count so many bytes until `release_body` of the same scope. Raises: Fault 429."""
+        self.reserve_bytes(size)
         state = scope.setdefault("state", {})
         state[_HELD] = state.get(_HELD, 0) + size
 

@@ -4,7 +4,7 @@ import logging
 import re
 import secrets
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,7 +28,7 @@ SECURE = {
     "Cache-Control": "no-store",
 }
 """All answers have these headers, where a route does not say otherwise."""
-_SECURE = [(name.lower().encode(), value.encode()) for name, value in SECURE.items()]
+SECURE_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURE.items()]
 _log = logging.getLogger("epsparql.requests")
 
 
@@ -42,9 +42,7 @@ class RequestMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN.fullmatch(given) else secrets.token_hex(16)
-        REQUEST_ID.set(request_id)
+        request_id = identify_request(Headers(scope=scope))
         began, status = time.perf_counter(), 0
 
         async def send_answer(message: Message) -> None:
@@ -54,7 +52,7 @@ class RequestMiddleware:
                     status = message["status"]
                     headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
                     named = {name for name, _ in headers}
-                    message = {**message, "headers": headers + [each for each in _SECURE if each[0] not in named]}
+                    message = {**message, "headers": headers + [each for each in SECURE_HEADERS if each[0] not in named]}
                 case "websocket.accept":
                     message = {**message, "headers": [*message.get("headers", ()), (b"x-request-id", request_id.encode())]}
                 case "websocket.close":
@@ -66,26 +64,56 @@ class RequestMiddleware:
         finally:
             if (service := _find_service(scope)) is not None:
                 service.admission.bodies.release_body(scope)
-            self._log_request(scope, status, time.perf_counter() - began)
+            client, template = scope.get("client"), getattr(scope.get("route"), "path", "")
+            about = AnsweredRequest(
+                scope.get("method", "WEBSOCKET"),
+                scope["path"],
+                template,
+                status,
+                time.perf_counter() - began,
+                client[0] if client else None,
+                scope.get("state", {}).get("who"),
+            )
+            record_request(self._requests, service, about)
 
-    def _log_request(self, scope: Scope, status: int, seconds: float) -> None:
-        method = scope.get("method", "WEBSOCKET")
-        template = getattr(scope.get("route"), "path", "")
-        self._requests.count(method, template, status, seconds)
-        state: dict[str, Any] = scope.get("state", {})
-        client = scope.get("client")
-        about = {
-            "method": method,
-            "path": scope["path"],
-            "status": status,
-            "seconds": round(seconds, 6),
-            "client": client[0] if client else None,
-            "who": state.get("who"),
-        }
-        _log.info("%s %s %d", method, scope["path"], status, extra={"about": about})
-        service = _find_service(scope)
-        if service is not None and is_change(method, template) and status < 400:
-            service.admission.audit.record_change(service.clock(), about | {"request_id": REQUEST_ID.get()})
+
+def identify_request(headers: Headers) -> str:
+    """Return the id of a request, which is the sender's own if it can be one. What is logged from now on carries it."""
+    given = headers.get("x-request-id", "")
+    request_id = given if _GIVEN.fullmatch(given) else secrets.token_hex(16)
+    REQUEST_ID.set(request_id)
+    return request_id
+
+
+class AnsweredRequest(NamedTuple):
+    """Says what a request was, how it was answered and how long that took. `template` is its route's path, empty where it had none."""
+
+    method: str
+    path: str
+    template: str
+    status: int
+    seconds: float
+    client: str | None
+    who: str | None
+
+
+def record_request(requests: RequestCounts, service: Any, request: AnsweredRequest) -> None:
+    """Count a request, and log it; the audit records it if it may have changed something."""
+    requests.count(request.method, request.template, request.status, request.seconds)
+    audited = service is not None and is_change(request.method, request.template) and request.status < 400
+    if not audited and not _log.isEnabledFor(logging.INFO):
+        return
+    about = {
+        "method": request.method,
+        "path": request.path,
+        "status": request.status,
+        "seconds": round(request.seconds, 6),
+        "client": request.client,
+        "who": request.who,
+    }
+    _log.info("%s %s %d", request.method, request.path, request.status, extra={"about": about})
+    if audited:
+        service.admission.audit.record_change(service.clock(), about | {"request_id": REQUEST_ID.get()})
 
 
 def _find_service(scope: Scope) -> Any:

@@ -1,11 +1,11 @@
 """Broadcasts solutions: one task per query serves all followers that have received everything so far."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+import msgspec
 from numpy import searchsorted
 
 from pipeline.log.catalog import Registration
@@ -54,7 +54,7 @@ def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "") -> It
 
 def encode_message(message: dict[str, object]) -> bytes:
     """Return a message beside the solutions as a frame."""
-    return encode_text_frame(json.dumps(message).encode())
+    return encode_text_frame(msgspec.json.encode(message))
 
 
 @dataclass(slots=True, eq=False)

@@ -1,16 +1,14 @@
 """Takes events in the bodies of requests."""
 
 import asyncio
-import re
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers
 
 from engine.messages import Micros
 from epsparql.events.media_types import CSV, JSON
@@ -23,49 +21,17 @@ from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
 from pipeline.mapping.stream_body import MAPPED_TYPES, SHORT, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
-from server.dependencies import INGEST, Shared, admit
-from server.http import auth
+from server.dependencies import INGEST, Shared
 from server.http.body_parsing import (
     read_body,
-    read_media_type,
 )
-from server.http.path_names import Name, decode_name
-from server.http.problem_details import FORESEEN, Fault, Problem, answer_fault, bad_request, describe_responses
-from server.log_intake import ShortBody
+from server.http.path_names import Name
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.service import Service
 
 SMALL = 16 << 10
 """So many bytes of ndjson are parsed in less time than a thread takes to get its turn."""
 _SHOWN = 200  # a message shows this many characters of a name
-_PARAMETERS = frozenset((b"idempotency-key", b"epsparql-source"))
-_PATH = re.compile(r"/streams/([^/]+)/events")
-
-
-class PlainBodies:
-    """Takes bodies without parameters before FastAPI's layers, which take longer for one event than everything else. Others go on to the route.
-
-    This stands behind the layers that count, name and log requests, and behind that of errors which nobody foresaw.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" and not scope["query_string"] else None
-        if found is None or not _PARAMETERS.isdisjoint(name for name, _ in scope["headers"]):
-            await self._app(scope, receive, send)
-            return
-        scope["route"] = _ROUTE
-        request = Request(scope, receive)
-        try:
-            service: Service = request.app.state.service
-            name = decode_name(found[1])
-            admit(request, service, auth.ingest_scope(name))
-            told = await _accept_body(request, service, name, EventTimes())
-            answer = Response(told.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json")
-        except FORESEEN as fault:
-            answer = await answer_fault(request, fault)
-        await answer(scope, receive, send)
 
 
 router = APIRouter(tags=["streams"])
@@ -167,46 +133,79 @@ async def post_events(
     epsparql_source: Annotated[str | None, Header(max_length=LONGEST_HEADER, description=_SOURCE_HEADER)] = None,
 ) -> Accepted:
     source = None if epsparql_source is None else parse_source(epsparql_source)
-    return await _accept_body(request, service, name, times, idempotency_key, source)
+    sending = open_sending(request.headers, service, name, times, idempotency_key, source)
+    body = await read_body(request, service.settings.max_body)
+    return await sending.accept(body)
 
 
-(_ROUTE,) = router.routes
+@dataclass(frozen=True, slots=True, eq=False)
+class Sending:
+    """Holds what a request says of the body that it sends, beside the body."""
+
+    service: Service
+    name: str
+    times: EventTimes
+    content_type: str
+    settings: BodySettings
+    event: "_EventHeaders"
+    default: Interval | None
+    key: str | None
+    source: Source | None
+
+    @property
+    def kind(self) -> str:
+        """Return the media type of the body, without parameters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+    async def accept(self, body: bytes) -> Accepted:
+        """Parse a body and put it into the log. Return once it is durable. Raises: Fault, PipelineError."""
+        arrived = self.service.clock()
+        in_moments = self.kind == NDJSON and len(body) <= SMALL
+        found, warning = self.parse(body, arrived) if in_moments else await asyncio.to_thread(self.parse, body, arrived)
+        submitted = self.submit(arrived, found)
+        await self.service.intake.wait_for(submitted)
+        return self.confirm(submitted, warning)
+
+    def is_short(self, body: bytes) -> bool:
+        """Return whether the body may be read together with others."""
+        return self.kind == NDJSON and len(body) <= SHORT and self.default is None and not (self.settings.base or self.settings.mapping)
+
+    def parse(self, body: bytes, arrived: Micros) -> tuple[StreamBody, str | None]:
+        """Return what a body brings, and the warning for its sender. Raises: FormatError."""
+        found = read_stream_body(
+            body, self.content_type, self.settings, default=self.default, arrived=arrived, timing=self.times.timing, timed=self.event.at is not None
+        )
+        mapped = self.kind in MAPPED_TYPES
+        looks = time_hint(body, self.content_type, found.mapped.batch, arrived) if self.default is None and not mapped else None
+        return found, None if looks is None else unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
+
+    def submit(self, arrived: Micros, found: StreamBody) -> Future[Ack]:
+        """Queue what a body brings. Raises: Overloaded, LogFailed."""
+        mapped = found.mapped
+        if self.times.retract:
+            mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
+        return self.service.intake.submit(self.name, mapped, self.key or found.key or self.event.key, self.source, arrived)
+
+    def confirm(self, submitted: Future[Ack], warning: str | None) -> Accepted:
+        """Return the answer to a body that is in the log. Raises: what became of it otherwise."""
+        ack = submitted.result()
+        warning = undeclared_source_warning(self.service, self.name, self.source) or warning
+        return Accepted(
+            accepted=ack.accepted, offset=ack.offset, late=ack.late, rejected=ack.rejected or None, duplicate=ack.duplicate or None, warning=warning
+        )
 
 
-async def _accept_body(
-    request: Request, service: Service, name: str, times: EventTimes, idempotency_key: str | None = None, source: Source | None = None
-) -> Accepted:
-    """Parse a body and put it into the log. Return once it is durable. Raises: Fault, PipelineError."""
+def open_sending(headers: Headers, service: Service, name: str, times: EventTimes, key: str | None = None, source: Source | None = None) -> Sending:
+    """Return what the head of a request says of its body. Raises: Fault, PipelineError."""
     if behind := service.admission.backlog:
         raise Fault(_behind_problem(behind))
-    media_type = read_media_type(request)
-    if not media_type:
+    content_type = headers.get("content-type", "")
+    if not content_type.partition(";")[0].strip():
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(times.at, times.start, times.end)
-    event = _read_event_headers(request)
+    event = _read_event_headers(headers)
     settings = get_stream_settings(service, name)
-    body = await read_body(request, service.settings.max_body)
-    arrived = service.clock()
-    sent = SentBody(body, request.headers["content-type"], default if event.at is None else event.at, arrived, times.timing)
-    parse = partial(_parse_events, sent, settings, timed=event.at is not None)
-
-    def submit(found: StreamBody) -> Future[Ack]:
-        mapped = found.mapped
-        if times.retract:
-            mapped = replace(mapped, batch=mark_retractions(mapped.batch, [(0, mapped.batch.num_rows)]))
-        return service.intake.submit(name, mapped, idempotency_key or found.key or event.key, source, arrived)
-
-    if media_type == NDJSON and len(body) <= SHORT and sent.default is None and not (settings.base or settings.mapping):
-        submitted, warning = await service.intake.submit_short(ShortBody(body, arrived, parse, submit))
-    else:
-        found, warning = parse() if len(body) <= SMALL and media_type == NDJSON else await asyncio.to_thread(parse)
-        submitted = submit(found)
-    await service.intake.wait_for(submitted)
-    ack = submitted.result()
-    warning = undeclared_source_warning(service, name, source) or warning
-    return Accepted(
-        accepted=ack.accepted, offset=ack.offset, late=ack.late, rejected=ack.rejected or None, duplicate=ack.duplicate or None, warning=warning
-    )
+    return Sending(service, name, times, content_type, settings, event, default if event.at is None else event.at, key, source)
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
@@ -222,36 +221,17 @@ class _EventHeaders(NamedTuple):
     key: str | None
 
 
-def _read_event_headers(request: Request) -> _EventHeaders:
+def _read_event_headers(headers: Headers) -> _EventHeaders:
     """Return what the headers of a CloudEvent say, if there are any. Raises: Fault 400, FormatError."""
-    version = request.headers.get("ce-specversion")
+    version = headers.get("ce-specversion")
     if version is None:
         return _EventHeaders(None, None)
-    source, number = request.headers.get("ce-source"), request.headers.get("ce-id")
+    source, number = headers.get("ce-source"), headers.get("ce-id")
     if version != "1.0" or not source or not number:
         raise bad_request("cloud-event", "the headers are not those of a CloudEvent", expected="ce-specversion: 1.0, ce-id and ce-source")
-    at = request.headers.get("ce-time")
+    at = headers.get("ce-time")
     moment = None if at is None else time_of(at)
     return _EventHeaders(None if moment is None else Interval(moment, moment), key_of(source, number))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SentBody:
-    """Holds a body with what its request says of it."""
-
-    content: bytes
-    media_type: str
-    default: Interval | None
-    arrived: Micros
-    timing: str | None
-
-
-def _parse_events(sent: SentBody, settings: BodySettings, *, timed: bool) -> tuple[StreamBody, str | None]:
-    """Return what a body brings, and the warning for its sender. Raises: FormatError."""
-    found = read_stream_body(sent.content, sent.media_type, settings, default=sent.default, arrived=sent.arrived, timing=sent.timing, timed=timed)
-    mapped = sent.media_type.partition(";")[0].strip().lower() in MAPPED_TYPES
-    looks = time_hint(sent.content, sent.media_type, found.mapped.batch, sent.arrived) if sent.default is None and not mapped else None
-    return found, None if looks is None else unread_time_warning(looks, "body", "give ?at=, or a time for their graph")
 
 
 def unread_time_warning(name: str, where: str, remedy: str) -> str:

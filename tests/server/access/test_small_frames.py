@@ -37,4 +37,4 @@ def test_frames_are_read_whatever_they_are_and_wherever_they_are_cut(url: str, p
             part = connection.recv(65536)
             assert part, found
             found += part
-    assert re.findall(rb'"accepted": (\d+)', found) == [b"1", b"2", b"1", b"1"]
+    assert re.findall(rb'"accepted":(\d+)', found) == [b"1", b"2", b"1", b"1"]

@@ -3,13 +3,14 @@
 import asyncio
 from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from pipeline.errors import FormatError
 from pipeline.formats.body_parser import NDJSON, parse_frame
-from pipeline.log import Ack, LogWriter
+from pipeline.log import Ack, AckFuture, LogWriter
 from pipeline.log.segments import FrameReader
 from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import GROUP, SHORT, BodySettings, StreamBody, read_body
@@ -72,9 +73,10 @@ async def submit_short_bodies(log: LogWriter, contents: list[str]) -> tuple[list
         def submit(found: StreamBody) -> Future[Ack]:
             return intake.submit(f"s{number}", found.mapped, None, None, 1)
 
-        submitted, _ = await intake.submit_short(ShortBody(content, 1, read, submit))
-        await intake.wait_for(submitted)
-        return submitted.result()
+        told = asyncio.get_running_loop().create_future()
+        intake.submit_short(ShortBody(content, 1, read, submit, lambda ack, _: told.set_result(ack)))
+        ack: Future[Ack] = await told
+        return ack.result()
 
     told = await asyncio.gather(*(send(number, content.encode()) for number, content in enumerate(contents)), return_exceptions=True)
     return told, alone
@@ -140,3 +142,41 @@ def test_a_head_of_known_length_is_written_with_its_body(given: list[bytes], exp
         answers.write(data)
     answers.close()
     assert transport.writes == [*expected, b"(end)"]
+
+
+def test_acks_are_told_before_readers_wake_and_after_their_position_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[tuple[str, int]]()
+    with LogWriter(tmp_path, Clock()) as log:
+        wake_readers = log._published.wake_readers
+
+        def note_readers() -> None:
+            told.append(("readers", log.head()))
+            wake_readers()
+
+        monkeypatch.setattr(log._published, "wake_readers", note_readers)
+        log.wakeups.on_answers(lambda: told.append(("acks", log.head())))
+        log.append_events("s", occurrences(1))
+    assert told == [("acks", 1), ("readers", 1)]
+
+
+def test_an_ack_calls_each_once_and_a_fault_of_one_keeps_nobody_from_it() -> None:
+    ack, called = AckFuture(), list[str]()
+
+    def fail(_: Future[Ack]) -> None:
+        raise ValueError
+
+    ack.add_done_callback(lambda _: called.append("before"))
+    ack.add_done_callback(fail)
+    with pytest.raises(TimeoutError):
+        ack.result(0.001)
+    waiter = Thread(target=lambda: called.append(f"waited for {ack.result().offset}"))
+    waiter.start()
+    ack.set_result(Ack(7))
+    waiter.join()
+    ack.add_done_callback(lambda _: called.append("after"))
+    assert sorted(called) == ["after", "before", "waited for 7"]
+    assert not ack.cancel()
+    refused = AckFuture()
+    refused.set_exception(FormatError("json", "no"))
+    with pytest.raises(FormatError):
+        refused.result()
