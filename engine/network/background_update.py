@@ -551,7 +551,7 @@ class _Permissive:
 
     def holding(self) -> Target:
         """Return a node that keeps timeless solutions, each once, and hands none on."""
-        self.nodes.append(Node(c.MOVE, keep=1, once=1))
+        self.nodes.append(Node(c.MOVE, keep=True, once=True))
         return len(self.nodes) - 1, c.LEFT
 
     def readers(self, node: int) -> list[Target]:

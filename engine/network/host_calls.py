@@ -76,7 +76,7 @@ class KernelHost:
         self.failures: list[StoppedQuery] = []
         few: Ints = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)  # the feed, where it has few columns
         self._few = [few[:, :n] for n in range(FEW_COLUMNS)] + [few]  # by their number
-        self._lent: Ints | None = None  # the feed that the kernel sees, kept alive while it is there
+        self._lent = few[:, :0]  # the feed that the kernel sees, kept alive while it is there
         terms.holders.add(self)
 
     def hold(self, held: Held) -> None:
@@ -329,10 +329,7 @@ class KernelHost:
 
     def _find_passage(self) -> Passage:
         """Return how time has passed with the columns of the feed that are taken in; one that tells the last instant moves no time."""
-        n = int(self.arrays.net.at[c.EVENT])
-        if n == 0 or self._lent is None:
-            return Passage(np.zeros(0, np.int64), np.zeros(0, np.int64))
-        columns = self._lent[:, :n]
+        columns = self._lent[:, : int(self.arrays.net.at[c.EVENT])]
         ends = np.where(columns[c.IN_KIND] == c.LAST, -c.BIG, columns[c.IN_END])
         return Passage(np.maximum.accumulate(ends), columns[c.IN_ENTRY])
 

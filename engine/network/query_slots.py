@@ -104,7 +104,7 @@ class StreamScans:
         """Exchange the scans that a query's plan over another background has at other nodes: under GRAPH, those that what is timeless needs."""
         differing = set(before.scans) ^ set(now.scans)
         nodes = [now.at.node + node for node in sorted({node for node, _, _, _ in differing})]
-        self.remove_scans(now.number, [want for node, _, want, _ in before.scans if now.at.node + node in nodes], nodes)
+        self.remove_scans(now.number, [want for _, _, want, _ in before.scans], nodes)
         rows = make_scan_rows(fragment, now.at, now.number)
         self.add_scans(rows[np.isin(rows[:, c.A_NODE], nodes)])
 

@@ -142,9 +142,7 @@ class _Finder:
 
     def _read_own_rules(self, query: a.StreamQuery) -> None:
         """Take in how far back the query's own rules reach."""
-        rules = [rule for rule in query.rules if rule.into != query.into] if isinstance(query, a.Select) else ()
-        if not rules:
-            return
+        rules = [rule for rule in query.rules if rule.into != query.into] if isinstance(query, a.Select) else []
         given, before = self.derived, self.derived
         for _ in range(len(rules) + 1):
             self.derived = _widest(given, *(self.look_back(rule.pattern, c.FOREVER) for rule in rules))

@@ -1,7 +1,7 @@
 """This module tries mutants in forked children of one process that has collected the tests: nothing is imported or collected twice.
 
-1. The tests run once as they are, while each statement of the files says that it is reached. So it is known which tests reach what, and what they cost.
-2. Mutants are drawn. Each is compiled, and its code is that of one function.
+1. Mutants are drawn. Each is compiled, and its code is that of one function.
+2. The tests run once as they are, while each statement with a mutant says that it is reached. So it is known which tests reach what, and what they cost.
 3. For each, a child puts the code into the function and runs the tests that reach the changed statement until one fails: first those that are cheap
    and have killed others.
 
@@ -28,7 +28,7 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from tests.mutation.changes import SourceChange, first_line_of, is_compiled, list_changes, list_functions
+from tests.mutation.changes import SourceChange, list_changes
 
 KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
@@ -136,7 +136,7 @@ def draw_mutants(files: Mapping[Path, Collection[int]], compiled: bool, number: 
 
 @dataclass
 class Survey:
-    """Holds what the run of the tests as they are has shown: by statement the tests that reach it, and the CPU seconds of each test."""
+    """Holds what the run of the tests as they are has shown: by statement with a mutant the tests that reach it, and the CPU seconds of each test."""
 
     reaching: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     cost_s: list[float] = field(default_factory=list)
@@ -149,23 +149,25 @@ class Survey:
 
 
 class _Marks(ast.NodeTransformer):
-    """Puts before each statement a call that says that it is reached."""
+    """Puts before the statements at some places a call that says that they are reached."""
 
-    def __init__(self, name: str, file: str) -> None:
-        self.name, self.file = name, file
+    def __init__(self, name: str, file: str, places: Collection[Place]) -> None:
+        self.name, self.file, self.places = name, file, places
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         for body in ("body", "orelse", "finalbody"):
             statements = getattr(node, body, None)
             if isinstance(statements, list) and not isinstance(node, ast.Module | ast.ClassDef):
-                setattr(node, body, [marked for statement in statements for marked in (self._mark(statement), statement)])
+                setattr(node, body, [marked for statement in statements for marked in self._mark(statement)])
         return node
 
-    def _mark(self, statement: ast.stmt) -> ast.stmt:
-        place = ast.Tuple([ast.Constant(part) for part in (self.file, statement.lineno, statement.col_offset)], ast.Load())
-        call = ast.Call(ast.Name(self.name, ast.Load()), [place], [])
-        return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement))
+    def _mark(self, statement: ast.stmt) -> list[ast.stmt]:
+        place = self.file, statement.lineno, statement.col_offset
+        if place not in self.places:
+            return [statement]
+        call = ast.Call(ast.Name(self.name, ast.Load()), [ast.Tuple([ast.Constant(part) for part in place], ast.Load())], [])
+        return [ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement)), statement]
 
 
 def _give_up(*_: object) -> None:
@@ -203,12 +205,12 @@ class Trials:
                 import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
         self._live = live_functions()
         self.survey.kills = memoryview(mmap(-1, 8 * max(len(session.items), 1))).cast("q")  # children share it
-        self._look_at(session.items)
+        mutants = draw_mutants(self.files, self.compiled, self.draw.number, self.draw.seed)
+        mutants = [each for each in mutants if each.number in self.draw.only or not self.draw.only]
+        self._look_at(session.items, mutants)
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
         for name in self.survey.failing:
             self.tell(f"fails as it is, and was not used: {name}")
-        mutants = draw_mutants(self.files, self.compiled, self.draw.number, self.draw.seed)
-        mutants = [each for each in mutants if each.number in self.draw.only or not self.draw.only]
         self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper) and ".native." not in each.__module__]
         gc.freeze()  # children share what is there
         running: dict[int, Mutant] = {}
@@ -239,11 +241,11 @@ class Trials:
             self.tell(f"{trial.mutant.number} of {self.draw.number}: {trial}")
 
     # ------------------------------------------------------------ the tests as they are
-    def _look_at(self, items: Sequence[pytest.Item]) -> None:
+    def _look_at(self, items: Sequence[pytest.Item], mutants: Sequence[Mutant]) -> None:
         """Run all tests once. Those that fail are of no use."""
         reached = set[Place]()
         before = signal.signal(signal.SIGVTALRM, _give_up)
-        with self._marked(reached):
+        with self._marked(mutants, reached):
             for number, item in enumerate(items):
                 reached.clear()
                 self._failed, began = False, time.process_time()
@@ -259,15 +261,15 @@ class Trials:
         signal.signal(signal.SIGVTALRM, before)
 
     @contextmanager
-    def _marked(self, reached: set[Place]) -> Iterator[None]:
-        """Let each statement of the files enter itself in `reached`."""
+    def _marked(self, mutants: Sequence[Mutant], reached: set[Place]) -> Iterator[None]:
+        """Let each statement with a mutant enter itself in `reached`."""
         name, before = "_reached_by_a_test", list[tuple[FunctionType, CodeType]]()
+        places = {each.place for each in mutants}
         vars(builtins)[name] = reached.add
-        for file in map(str, self.files):
-            tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-            keys = {(file, qualified, first_line_of(node)) for qualified, node in list_functions(tree) if is_compiled(node) == self.compiled}
-            codes = codes_of(compile(_Marks(name, file).visit(tree), file, "exec"), file)
-            for key in keys:
+        for file in {each.file for each in mutants}:
+            tree = _Marks(name, file, places).visit(ast.parse(Path(file).read_text(encoding="utf-8")))
+            codes = codes_of(compile(tree, file, "exec"), file)
+            for key in {each.key for each in mutants if each.file == file}:
                 for function in self._live[key]:
                     before.append((function, function.__code__))
                     function.__code__ = codes[key]

@@ -47,7 +47,7 @@ def test_what_waits_comes_in_order(steps: list[list[int] | int]) -> None:
             model = [each for each in model if each[0] > step]
         assert len(waiting) == len(model)
         assert told(waiting.table) == model
-        assert sorted(waiting.terms[:, 0].tolist()) == sorted(number for _, number in model)
+        assert sorted(waiting.terms.tolist()) == sorted([number, 0, 0, 0] for _, number in model)
 
 
 @given(st.lists(TIMES, max_size=40))

@@ -121,6 +121,14 @@ def test_keys_of_events_are_the_hosts(terms: tuple[Term | None, ...]) -> None:
     assert (compiled or "") == host
 
 
+def test_a_key_of_long_constants_is_left_to_the_host() -> None:
+    asked = AnsweredTwice()
+    for length, is_left in ((900, False), (1_100, True)):
+        parts = (a.Var(V[0]), a.Constant(Literal("p" * length, XSD + "string")))
+        compiled, host = asked.both(Inquiry(V, False, expression=a.Call(KEY, parts)), asked.numbers((Iri("urn:x"), None, None)))
+        assert compiled == (None if is_left else host)
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(
     start=st.integers(-(10**17), 3 * 10**17),

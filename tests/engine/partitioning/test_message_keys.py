@@ -152,6 +152,7 @@ BODIES = [
     (PREFIX + "SELECT ?s ?k { ?o :by ?s ; :p ?v . ?s :k ?k }", "?s"),
     (PREFIX + "SELECT * { ?o :p ?v . ?o :result ?r . ?r :q ?w }", "?o"),
     (PREFIX + "SELECT ?s { ?o :by ?s OPTIONAL { ?o :p ?v } }", "?s"),
+    (PREFIX + "SELECT * { { ?o :by ?s } { { ?o :p ?v } SEQ { ?o :q ?w } } }", "?s"),
 ])  # fmt: skip
 def test_a_message_key_is_found(text: str, key: str) -> None:
     found = keys_of(epsparql.parse(text).query, declared=DECLARED)[0]

@@ -8,17 +8,21 @@ import pyarrow as pa
 import pytest
 
 from engine.background.fact_store import FactIndex
+from engine.dictionary.term_dictionary import TermTable
 from engine.messages import NO_END, NO_ROWS, Block, Drop, Events, Facts, MessageKey, Register, Tick
-from engine.partitioning import Part, PartitionShare, Route, Sets, bucket_of, events_of, keys_of
+from engine.partitioning import NoKey, Part, PartitionShare, Route, Sets, bucket_of, events_of, keys_of
 from engine.partitioning.crc32 import _make_tables, join_crcs
 from engine.partitioning.hash_partitioner import find_buckets
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key
+from engine.partitioning.placement import Settled
 from engine.partitioning.plain_rows import find_latest_ends
-from engine.runtime.partition_filter import cut_at_controls
+from engine.runtime.partition_filter import cut_at_controls, route_rows
 from engine.triples.quads import quads_of
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import Iri, Variable
+from tests.support.feeds import SECOND, parse_feed
+from tests.support.run_both import block
 
 PREFIXES = "PREFIX : <http://e/> "
 KEYED = "SELECT * { ?s :a ?x . ?s :b ?y }"
@@ -78,7 +82,9 @@ def test_where_queries_live(texts: Sequence[str], routes: Sequence[Route], moves
     assert placed.routes(*range(1, len(texts) + 1)) == routes
     assert placed.moves == moves
     assert [placed.sets.is_dealt(k + 1) for k in range(len(texts))] == [route.part is not None for route in routes]
-    assert Sets.restored(BUCKETS, placed.sets.to_json()).to_json() == placed.sets.to_json()
+    restored = Sets.restored(BUCKETS, placed.sets.to_json())
+    assert [restored.route(k + 1) for k in range(len(texts))] == routes
+    assert restored.to_json() == placed.sets.to_json()
     assert placed.sets.route(99) is None
     assert not placed.sets.is_dealt(99)
 
@@ -259,6 +265,37 @@ def test_the_best_key_comes_first() -> None:
     assert [(key.part, key.variable.name) for key in found] == [(Part.MESSAGE, "k"), (Part.SUBJECT, "s"), (Part.OBJECT, "k")]
 
 
+MESSAGES = "SELECT * { ?n :key ?k ; :part ?p . ?p :b ?x }"
+BELOW = "<http://e/c> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <http://e/{}> ."
+TYPED, TYPES = "SELECT * { ?s a :T . ?s :b ?y }", "<http://e/c> <http://www.w3.org/2000/01/rdf-schema#range> <http://e/T> ."
+SCHEMAS = [
+    pytest.param(KEYED, BELOW.format("a"), Part.SUBJECT, id="a property below keeps the subject"),
+    pytest.param(BY_OBJECT, BELOW.format("a"), Part.OBJECT, id="and the object"),
+    pytest.param(TYPED, TYPES, "have it elsewhere", id="a range types objects"),
+    pytest.param(MESSAGES, "", Part.MESSAGE, id="a part of a message"),
+    pytest.param(MESSAGES, BELOW.format("part"), "belongs to a message", id="a part that is entailed"),
+]
+
+
+@pytest.mark.parametrize(("text", "schema", "expected"), SCHEMAS)
+def test_a_schema_ends_the_keys_that_it_moves(text: str, schema: str, expected: Part | str) -> None:
+    query, known = parse(PREFIXES + text).query, FactIndex.from_quads(quads_of(schema), TermTable())
+    declared = {"default": MESSAGE} if text is MESSAGES else {}
+    if isinstance(expected, Part):
+        assert expected in [key.part for key in keys_of(query, known=known, declared=declared)]
+    else:
+        with pytest.raises(NoKey, match=expected):
+            keys_of(query, known=known, declared=declared)
+
+
+def test_what_a_rule_writes_comes_with_no_message() -> None:
+    query = parse(PREFIXES + "CONSTRUCT { ?n :c ?k } INTO STREAM <r> { ?n :key ?k ; :b ?x }").query
+    assert isinstance(query, a.Construct)
+    rule = Settled(Register(1, "rule", ""), query, {Part.MESSAGE: K, Part.SUBJECT: N, Part.OBJECT: K, Part.GRAPH: M})
+    assert rule.parts({"default"}) == {*rule.keys}
+    assert rule.parts({"r"}) == {Part.SUBJECT, Part.OBJECT, Part.GRAPH}
+
+
 # ---------------------------------------------------------------- blocks
 def test_a_block_is_cut_behind_what_changes_who_is_dealt_to() -> None:
     entries = Events(0, "a", 2, 5), Tick(1, "a", 6), Facts(2, "", ""), Events(3, "a", 0, 7), Drop(4, 1, "q"), Tick(5, "a", 8)
@@ -269,6 +306,19 @@ def test_a_block_is_cut_behind_what_changes_who_is_dealt_to() -> None:
     plain = Block(entries[:2], NO_ROWS)
     assert cut_at_controls(plain) == [plain]
     assert [event.offset for event in events_of(Block(entries, NO_ROWS))] == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("passed", "marked", "others"), [(9, False, set[int]()), (2, False, {3, 4}), (9, True, {1, 2, 3, 4}), (None, False, {1, 2, 3, 4})]
+)
+def test_instants_of_other_buckets_are_marked_once_where_they_wait(passed: int | None, marked: bool, others: set[int]) -> None:
+    occurrences = parse_feed(" ".join(f"A(s{k},{k})@{1 + k // 8}" for k in range(32)))
+    share, events = PartitionShare(1, 3), Events(0, "default", len(occurrences), None if passed is None else passed * SECOND)
+    found, latest = route_rows(block([(events, tuple(occurrences))]), {"default": {Part.SUBJECT}}, share, TermTable(), {}, marked=marked)
+    own = [occurrence.end // SECOND for occurrence in occurrences if share.has(str(occurrence.triple[0]))]
+    assert set(own) == {1, 2, 3, 4}
+    assert sorted((found["default", Part.SUBJECT].end // SECOND).tolist()) == sorted([*own, *others])
+    assert latest == {0: 4 * SECOND}
 
 
 def test_latest_ends_of_entries() -> None:

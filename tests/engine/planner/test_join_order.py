@@ -306,6 +306,14 @@ def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:
         assert run.shape == shape
 
 
+@pytest.mark.parametrize("shape", [Linear.FROM_END, (0, (1, 2))])
+def test_a_snapshot_keeps_the_shape(shape: Shape) -> None:
+    run = JoinOrderRun()
+    run.register(CHAIN, shape)
+    run.engine = Engine.restore(run.engine.snapshot())
+    assert run.shape == shape
+
+
 def test_a_snapshot_of_a_version_with_two_shapes_is_taken() -> None:
     run, other = JoinOrderRun(), JoinOrderRun()
     for each in (run, other):

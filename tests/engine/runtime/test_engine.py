@@ -15,7 +15,7 @@ from engine.runtime.result_assembly import sort_by_emission
 from engine.validation.validate import check
 from epsparql import QueryError
 from tests.reference.evaluator import Occurrence
-from tests.support.feeds import PREFIXES, SECOND, parse_feed
+from tests.support.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
 
 Row = tuple[str, int, float, float]
@@ -408,6 +408,41 @@ def test_chains_stay_short_where_entries_come_alone(log: Log) -> None:
     net = log.engine.members[0].network.net
     assert log.engine.goals == 3000
     assert len(net.heads) >= 1500
+
+
+def test_a_tick_opens_a_query_at_its_time(log: Log) -> None:
+    log.register("q", "SELECT * WHERE { VALUES ?x { 1 } }")
+    assert log.put(Tick(0, "default", 5 * SECOND)) == [("q", 1, 5, 5)]
+    assert log.put(Tick(0, "default", 7 * SECOND)) == []
+
+
+def test_a_stream_that_ends_opens_no_query_that_reads_another_one(log: Log) -> None:
+    log.register("q", "SELECT * FROM STREAM <a> FROM STREAM <b> WHERE { VALUES ?x { 1 } }")
+    assert log.put(Tick(0, "b", 5 * SECOND)) == []
+    assert log.finish("a") == []
+    assert log.finish("b") == [("q", 3, 5, 5)]
+
+
+def test_what_waits_from_before_a_query_does_not_keep_a_tick_from_opening_it(log: Log) -> None:
+    log.register("other", "SELECT * WHERE { ?s :A ?x }")
+    assert log.send("A@5", delay=3) == []
+    log.register("q", "SELECT * WHERE { VALUES ?x { 1 } }")
+    assert log.put(Tick(0, "default", 6 * SECOND)) == [("other", 3, 5, 5), ("q", 3, 6, 6)]
+
+
+def test_the_instants_of_a_program_open_it_unless_they_have_passed(log: Log) -> None:
+    log.register("other", "SELECT * WHERE { ?s :B ?x }")
+    log.send("A@1")
+    for number in range(2):
+        log.put(Register(0, f"program {number}", "#!etalis recent\nd <- 3 seq 4."))
+        assert [(query, start, end) for query, _, start, end in log.send(f"A@{8 + number}")] == [("program 0", 3, 4)][number:]
+
+
+def test_how_far_a_query_looks_back_follows_the_background(log: Log) -> None:
+    entry = Register(0, "q", PREFIXES + "SELECT * WHERE { ?s :A ?x }")
+    assert not log.engine.find_reaches([entry])[0].opens
+    log.put(Facts(0, "", f"<{EXAMPLE}s> <{EXAMPLE}A> <{EXAMPLE}x> .\n"))
+    assert log.engine.find_reaches([entry])[0].opens
 
 
 # ---------------------------------------------------------------- order of emission

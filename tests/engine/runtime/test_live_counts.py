@@ -7,6 +7,7 @@ import pytest
 import epsparql
 from engine.engine import Engine
 from engine.explain import explain, match_counts, render_text
+from engine.kernel.state import layout as c
 from engine.messages import Drop
 from engine.runtime.introspection import ChangedQueries
 from tests.engine.runtime.test_engine import Log
@@ -147,3 +148,5 @@ def test_what_an_operator_keeps() -> None:
     assert [(side.side, side.goals, side.oldest, side.taken) for side in join.sides] == [("left", 2, SECOND, 2), ("right", 0, None, 1)]
     assert (join.given, join.refused, join.keeps, join.state_bytes) == (1, 1, True, 0)
     assert not states["out"].keeps
+    log.send("A(1)@5")
+    assert [each.kind for each in log.engine.progress(query) if each.state_bytes > 0] == [c.COLLECT]

@@ -123,6 +123,7 @@ GROUPS = [
     pytest.param("SELECT (COUNT(*) AS ?n) { ?s :A ?a }", "A(1)@1-3 A(2)@2", "", "n=1@2 n=2@1-3", id="the least start"),
     pytest.param("SELECT (COUNT(*) AS ?n) { { ?s :A ?a } UNION { ?s :K ?a } }", "X@4 A(2)@5", "K(1)", "n=1@4 n=2@4-5", id="a timeless solution stands at t0"),
     pytest.param("SELECT (COUNT(*) AS ?n) { ?s :A ?a }", "A(1)@4", "A(1)", "n=1@4", id="an equal timed solution is the same one"),
+    pytest.param("SELECT (COUNT(*) AS ?n) { { ?s :A ?a } UNION { ?s :A ?a } }", "A(1)@4", "", "n=1@4", id="what two operands find is the same one"),
     pytest.param(f"{TOTAL} WINDOW [RANGE 'PT2S']", "A(1)@1 A(2)@2 A(4)@3", "", "t=1@1 t=3@1-2 t=6@2-3", id="RANGE is open at its start"),
     pytest.param(f"{TOTAL} WINDOW [ROWS 2]", "A(1)@1 A(2)@2 A(4)@3", "", "t=1@1 t=3@1-2 t=6@2-3", id="ROWS"),
     pytest.param(f"{TOTAL} WINDOW [ROWS 2]", "A(1)@1 A(2)@1 A(4)@1", "", "t=6@1", id="ROWS takes the last by terms"),
@@ -238,6 +239,7 @@ FORMS = [
     pytest.param("DESCRIBE :x", "A(y,1)@2", "g/K(x,1)", "K(x,1)@2", id="DESCRIBE without WHERE stands at t0"),
     pytest.param("CONSTRUCT { ?s :N ?a } WHERE { ?s :A ?a } ORDER BY DESC(?a) LIMIT 1", "A(1)@1 A(2)@1 A(3)@2", "", "N(s,2)@1", id="CONSTRUCT with LIMIT"),
     pytest.param("CONSTRUCT WHERE { ?s :A ?a }", "A(1)@1", "", "A(s,1)@1", id="CONSTRUCT in short"),
+    pytest.param("CONSTRUCT { ?s :N 1 } WHERE { ?s :A ?a }", "A(x,1)@1 A(x,2)@1", "", "N(x,1)@1", id="CONSTRUCT gives equal triples once"),
 ]  # fmt: skip
 
 
