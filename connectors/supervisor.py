@@ -43,10 +43,6 @@ class _Child:
     def status(self) -> Status:
         return replace(self._board.present, restarts=self._restarts)
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
-
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
@@ -164,11 +160,6 @@ class Supervisor:
     def get_status(self, name: str) -> Status | None:
         child = self._children.get(name)
         return None if child is None else child.status
-
-    def get_pid(self, name: str) -> int | None:
-        """Return the process that runs a connector now."""
-        child = self._children.get(name)
-        return None if child is None else child.pid
 
     def __iter__(self) -> Iterator[tuple[Connector, Status]]:
         return iter([(child.connector, child.status) for child in list(self._children.values())])

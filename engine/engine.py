@@ -1,4 +1,4 @@
-"""This module holds the engine, which runs all queries of one bucket as a function of the log entries that it was fed."""
+"""This module holds the engine, which runs all queries of one partition as a function of the log entries that it was fed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -240,7 +240,7 @@ class Engine(EngineState):
         return [end for *_, end in keys]
 
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
-        """Return the occurrences that concern this bucket, for networks that are dealt out and for those that live here."""
+        """Return the occurrences that concern this partition, for networks that are dealt out and for those that live here."""
         wanted: dict[str, set[Division | None]] = {}
         for member in self.members:
             for name in member.network.reads:
@@ -311,14 +311,14 @@ class Engine(EngineState):
                 self.course.last_break = entry.offset
 
     def _lives_on_here(self, entry: Promote) -> bool:
-        """Return whether a promotion concerns this bucket: its text reads the past beside the query, in one bucket."""
+        """Return whether a promotion concerns this partition: its text reads the past beside the query, in one partition."""
         if self.is_whole or entry.keeps:
             return True
         self._find_place(Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered))
         return self.is_home(entry.registered)
 
     def _find_place(self, entry: Register) -> bool:
-        """Give a new query its place, and return whether it has state in this bucket. A text that another version took is refused in each."""
+        """Give a new query its place, and return whether it has state in this partition. A text that another version took is refused in each."""
         if self.is_whole:
             return True
         try:
@@ -340,7 +340,7 @@ class Engine(EngineState):
         coming = [
             (each, finder.find_start(each) if each.before.part is not None and each.route.part is None and not each.anew else None)
             for each in moved
-            if each.route.part is not None or each.route.home == self.share.bucket
+            if each.route.part is not None or each.route.home == self.share.partition
         ]
         for each in moved:
             let_go(self, each.members)
@@ -350,10 +350,10 @@ class Engine(EngineState):
             self._lost += [StateChange(entry.offset, entry.name, after, "failed", STRANDED.format(gap)) for entry in left.values()]
 
     def change_share(self, renumbering: Renumbering, share: PartitionShare) -> list[tuple[Moved, LogGap]]:
-        """Become the engine of a bucket among another number of them. Return what the log lacks entries for; then the engine is of no use."""
+        """Become the engine of a partition among another number of them. Return what the log lacks entries for; then the engine is of no use."""
         stay(self, renumbering, share)
-        stranded = self._take_in(renumbering.list_coming(share.bucket), self.position)
-        for registered in self.registered.keys() & renumbering.fallen.keys():  # they failed in another bucket
+        stranded = self._take_in(renumbering.list_coming(share.partition), self.position)
+        for registered in self.registered.keys() & renumbering.fallen.keys():  # they failed in another partition
             self.fail_query(registered, self.position, "")
         return stranded
 
@@ -673,7 +673,7 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
-            engine = cls(share, Sets.restored(share.buckets, meta["sets"]), terms=terms_of(arrays))
+            engine = cls(share, Sets.restored(share.partitions, meta["sets"]), terms=terms_of(arrays))
             restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)

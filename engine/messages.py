@@ -265,9 +265,9 @@ class RowSource(Protocol):
     def num_rows(self) -> int: ...
     def read_all(self) -> pa.RecordBatch: ...
     def read_own(
-        self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]
+        self, partition: int, partitions: int, events: Sequence[Events], keys: Mapping[str, MessageKey]
     ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-        """Return the rows whose key belongs to a bucket, in order, and the place of each among all rows.
+        """Return the rows whose key belongs to a partition, in order, and the place of each among all rows.
 
         That is the key of their message where the stream is among `keys`, else their subject. `events` are the entries that bring the rows.
         """
@@ -326,7 +326,7 @@ SOLUTIONS = pa.schema(
 Many have `values` over a dictionary (`engine.dictionary.arrow_encoding`).
 """
 TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
-"""These are solutions of one of several buckets.
+"""These are solutions of one of several partitions.
 
 `by` has the texts that order those of one query, entry and interval; null means the values themselves.
 """

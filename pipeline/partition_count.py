@@ -1,6 +1,6 @@
 """This module knows how many partitions a data directory's queries are dealt out to, and what the files of each are called.
 
-Solutions are the same with any number. Snapshots are of one number (docs/decisions/0025-number-of-buckets.md).
+Solutions are the same with any number. Snapshots are of one number (docs/decisions/0025-number-of-partitions.md).
 """
 
 import os
@@ -16,9 +16,9 @@ NEEDED = ".needed"
 """This suffix has the file beside a partition's snapshot that says from which position on queries that move need the log."""
 
 
-def name_of(bucket: int, buckets: int) -> str:
-    """Return a bucket's name, as it stands in names of files."""
-    return "0" if buckets == 1 else f"{bucket}of{buckets}"
+def name_of(partition: int, partitions: int) -> str:
+    """Return a partition's name, as it stands in names of files."""
+    return "0" if partitions == 1 else f"{partition}of{partitions}"
 
 
 def recorded(data_dir: Path | str) -> int | None:
@@ -40,9 +40,9 @@ def record(data_dir: Path | str, number: int) -> None:
     temporary.replace(path)
 
 
-def sweep_others(data_dir: Path, buckets: int) -> None:
-    """Drop snapshots and reports of another number of buckets."""
-    names = {name_of(bucket, buckets) for bucket in range(buckets)}
+def sweep_others(data_dir: Path, partitions: int) -> None:
+    """Drop snapshots and reports of another number of partitions."""
+    names = {name_of(partition, partitions) for partition in range(partitions)}
     for path in [*(data_dir / "snapshots").glob("*-*"), *(data_dir / "reports").glob("*.json")]:
         name = path.name.split("-")[0].removesuffix(".json")
         if name in names or not name[:1].isdigit():

@@ -89,12 +89,12 @@ def _remove(directory: Path, cut: int | None) -> int:
 def secured(data_dir: Path) -> int:
     """Return the position from which on the engine needs the log, whatever falls.
 
-    It is that of the oldest snapshot, if that is whole, and is made durable here. Queries of several buckets may move, which reads the log from before
+    It is that of the oldest snapshot, if that is whole, and is made durable here. Queries of several partitions may move, which reads the log from before
     the snapshots (docs/decisions/0104-moves-of-one-set.md).
     """
     directory, number = data_dir / "snapshots", recorded(data_dir) or 1
     found = _snapshots(directory)
-    if found.keys() != {name_of(bucket, number) for bucket in range(number)}:
+    if found.keys() != {name_of(partition, number) for partition in range(number)}:
         return 0
     position = min(_read_needed_position(positions[min(positions)], number) for positions in found.values())
     for positions in found.values():
@@ -114,7 +114,7 @@ def sync_snapshots(directory: Path) -> None:
 
 
 def find_needed_position(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
-    """Return the position from which on engines need the log, given the oldest snapshots of buckets; None for all of it."""
+    """Return the position from which on engines need the log, given the oldest snapshots of partitions; None for all of it."""
     return snapshots[name_of(0, 1)] if (recorded(data_dir) or 1) == 1 and snapshots.keys() == {name_of(0, 1)} else None
 
 
@@ -132,9 +132,9 @@ def _read_needed_position(snapshot: Path, number: int) -> int:
 def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:
     found: dict[str, dict[int, Path]] = {}
     for path in directory.glob("*-*.snapshot"):
-        bucket, _, position = path.stem.rpartition("-")
+        partition, _, position = path.stem.rpartition("-")
         if position.isdecimal():
-            found.setdefault(bucket, {})[int(position)] = path
+            found.setdefault(partition, {})[int(position)] = path
     return found
 
 

@@ -160,9 +160,9 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
 
 def _runner_of(settings: Settings, log: LogWriter, solutions: SolutionReader) -> LogRunner:
     if settings.runner == "inprocess":
-        return InProcessRunner(settings.data, log.reader(), buckets=settings.partitions, recent=solutions.recent)
+        return InProcessRunner(settings.data, log.reader(), partitions=settings.partitions, recent=solutions.recent)
     from pipeline.spark.supervisor import SparkOptions, SparkRunner  # only where Spark is wanted
 
     store = settings.store if settings.away else None
-    options = SparkOptions(buckets=settings.partitions, store=store, conf=tuple(settings.spark_conf))
+    options = SparkOptions(partitions=settings.partitions, store=store, conf=tuple(settings.spark_conf))
     return SparkRunner(settings.data, settings.master, log.heartbeat, options)

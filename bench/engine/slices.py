@@ -96,8 +96,8 @@ def _run_partitions(data: Path, number: int) -> tuple[list[float], int]:
     seconds, solutions = list[float](), 0
     with closing(LogReader(data)) as log:
         head = log.head()
-    for bucket in range(number):
-        with closing(EngineHost(data, PartitionShare(bucket, number), snapshot_weight=1 << 62)) as host:
+    for partition in range(number):
+        with closing(EngineHost(data, PartitionShare(partition, number), snapshot_weight=1 << 62)) as host:
             for _ in host.run(0, 1):  # the registration
                 pass
             began = time.process_time()

@@ -190,7 +190,7 @@ def _run_rounds(root: Path, counted: Callable[[int], None]) -> Rounds:
             for number in PARTITIONS if turn >= 0 else PARTITIONS[-1:] * len(PARTITIONS):
                 data = root / f"of {number}" if turn >= 0 else root / f"of {number}" / "warm"
                 logs = PartitionLogs(data / "partitions" / uuid4().hex, 0)
-                tasks = [_Task(data, logs, PartitionShare(bucket, number)) for bucket in range(number)]
+                tasks = [_Task(data, logs, PartitionShare(partition, number)) for partition in range(number)]
                 seconds = spark.sparkContext.parallelize(tasks, number).barrier().mapPartitions(_solve_logs).collect()
                 merging, matches = _merge_logs(data, logs, number)
                 found[number] = Shared(tuple(seconds), merging)
@@ -206,7 +206,7 @@ def _solve_logs(tasks: Iterable[_Task]) -> Iterable[float]:
 
 def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> float:
     """Return the CPU seconds that the events take, once the query is registered: a task does that when it starts."""
-    with closing(LogReader(data)) as log, closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.bucket)) as writer:
+    with closing(LogReader(data)) as log, closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.partition)) as writer:
         begin = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if isinstance(entry, Events))
         _commit_range(host, writer, 0, begin)
         began = time.process_time()

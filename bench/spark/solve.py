@@ -16,7 +16,7 @@ from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn
 from pipeline.dataframes.api import solve
 from pipeline.spark.spark_session import session
 
-_WARMING, _ROUNDS, _FILES, _BUCKETS = 4, 3, 8, 2
+_WARMING, _ROUNDS, _FILES, _PARTITIONS = 4, 3, 8, 2
 _FILES_A_BATCH = 2  # one a core
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -25,21 +25,21 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
     """Yield two lines, of local[2]: the median of some rounds over the whole directory; and as a stream, once to warm and once measured."""
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session("local[2]", flags="") as spark:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE)
-        spark.conf.set("spark.sql.shuffle.partitions", str(_BUCKETS))
+        spark.conf.set("spark.sql.shuffle.partitions", str(_PARTITIONS))
         write(Path(place) / "events", n, k)
         text, path = PREFIXES + WORKLOADS[workload], f"{place}/events"
-        frame = solve(spark.read.parquet(path), text, partitions=_BUCKETS)
+        frame = solve(spark.read.parquet(path), text, partitions=_PARTITIONS)
         for _ in range(_WARMING):  # workers start, compiled code is loaded, and the JVM compiles its own
             _batch(frame)
         rounds = sorted(_batch(frame) for _ in range(_ROUNDS))
         for _, matches in rounds:
             check(workload, n, k, matches)
         seconds, matches = rounds[_ROUNDS // 2]
-        yield line("solve", kind="batch", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(n / seconds))
+        yield line("solve", kind="batch", workload=workload, n=n, k=k, partitions=_PARTITIONS, matches=matches, events_per_s=round(n / seconds))
         _stream(spark, path, text, f"{place}/warm")  # warm, as for the batch: most of a first stream's time goes into the JVM's compiler
         rate, matches = _stream(spark, path, text, f"{place}/checkpoint")
         check(workload, n, k, matches)
-        yield line("solve", kind="stream", workload=workload, n=n, k=k, buckets=_BUCKETS, matches=matches, events_per_s=round(rate))
+        yield line("solve", kind="stream", workload=workload, n=n, k=k, partitions=_PARTITIONS, matches=matches, events_per_s=round(rate))
 
 
 def write(directory: Path, n: int, k: int) -> None:
@@ -70,7 +70,7 @@ def _stream(spark: SparkSession, path: str, text: str, checkpoint: str) -> tuple
         counts.append(batch.count())
         ends.append(time.monotonic())
 
-    writer = solve(events, text, partitions=_BUCKETS, max_delay=timedelta(0)).writeStream.option("checkpointLocation", checkpoint)
+    writer = solve(events, text, partitions=_PARTITIONS, max_delay=timedelta(0)).writeStream.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).foreachBatch(count).start().awaitTermination()
     rows = spark.read.parquet(path).count() * (len(ends) - 1) / len(ends)  # files are of equal size
     return rows / (ends[-1] - ends[0]), sum(counts)

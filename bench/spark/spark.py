@@ -1,6 +1,6 @@
 """This bench measures the Spark runner.
 
-It tells events a second from a backlog with one bucket and with two, and the same of Spark's own joins for the same query. It also tells how soon a
+It tells events a second from a backlog with one partition and with two, and the same of Spark's own joins for the same query. It also tells how soon a
 solution can be read.
 """
 
@@ -57,31 +57,31 @@ class Commits:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line for each number of buckets, one for Spark's joins, and one for the delay with each number of buckets.
+    """Yield a line for each number of partitions, one for Spark's joins, and one for the delay with each number of partitions.
 
-    A line of buckets is the median of some rounds after some that warm, which take turns. The delay is that of events one by one.
+    A line of partitions is the median of some rounds after some that warm, which take turns. The delay is that of events one by one.
     """
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
         root = Path(place)
         query = _write(root / "log", workload, events, k, min(MOST_ROWS, n))
-        rounds = [[_solved(spark, root / "log", query, buckets) for buckets in (1, 2)] for _ in range(_WARMING + _ROUNDS)]
+        rounds = [[_solved(spark, root / "log", query, partitions) for partitions in (1, 2)] for _ in range(_WARMING + _ROUNDS)]
         rates = {}
-        for buckets, solved in enumerate(zip(*rounds[_WARMING:], strict=True), 1):
+        for partitions, solved in enumerate(zip(*rounds[_WARMING:], strict=True), 1):
             for _, matches in solved:
                 check(workload, n, k, matches)
-            rates[buckets], matches = sorted(solved)[_ROUNDS // 2]
-            figures = {"events_per_s": round(rates[buckets]), "matches": matches, "ratio": round(rates[buckets] / rates[1], 3)}
-            yield line("spark", what="backlog", workload=workload, n=n, k=k, buckets=buckets, **figures)
+            rates[partitions], matches = sorted(solved)[_ROUNDS // 2]
+            figures = {"events_per_s": round(rates[partitions]), "matches": matches, "ratio": round(rates[partitions] / rates[1], 3)}
+            yield line("spark", what="backlog", workload=workload, n=n, k=k, partitions=partitions, **figures)
         if workload == "W1":
             rate, matches = _joined(spark, root / "joins", drawn(JOIN_EVENTS, k))
             check(workload, JOIN_EVENTS, k, matches)
             ratio = round(max(rates.values()) / rate, 1)
             yield line("spark", what="its own joins", n=JOIN_EVENTS, k=k, events_per_s=round(rate), matches=matches, ours_to_it=ratio)
-        for buckets in (1, 2):
-            delays = _delays(spark, root / f"delays {buckets}", buckets)
+        for partitions in (1, 2):
+            delays = _delays(spark, root / f"delays {partitions}", partitions)
             figures = {"p50_ms": round(percentile(delays, 50), 1), "p99_ms": round(percentile(delays, 99), 1)}
-            yield line("spark", what="from durable to readable", n=EVENTS, buckets=buckets, **figures)
+            yield line("spark", what="from durable to readable", n=EVENTS, partitions=partitions, **figures)
 
 
 # ---------------------------------------------------------------- from a backlog
@@ -103,7 +103,7 @@ def _write(data: Path, workload: str, events: Drawn, k: int, ahead: int) -> int:
     return query
 
 
-def _solved(spark: SparkSession, log: Path, query: int, buckets: int) -> tuple[float, int]:
+def _solved(spark: SparkSession, log: Path, query: int, partitions: int) -> tuple[float, int]:
     """Return events a second in steady state, and the solutions found. Registrations count as rows."""
     commits = Commits()
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place:
@@ -112,7 +112,7 @@ def _solved(spark: SparkSession, log: Path, query: int, buckets: int) -> tuple[f
         scratch.mkdir()
         with closing(LogReader(data)) as reader:
             head = reader.head()
-        with closing(SolutionReader(data)) as solutions, working(ResidentJob(data, buckets), spark, scratch) as failure:
+        with closing(SolutionReader(data)) as solutions, working(ResidentJob(data, partitions), spark, scratch) as failure:
             position = 0
             while position < head:
                 if (fault := failure()) is not None:
@@ -181,10 +181,10 @@ def _write_parquet(place: Path, events: Drawn) -> None:
 
 
 # ---------------------------------------------------------------- events one by one
-def _delays(spark: SparkSession, data: Path, buckets: int) -> list[float]:
+def _delays(spark: SparkSession, data: Path, partitions: int) -> list[float]:
     scratch = data / "scratch"
     scratch.mkdir(parents=True)
-    with LogWriter(data, lambda: BEGIN) as log, working(ResidentJob(data, buckets), spark, scratch) as failure:
+    with LogWriter(data, lambda: BEGIN) as log, working(ResidentJob(data, partitions), spark, scratch) as failure:
         return _from_durable_to_readable(log, data, failure)
 
 

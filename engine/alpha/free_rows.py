@@ -1,7 +1,7 @@
 """Queries take rows of a network's tables and give them back, so that coming and going touches no other query."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,17 +50,6 @@ class Ranges:
             self.end = first
         else:
             self.free.insert(k, (first, after))
-
-
-def ranges_around(used: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the ranges of a table in which (first, n) rows each are in use."""
-    ranges = Ranges()
-    for first, n in sorted(used):
-        if n:
-            if first > ranges.end:
-                ranges.free.append((ranges.end, first))
-            ranges.end = first + n
-    return ranges
 
 
 def with_rows(net: Net, ends: Mapping[str, int]) -> Net:

@@ -157,7 +157,7 @@ class QueryPlanning:
         self.known = known  # the background as it stands
         self.knows: dict[int, FactIndex] = {}  # the one that each query rests on, by `registered`
         self.answers: dict[int, Answers] = {}  # what that one has told of each query's plan
-        self.owns = owns  # says which background triples are not another bucket's; None: all
+        self.owns = owns  # says which background triples are not another partition's; None: all
         self.without = without  # those of the planner's CHOICES that are not made
         self.solver_of = solver_of
         self._plans: dict[tuple[RegisteredQuery, PlanShape | None, FactIndex], tuple[Fragment, Answers]] = {}  # for a change of the background

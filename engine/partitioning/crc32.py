@@ -1,4 +1,4 @@
-"""Compiled code finds the bucket of each row of a column: CRC-32 of each text that a row has, once, eight bytes a step. It also joins the CRCs of parts.
+"""Compiled code finds the partition of each row of a column: CRC-32 of each text that a row has, once, eight bytes a step. It also joins the CRCs of parts.
 
 The numbers are zlib's. Table j gives the effect of a byte that j more bytes follow, so eight look-ups stand for eight steps of the plain algorithm.
 Source: Kounavis and Berry, "A Systematic Approach to Building High Performance Software-Based CRC Generators" (2005).
@@ -16,7 +16,7 @@ _native = Native.of(Path(__file__))
 MIX = 0x9E3779B1
 """The sum of bits that a CRC is would deal texts that differ in a digit or two unevenly, hence this multiplication."""
 _POLYNOMIAL, _SLICE, _WORD = 0xEDB88320, 8, 0xFFFFFFFF
-NO_BUCKET, UNSEEN = -1, -2
+NO_PARTITION, UNSEEN = -1, -2
 
 
 def _make_tables() -> NDArray[np.int64]:
@@ -58,24 +58,24 @@ def find_crc(tables: Any, data: Any, begin: int, end: int) -> int:
 
 
 @_native.entry_point
-def _mark_buckets(tables: Any, texts: Any, indices: Any, buckets: int, found: Any) -> None:
+def _mark_partitions(tables: Any, texts: Any, indices: Any, partitions: int, found: Any) -> None:
     offsets, data = texts
     seen = np.full(len(offsets) - 1, UNSEEN, np.int16)
     for row in range(len(indices)):
         which = indices[row]
         if which < 0:
-            found[row] = NO_BUCKET
+            found[row] = NO_PARTITION
             continue
         if seen[which] == UNSEEN:
             mixed = find_crc(tables, data, offsets[which], offsets[which + 1]) * MIX & _WORD
-            seen[which] = mixed * buckets >> 32
+            seen[which] = mixed * partitions >> 32
         found[row] = seen[which]
 
 
-def mark_buckets(offsets: NDArray[np.int32], data: NDArray[np.uint8], indices: NDArray[np.int32], buckets: int) -> NDArray[np.int16]:
-    """Return the bucket of each row's text. `indices` names it among those between `offsets`; a row below 0 has none, and NO_BUCKET."""
+def mark_partitions(offsets: NDArray[np.int32], data: NDArray[np.uint8], indices: NDArray[np.int32], partitions: int) -> NDArray[np.int16]:
+    """Return the partition of each row's text. `indices` names it among those between `offsets`; a row below 0 has none, and NO_PARTITION."""
     found = np.empty(len(indices), np.int16)
-    _mark_buckets(_TABLES, (offsets, data), indices, buckets, found)
+    _mark_partitions(_TABLES, (offsets, data), indices, partitions, found)
     return found
 
 

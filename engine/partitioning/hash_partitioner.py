@@ -1,4 +1,4 @@
-"""This module deals out events by the value of one part of their triples, and tells which bucket has each value."""
+"""This module deals out events by the value of one part of their triples, and tells which partition has each value."""
 
 import zlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.partitioning.crc32 import MIX, NO_BUCKET, mark_buckets
+from engine.partitioning.crc32 import MIX, NO_PARTITION, mark_partitions
 from engine.triples.quads import Quad
 
 
@@ -31,48 +31,54 @@ class Part(Enum):
         return "" if term is None else str(term)
 
 
-def bucket_of(text: str, buckets: int) -> int:
-    """Return the bucket of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says."""
-    return (zlib.crc32(text.encode()) * MIX & 0xFFFFFFFF) * buckets >> 32
+def partition_of(text: str, partitions: int) -> int:
+    """Return the partition of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says."""
+    return (zlib.crc32(text.encode()) * MIX & 0xFFFFFFFF) * partitions >> 32
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionShare:
-    """Represents one engine's share of all values: those of `bucket`, of so many `buckets`."""
+    """Represents one engine's share of all values: those of `partition`, of so many `partitions`."""
 
-    bucket: int = 0
-    buckets: int = 1
+    partition: int = 0
+    partitions: int = 1
 
     @property
     def whole(self) -> bool:
-        return self.buckets == 1
+        return self.partitions == 1
 
     def has(self, text: str) -> bool:
-        return bucket_of(text, self.buckets) == self.bucket
+        return partition_of(text, self.partitions) == self.partition
 
     def select_rows(self, column: pa.DictionaryArray) -> NDArray[np.bool_]:
         """Return which rows of a column of terms are in the share; null, no graph, is in none."""
-        own: NDArray[np.bool_] = find_buckets(column, self.buckets) == self.bucket
+        own: NDArray[np.bool_] = find_partitions(column, self.partitions) == self.partition
         return own
 
     def overlaps(self, other: "PartitionShare") -> bool:
-        """Return whether some hash may belong to both shares, which need not be of one number of buckets."""
-        return self.bucket * other.buckets < (other.bucket + 1) * self.buckets and other.bucket * self.buckets < (self.bucket + 1) * other.buckets
+        """Return whether some hash may belong to both shares, which need not be of one number of partitions."""
+        return (
+            self.partition * other.partitions < (other.partition + 1) * self.partitions
+            and other.partition * self.partitions < (self.partition + 1) * other.partitions
+        )
 
     def contains(self, other: "PartitionShare") -> bool:
         """Return whether all hashes of the other share belong to this one."""
-        return self.bucket * other.buckets <= other.bucket * self.buckets and (other.bucket + 1) * self.buckets <= (self.bucket + 1) * other.buckets
+        return (
+            self.partition * other.partitions <= other.partition * self.partitions
+            and (other.partition + 1) * self.partitions <= (self.partition + 1) * other.partitions
+        )
 
 
-def find_buckets(column: pa.DictionaryArray, buckets: int) -> NDArray[np.int16]:
-    """Return the bucket of each row of a column of terms, NO_BUCKET for null."""
+def find_partitions(column: pa.DictionaryArray, partitions: int) -> NDArray[np.int16]:
+    """Return the partition of each row of a column of terms, NO_PARTITION for null."""
     texts = column.dictionary
     _, offsets, data = texts.buffers()
-    indices = column.indices.fill_null(NO_BUCKET) if column.indices.null_count else column.indices
+    indices = column.indices.fill_null(NO_PARTITION) if column.indices.null_count else column.indices
     if not len(texts):
-        return np.full(len(indices), NO_BUCKET, np.int16)
-    return mark_buckets(
-        np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset), np.frombuffer(data, np.uint8), indices.to_numpy(), buckets
+        return np.full(len(indices), NO_PARTITION, np.int16)
+    return mark_partitions(
+        np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset), np.frombuffer(data, np.uint8), indices.to_numpy(), partitions
     )
 
 

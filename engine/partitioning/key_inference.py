@@ -1,4 +1,4 @@
-"""This module finds the variables by which a query's solutions can be sought apart, in buckets of its streams.
+"""This module finds the variables by which a query's solutions can be sought apart, in partitions of its streams.
 
 Each solution must rest on occurrences and background triples of one value of the key alone, its negative parts too. Solutions must also be told apart
 by the key wherever they are compared. So every triple pattern has the key at the same part. Events are dealt out by that part, and what a schema
@@ -178,7 +178,7 @@ def _candidates(query: a.StreamQuery, message: MessageKey | None) -> Iterator[Ke
 
 @dataclass(frozen=True, slots=True)
 class _KeyCheck:
-    """Checks whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every bucket."""
+    """Checks whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every partition."""
 
     key: Key
     policed: bool
@@ -301,7 +301,7 @@ class _KeyCheck:
     def decided(self, kept: bool, other: Callable[[], bool]) -> bool:
         """Check a pattern that is decided by what is absent, and return whether it is keyed.
 
-        All that could matter must be in its bucket. Raises NoKey.
+        All that could matter must be in its partition. Raises NoKey.
         """
         if other() and not kept:
             raise NoKey(f"what is decided on does not bind {self.key.variable}")

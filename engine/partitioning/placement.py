@@ -1,7 +1,7 @@
-"""This module groups queries that share events through rules, and places each such set: dealt out by a key or by time, or in one bucket.
+"""This module groups queries that share events through rules, and places each such set: dealt out by a key or by time, or in one partition.
 
-The sets are a function of the log's entries, the same for every bucket. A set that was placed stays as it is while that is right. Where a new query
-or a new schema makes it wrong, the set moves, mostly to one bucket (docs/decisions/0104-moves-of-one-set.md).
+The sets are a function of the log's entries, the same for every partition. A set that was placed stays as it is while that is right. Where a new query
+or a new schema makes it wrong, the set moves, mostly to one partition (docs/decisions/0104-moves-of-one-set.md).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.background.fact_store import FactIndex
 from engine.messages import MessageKey, Micros, Register
-from engine.partitioning.hash_partitioner import Part, bucket_of
+from engine.partitioning.hash_partitioner import Part, partition_of
 from engine.partitioning.key_inference import NoKey, keys_of
 from engine.partitioning.message_keys import NO_KEYS
 from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
@@ -29,7 +29,7 @@ def _no_reach(_: Register) -> Micros | None:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Says that events are dealt out by `part`; None: all go to the bucket `home`."""
+    """Says that events are dealt out by `part`; None: all go to the partition `home`."""
 
     part: Division | None
     home: int = 0
@@ -117,14 +117,14 @@ class Together:
 class Sets:
     """Holds all sets of queries of a log. They are as they are from the position `until` on; entries before it change nothing."""
 
-    def __init__(self, buckets: int, until: int = 0) -> None:
-        self._buckets, self.until = buckets, until
+    def __init__(self, partitions: int, until: int = 0) -> None:
+        self._partitions, self.until = partitions, until
         self._sets: list[Together] = []
         self._of: dict[int, Together] = {}
 
     def settled(self, until: int) -> "Sets":
         """Return the sets as they are, for an engine that reads the log before the entry `until` again."""
-        fixed = Sets(self._buckets, until)
+        fixed = Sets(self._partitions, until)
         fixed._sets, fixed._of = self._sets, self._of
         return fixed
 
@@ -142,16 +142,16 @@ class Sets:
         """Return all sets, each of which stays where it is."""
         return [each.moved(each.route) for each in self._sets]
 
-    def dealt_anew(self, buckets: int, until: int, routes: Sequence[Route]) -> "Sets":
-        """Return the sets for another number of buckets from the position `until` on, with new routes in the order of `list_sets`."""
-        return self._copied(buckets, until, routes, short=True)
+    def dealt_anew(self, partitions: int, until: int, routes: Sequence[Route]) -> "Sets":
+        """Return the sets for another number of partitions from the position `until` on, with new routes in the order of `list_sets`."""
+        return self._copied(partitions, until, routes, short=True)
 
     def copied(self) -> "Sets":
         """Return the sets for another engine, which takes up changes by itself."""
-        return self._copied(self._buckets, self.until, [each.route for each in self._sets])
+        return self._copied(self._partitions, self.until, [each.route for each in self._sets])
 
-    def _copied(self, buckets: int, until: int, routes: Sequence[Route], *, short: bool = False) -> "Sets":
-        found = Sets(buckets, until)
+    def _copied(self, partitions: int, until: int, routes: Sequence[Route], *, short: bool = False) -> "Sets":
+        found = Sets(partitions, until)
         for each, route in zip(self._sets, routes, strict=True):
             together = Together(
                 route, {registered: replace(member) for registered, member in each.members.items()}, set(each.dropped), each.short or short
@@ -254,13 +254,13 @@ class Sets:
         return moved
 
     def _new_home(self, registered: int) -> Route:
-        return Route(None, bucket_of(str(registered), self._buckets))
+        return Route(None, partition_of(str(registered), self._partitions))
 
     def _slices(self, entry: Register, query: a.StreamQuery, find_reach: FindReach) -> TimeSlices | None:
-        if not entry.by_time or entry.reads_from is not None:  # who reads the past is in one bucket, as with keys
+        if not entry.by_time or entry.reads_from is not None:  # who reads the past is in one partition, as with keys
             return None
         try:
-            return cut_time(query, find_reach(entry), bucket_of(str(entry.offset), self._buckets))
+            return cut_time(query, find_reach(entry), partition_of(str(entry.offset), self._partitions))
         except NoSlices:
             return None
 
@@ -270,8 +270,8 @@ class Sets:
         return {"until": self.until, "sets": [_group_to_json(each) for each in self._sets]}
 
     @classmethod
-    def restored(cls, buckets: int, kept: Mapping[str, Any]) -> "Sets":
-        sets = cls(buckets, kept["until"])
+    def restored(cls, partitions: int, kept: Mapping[str, Any]) -> "Sets":
+        sets = cls(partitions, kept["until"])
         for plain in kept["sets"]:
             members = {member.entry.offset: member for member in _members(plain["members"])}
             part = division_from_json(plain["part"])

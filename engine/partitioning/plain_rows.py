@@ -28,9 +28,9 @@ class PlainRows:
     def read_all(self) -> pa.RecordBatch:
         return self.rows
 
-    def read_own(self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
+    def read_own(self, partition: int, partitions: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
         column = key_column(self.rows, number_bodies(events), events, keys)
-        places = np.flatnonzero(PartitionShare(bucket, buckets).select_rows(column))
+        places = np.flatnonzero(PartitionShare(partition, partitions).select_rows(column))
         return self.rows.take(pa.array(places)), places
 
     def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, Ints]:

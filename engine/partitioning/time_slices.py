@@ -1,10 +1,10 @@
 """This module deals out events by time to a query that has no key, but a bound on how far back it looks (docs/decisions/0113-live-slices.md).
 
-Time is cut into slices, which the buckets have in turn. A bucket also reads what the query reaches back to before a slice. It tells the solutions that
+Time is cut into slices, which the partitions have in turn. A partition also reads what the query reaches back to before a slice. It tells the solutions that
 end in its slices:
 
-    bucket 0   [ reach |    slice 0    ]              [ reach |    slice 2    ]
-    bucket 1                   [ reach |    slice 1    ]              [ reach |    slice 3    ]
+    partition 0   [ reach |    slice 0    ]              [ reach |    slice 2    ]
+    partition 1                   [ reach |    slice 1    ]              [ reach |    slice 3    ]
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
 MOST_REACH: Micros = 3_600_000_000
-"""A slice of a longer reach would be one bucket's for most of a day."""
+"""A slice of a longer reach would be one partition's for most of a day."""
 REACHES = 8
 """A slice is so many times as long as the reach, so an eighth of the events is read twice."""
 LEAST_LENGTH: Micros = 1_000_000
@@ -26,26 +26,26 @@ LEAST_LENGTH: Micros = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TimeSlices:
-    """Cuts time into slices of `length` µs. Number `k` is that of the bucket `home + k`, counted round, which reads `reach` µs before it."""
+    """Cuts time into slices of `length` µs. Number `k` is that of the partition `home + k`, counted round, which reads `reach` µs before it."""
 
     reach: Micros
     length: Micros
     home: int
 
     def select_rows(self, ends: Ints, share: PartitionShare) -> NDArray[np.bool_]:
-        """Return which events, by their ends, a bucket reads."""
+        """Return which events, by their ends, a partition reads."""
         first, last = ends // self.length, (ends + self.reach) // self.length
-        chosen: NDArray[np.bool_] = (share.bucket - self.home - first) % share.buckets <= last - first
+        chosen: NDArray[np.bool_] = (share.partition - self.home - first) % share.partitions <= last - first
         return chosen
 
     def select_solutions(self, ends: Ints, share: PartitionShare) -> NDArray[np.bool_]:
-        """Return which solutions, by their ends, a bucket tells."""
-        own: NDArray[np.bool_] = (ends // self.length + self.home) % share.buckets == share.bucket
+        """Return which solutions, by their ends, a partition tells."""
+        own: NDArray[np.bool_] = (ends // self.length + self.home) % share.partitions == share.partition
         return own
 
     def is_turn(self, instant: Micros, share: PartitionShare) -> bool:
-        """Return whether an instant lies in a slice of a bucket."""
-        return (instant // self.length + self.home) % share.buckets == share.bucket
+        """Return whether an instant lies in a slice of a partition."""
+        return (instant // self.length + self.home) % share.partitions == share.partition
 
 
 class NoSlices(Exception):

@@ -1,8 +1,8 @@
-"""This module says what queries that come to live in another bucket need of the log (docs/decisions/0104-moves-of-one-set.md).
+"""This module says what queries that come to live in another partition need of the log (docs/decisions/0104-moves-of-one-set.md).
 
 What is in one engine moves as it is, where another engine can take its place. For the rest, an engine beside reads the log, as far back as they look.
 
-Another number of buckets is a move of all queries at one entry (docs/decisions/0091-another-number-of-partitions.md). Each new engine begins with an
+Another number of partitions is a move of all queries at one entry (docs/decisions/0091-another-number-of-partitions.md). Each new engine begins with an
 earlier one, lets go of what lives elsewhere from then on, and reads for what it lacks.
 """
 
@@ -13,7 +13,7 @@ from engine.engine_state import Behind, EngineState
 from engine.errors import OnePartitionOnly
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, REVISED, Micros, Register
-from engine.partitioning import Moved, PartitionShare, Route, Sets, bucket_of
+from engine.partitioning import Moved, PartitionShare, Route, Sets, partition_of
 from engine.planner.reach import find_longest
 from engine.runtime.time_course import Place
 from engine.runtime.watermarks import NO_TIME
@@ -86,11 +86,11 @@ class StartFinder:
 def find_needed_position(engine: EngineState) -> int:
     """Return the position from which on the log is read again for the queries of this engine if they move; 0 for its beginning.
 
-    What lives in one bucket keeps the log only where it looks back a bounded time: else its state can move as it is.
+    What lives in one partition keeps the log only where it looks back a bounded time: else its state can move as it is.
     """
     finder, needed = StartFinder(engine), [engine.position]
     for each in engine.sets.list_sets():
-        if each.route.part is not None or each.route.home == engine.share.bucket:
+        if each.route.part is not None or each.route.home == engine.share.partition:
             start = finder.find_start(each)
             if each.route.part is not None or (start is not None and start.bounded):
                 needed.append(0 if start is None else start.place.position)
@@ -109,7 +109,7 @@ def begin(side: EngineState, start: Start) -> None:
             side.enrol_query(entry, [])
 
 
-# ---------------------------------------------------------------- another number of buckets
+# ---------------------------------------------------------------- another number of partitions
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Says what one of the earlier engines has: the sets of all queries, and the starts of those that it has state of, by their first registration.
@@ -126,9 +126,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Renumbering:
-    """Says where all queries live from an entry of the log on, because the number of buckets changes there.
+    """Says where all queries live from an entry of the log on, because the number of partitions changes there.
 
-    The engine of each bucket begins with that of an earlier bucket, by `sources`. `starts` are by the first registration of a set; where there is none,
+    The engine of each partition begins with that of an earlier partition, by `sources`. `starts` are by the first registration of a set; where there is none,
     reading begins at the log's beginning.
     """
 
@@ -138,24 +138,28 @@ class Renumbering:
     starts: Mapping[int, Start]
     fallen: Mapping[int, Register]
 
-    def list_staying(self, bucket: int) -> list[Moved]:
-        """Return the sets whose state the engine of a bucket has from the first."""
-        return [each for each in self._list_own(bucket) if each.before.part is None and each.route.part is None and self._has_source(each, bucket)]
+    def list_staying(self, partition: int) -> list[Moved]:
+        """Return the sets whose state the engine of a partition has from the first."""
+        return [
+            each for each in self._list_own(partition) if each.before.part is None and each.route.part is None and self._has_source(each, partition)
+        ]
 
-    def list_coming(self, bucket: int) -> list[tuple[Moved, Start | None]]:
-        """Return the sets that the engine of a bucket reads the log for."""
-        staying = {each.earliest for each in self.list_staying(bucket)}
-        return [(each, self.starts.get(each.earliest)) for each in self._list_own(bucket) if each.earliest not in staying]
+    def list_coming(self, partition: int) -> list[tuple[Moved, Start | None]]:
+        """Return the sets that the engine of a partition reads the log for."""
+        staying = {each.earliest for each in self.list_staying(partition)}
+        return [(each, self.starts.get(each.earliest)) for each in self._list_own(partition) if each.earliest not in staying]
 
-    def _list_own(self, bucket: int) -> Iterator[Moved]:
-        return (each for each in self.moved if each.route.part is not None or each.route.home == bucket)
+    def _list_own(self, partition: int) -> Iterator[Moved]:
+        return (each for each in self.moved if each.route.part is not None or each.route.home == partition)
 
-    def _has_source(self, each: Moved, bucket: int) -> bool:
-        return each.before.home == self.sources[bucket]
+    def _has_source(self, each: Moved, partition: int) -> bool:
+        return each.before.home == self.sources[partition]
 
     def list_unread(self, begin: int) -> list[Moved]:
         """Return the sets for which the log would have to begin before the position `begin`."""
-        coming = {each.earliest: (each, start or FROM_BEGINNING) for bucket in range(len(self.sources)) for each, start in self.list_coming(bucket)}
+        coming = {
+            each.earliest: (each, start or FROM_BEGINNING) for partition in range(len(self.sources)) for each, start in self.list_coming(partition)
+        }
         return [each for each, start in coming.values() if start.place.position < begin]
 
 
@@ -165,14 +169,14 @@ def list_names(sets: Iterable[Moved]) -> list[str]:
 
 
 def survey(engine: EngineState, number: int, begin: int) -> Standing:
-    """Return how an earlier engine stands, where `number` buckets are to follow and the log begins at the position `begin`.
+    """Return how an earlier engine stands, where `number` partitions are to follow and the log begins at the position `begin`.
 
     Raises OnePartitionOnly.
     """
     sets = _sets_of_one(engine, number) if engine.share.whole else engine.sets
     finder, starts, alone = StartFinder(engine), dict[int, Start](), set[int]()
     for each in sets.list_sets():
-        if engine.share.whole or each.route.part is not None or each.route.home == engine.share.bucket:
+        if engine.share.whole or each.route.part is not None or each.route.home == engine.share.partition:
             if (start := finder.find_start(each)) is not None:
                 starts[each.earliest] = start
             kept = begin <= start.place.position if start is not None else not begin and engine.course.last_break < each.earliest
@@ -182,7 +186,7 @@ def survey(engine: EngineState, number: int, begin: int) -> Standing:
 
 
 def _sets_of_one(engine: EngineState, number: int) -> Sets:
-    """Return the sets of the queries of an engine that reads all events, as several buckets have them. Raises OnePartitionOnly."""
+    """Return the sets of the queries of an engine that reads all events, as several partitions have them. Raises OnePartitionOnly."""
     sets, entries = Sets(number), engine.registered | engine.fallen
     for behind in engine.behind.values():
         entries |= {entry.offset: entry for entry in _list_behind(engine, behind)}
@@ -210,7 +214,7 @@ def _list_behind(engine: EngineState, behind: Behind) -> Iterable[Register]:
 
 
 def renumber(standings: Sequence[Standing], number: int, begin: int) -> Renumbering:
-    """Return where the queries of some engines, which stand at one entry of a log that begins at `begin`, live with another number of buckets."""
+    """Return where the queries of some engines, which stand at one entry of a log that begins at `begin`, live with another number of partitions."""
     position, earlier = standings[0].position, len(standings)
     starts = {first: start for standing in reversed(standings) for first, start in standing.starts.items()}
     fallen = {registered: entry for standing in standings for registered, entry in standing.fallen.items()}
@@ -224,27 +228,27 @@ def renumber(standings: Sequence[Standing], number: int, begin: int) -> Renumber
 
 
 def _choose_sources(sets: Iterable[Moved], starts: Mapping[int, Start], earlier: int, number: int, begin: int) -> tuple[int, ...]:
-    """Return the earlier bucket with whose engine each new bucket begins: all of them, else those with most state that the log cannot give."""
+    """Return the earlier partition with whose engine each new partition begins: all of them, else those with most state that the log cannot give."""
     if number >= earlier:
-        return tuple(bucket * earlier // number for bucket in range(number))
+        return tuple(partition * earlier // number for partition in range(number))
     unread = [0] * earlier
     for each in sets:
         start = starts.get(each.earliest)
         if each.before.part is None and (start is None or not start.bounded or start.place.position < begin):
             unread[each.before.home] += 1
-    return tuple(sorted(sorted(range(earlier), key=lambda bucket: -unread[bucket])[:number]))
+    return tuple(sorted(sorted(range(earlier), key=lambda partition: -unread[partition])[:number]))
 
 
 def _route(each: Moved, sources: Sequence[int], number: int) -> Route:
-    """Return where a set lives. One that lived in one bucket goes where its state is, if any engine begins with that."""
+    """Return where a set lives. One that lived in one partition goes where its state is, if any engine begins with that."""
     if each.route.part is not None:
         return each.route if number > 1 else Route(None)
-    places = [bucket for bucket, source in enumerate(sources) if source == each.before.home] or list(range(number))
-    return Route(None, places[bucket_of(str(each.earliest), len(places))])
+    places = [partition for partition, source in enumerate(sources) if source == each.before.home] or list(range(number))
+    return Route(None, places[partition_of(str(each.earliest), len(places))])
 
 
 def stay(engine: EngineState, renumbering: Renumbering, share: PartitionShare) -> None:
-    """Let an earlier engine be that of a new bucket, with no queries but those whose state it has already."""
-    staying = {registered for each in renumbering.list_staying(share.bucket) for registered in each.members}
+    """Let an earlier engine be that of a new partition, with no queries but those whose state it has already."""
+    staying = {registered for each in renumbering.list_staying(share.partition) for registered in each.members}
     let_go(engine, (engine.registered.keys() | engine.fallen.keys() | engine.behind.keys()) - staying)
     engine.live_as(share, renumbering.sets.copied())

@@ -1,4 +1,4 @@
-"""This module picks a block's occurrences for the networks of one bucket: those of its share, before any term of the others is numbered."""
+"""This module picks a block's occurrences for the networks of one partition: those of its share, before any term of the others is numbered."""
 
 from collections.abc import Mapping, Set
 
@@ -37,7 +37,7 @@ Feed = tuple[str, Division | None]
 Wanted = Mapping[str, Set[Division | None]]
 """By stream, what it is dealt out by."""
 ELSEWHERE = "<\0>"
-"""This term stands for the terms of occurrences that another bucket has: no query can name it."""
+"""This term stands for the terms of occurrences that another partition has: no query can name it."""
 
 
 def route_rows(
@@ -45,10 +45,10 @@ def route_rows(
 ) -> tuple[dict[Feed, Arrivals], dict[int, int]]:
     """Return what networks get by the feeds that are `wanted`, without the late occurrences.
 
-    Return also, by entry, the latest end of all its timely occurrences, other buckets' included.
+    Return also, by entry, the latest end of all its timely occurrences, other partitions' included.
 
     `keys` are the message keys that streams declare. Where all that is wanted is dealt out as its stream is, only the share's rows are read. Something may come to pass at the first instant that there is,
-    whatever happens at it. So another bucket's instants are marked by occurrences of ELSEWHERE. They are marked everywhere if `marked`, else where
+    whatever happens at it. So another partition's instants are marked by occurrences of ELSEWHERE. They are marked everywhere if `marked`, else where
     instants wait for time, since a background may come before they are released. What is dealt out by time depends on no first instant.
     """
     events = events_of(block)
@@ -60,7 +60,7 @@ def route_rows(
         return {}, latest
     mine: dict[Division, Bools]
     if all(part is (Part.MESSAGE if name in keys else Part.SUBJECT) for name, stream in wanted.items() for part in stream):
-        rows, places = source.read_own(share.bucket, share.buckets, events, keys)
+        rows, places = source.read_own(share.partition, share.partitions, events, keys)
         mine = dict.fromkeys((Part.MESSAGE, Part.SUBJECT), np.ones(len(places), np.bool_))
     else:
         rows, places = _read_rows(source, parts, share)

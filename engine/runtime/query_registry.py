@@ -36,11 +36,11 @@ class Registry:
 
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
         """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside."""
-        self.live_as(share, sets or Sets(share.buckets))
+        self.live_as(share, sets or Sets(share.partitions))
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, StreamTime] = {}
         self.message_keys: dict[str, MessageKey] = {}
-        """These are the keys that streams declare, where there are several buckets."""
+        """These are the keys that streams declare, where there are several partitions."""
         self.known = FactIndex(self.terms)
         """This is the background."""
         self.registered: dict[int, Register] = {}
@@ -88,9 +88,9 @@ class Registry:
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", f"internal error: {type(fault).__name__}: {fault}"))
 
     def is_home(self, registered: int) -> bool:
-        """Return whether a query has state in this bucket, or is gone."""
+        """Return whether a query has state in this partition, or is gone."""
         route = self.sets.route(registered)
-        return route is None or route.part is not None or route.home == self.share.bucket
+        return route is None or route.part is not None or route.home == self.share.partition
 
     def place_query(self, entry: Register, query: a.Query) -> Network:
         """Put a query into its network. Raises Refusal, Cycle; whatever is raised, nothing has changed."""

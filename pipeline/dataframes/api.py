@@ -1,7 +1,7 @@
 """This module evaluates EP-SPARQL queries over any DataFrame of occurrences, batch or streaming.
 
-It serves Spark users without a server or a log (docs/spark.md). Events go to their buckets in the JVM, which sorts a batch frame's events by end; an
-engine per bucket takes them in as Arrow batches. For a stream, transformWithState keeps the engines' states (`pipeline/dataframes/streaming.py`).
+It serves Spark users without a server or a log (docs/spark.md). Events go to their partitions in the JVM, which sorts a batch frame's events by end; an
+engine per partition takes them in as Arrow batches. For a stream, transformWithState keeps the engines' states (`pipeline/dataframes/streaming.py`).
 """
 
 import importlib.util
@@ -54,7 +54,7 @@ def solve(
     _check_columns(events)
     asked, shares = _asked(queries, background, policies, default_graph, _partitions(events, partitions), "stream" in events.columns)
     dealt = _dealt(events, shares)
-    total = sum(share.buckets for share in shares)
+    total = sum(share.partitions for share in shares)
     if events.isStreaming:
         from pipeline.dataframes.streaming import follow_stream
 
@@ -76,10 +76,10 @@ def _asked(
     background: Mapping[str, str] | str,
     policies: Mapping[str, str] | str,
     default_graph: str,
-    buckets: int,
+    partitions: int,
     named: bool,
 ) -> tuple[tuple[Asked, ...], tuple[Share, ...]]:
-    """Return what the engine of each bucket is asked, and the shares. Raises: SolveFailed, QueryError."""
+    """Return what the engine of each partition is asked, and the shares. Raises: SolveFailed, QueryError."""
     import epsparql  # and below: the engine and its second of import only once a frame is asked for
     from engine.validation.validate import check
     from pipeline.dataframes.engine_task import STREAM
@@ -102,9 +102,9 @@ def _asked(
             "no query reads the stream 'default', and the events have no column 'stream' that names another; add one, or leave out FROM STREAM"
         )
     facts = _facts(background)
-    found = shares({name: query.query for name, query in parsed.items()}, chosen, background=bool(facts), buckets=buckets)
+    found = shares({name: query.query for name, query in parsed.items()}, chosen, background=bool(facts), partitions=partitions)
     asked = [Asked(tuple((name, texts[name], chosen.get(name, UNRESTRICTED)) for name in share.queries), facts, default_graph) for share in found]
-    return tuple(one for one, share in zip(asked, found, strict=True) for _ in range(share.buckets)), found
+    return tuple(one for one, share in zip(asked, found, strict=True) for _ in range(share.partitions)), found
 
 
 def _facts(background: Mapping[str, str] | str) -> tuple[tuple[str, str], ...]:
@@ -153,24 +153,24 @@ def _partitions(events: DataFrame, wish: int | None) -> int:
 
 
 def _dealt(events: DataFrame, shares: Iterable[Share]) -> DataFrame:
-    """Return the events with the number of their bucket, once for each share; times are in µs."""
+    """Return the events with the number of their partition, once for each share; times are in µs."""
     texts = [f.col(name) if name in events.columns else f.lit(None).cast(StringType()).alias(name) for name in _TEXTS]
-    chosen = [_bucket(share) for share in shares]
-    bucket = chosen[0] if len(chosen) == 1 else f.explode(f.array(*chosen))
-    return events.select(bucket.alias("bucket"), *texts, *(f.unix_micros(name).alias(name) for name in _TIMES))
+    chosen = [_partition(share) for share in shares]
+    partition = chosen[0] if len(chosen) == 1 else f.explode(f.array(*chosen))
+    return events.select(partition.alias("partition"), *texts, *(f.unix_micros(name).alias(name) for name in _TIMES))
 
 
-def _bucket(share: Share) -> Column:
+def _partition(share: Share) -> Column:
     if share.column is None:
         return f.lit(share.first)
-    return (f.lit(share.first) + f.pmod(f.hash(f.col(share.column)), f.lit(share.buckets))).cast(IntegerType())
+    return (f.lit(share.first) + f.pmod(f.hash(f.col(share.column)), f.lit(share.partitions))).cast(IntegerType())
 
 
 # ---------------------------------------------------------------- batch
 def _finished(dealt: DataFrame, asked: tuple[Asked, ...], total: int) -> DataFrame:
-    """Solve a batch frame: each bucket is one sorted partition, whose first row only names the bucket, for it may hold no events."""
+    """Solve a batch frame: each partition is one sorted partition, whose first row only names the partition, for it may hold no events."""
     nothing = [f.lit(None).cast(StringType()).alias(name) for name in _TEXTS] + [f.lit(None).cast(LongType()).alias(name) for name in _TIMES]
-    names = dealt.sparkSession.range(total).select(f.col("id").cast(IntegerType()).alias("bucket"), *nothing)
+    names = dealt.sparkSession.range(total).select(f.col("id").cast(IntegerType()).alias("partition"), *nothing)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pipeline.dataframes.engine_task import Solver, occurrences, solved, streams_of
@@ -179,12 +179,12 @@ def _finished(dealt: DataFrame, asked: tuple[Asked, ...], total: int) -> DataFra
         for batch in batches:
             rows = batch
             if solver is None and batch.num_rows:
-                solver, rows = Solver(asked[batch.column("bucket")[0].as_py()]), batch.slice(1)
+                solver, rows = Solver(asked[batch.column("partition")[0].as_py()]), batch.slice(1)
             if solver is not None and rows.num_rows:
                 table = pa.Table.from_batches([rows])
                 yield from solved(solver.feed(occurrences(table), streams_of(table), table.column("end")[-1].as_py()), solver.queries)
         if solver is not None:
             yield from solved(solver.finish(), solver.queries)
 
-    ordered = dealt.unionByName(names).repartitionById(total, "bucket").sortWithinPartitions("end")
+    ordered = dealt.unionByName(names).repartitionById(total, "partition").sortWithinPartitions("end")
     return ordered.mapInArrow(run, SOLVED_COLUMNS)

@@ -20,7 +20,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Represents queries that run in the same `buckets` engines, numbered from `first`.
+    """Represents queries that run in the same `partitions` engines, numbered from `first`.
 
     An event goes to the engine that its term in `column` chooses; with None there is one engine.
     """
@@ -28,4 +28,4 @@ class Share:
     queries: tuple[str, ...]
     column: str | None
     first: int
-    buckets: int
+    partitions: int

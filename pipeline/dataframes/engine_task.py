@@ -43,7 +43,7 @@ def parse_queries(asked: Asked) -> dict[str, Query]:
 
 
 class Solver:
-    """Holds the engine of one bucket. All streams share one time, and each call of `feed` says how far it has come."""
+    """Holds the engine of one partition. All streams share one time, and each call of `feed` says how far it has come."""
 
     def __init__(self, asked: Asked, snapshot: bytes | None = None) -> None:
         """Begin anew or restore a snapshot. Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""

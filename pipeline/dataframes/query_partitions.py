@@ -15,22 +15,22 @@ _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
 """These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself. Their queries are not dealt out."""
 
 
-def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, background: bool, buckets: int) -> tuple[Share, ...]:
+def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, background: bool, partitions: int) -> tuple[Share, ...]:
     """Put every query into one share.
 
-    With background one share has all queries, for solutions of the background alone would come from each bucket.
+    With background one share has all queries, for solutions of the background alone would come from each partition.
     """
     background = background or any(isinstance(query, a.BackgroundRule) for query in queries.values())
     derived = {into for query in queries.values() if (into := a.written_stream(query)) is not None}
     by_column: dict[str | None, list[str]] = {}
     for name, query in queries.items():
-        alone = buckets == 1 or background or policies.get(name, UNRESTRICTED) != UNRESTRICTED or derived & {*query.streams}
+        alone = partitions == 1 or background or policies.get(name, UNRESTRICTED) != UNRESTRICTED or derived & {*query.streams}
         read = any(a.written_stream(query) in other.streams for other in queries.values())
         by_column.setdefault(None if alone or read else _column(query), []).append(name)
     found, first = [], 0
     for column, names in by_column.items():
-        found.append(Share(tuple(names), column, first, 1 if column is None else buckets))
-        first += found[-1].buckets
+        found.append(Share(tuple(names), column, first, 1 if column is None else partitions))
+        first += found[-1].partitions
     return tuple(found)
 
 

@@ -9,13 +9,13 @@ _FIRST, _SECOND, _ADDED = 0xCC9E2D51, 0x1B873593, 0xE6546B64
 _LAST_BUT_ONE, _LAST = 0x85EBCA6B, 0xC2B2AE35
 
 
-def key_of(bucket: int) -> int:
-    """Return the number from 0 to 2^32 whose hash, as a long of Spark's, is `bucket`.
+def key_of(partition: int) -> int:
+    """Return the number from 0 to 2^32 whose hash, as a long of Spark's, is `partition`.
 
-    Buckets then go to tasks in turn, however many tasks there are.
+    Partitions then go to tasks in turn, however many tasks there are.
     Source: MurmurHash3, x86, 32 bits, as `org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong` has it; each of its steps can be undone.
     """
-    state = _unshifted(bucket, 16)
+    state = _unshifted(partition, 16)
     state = _unshifted(_divided(state, _LAST), 13)
     state = _unshifted(_divided(state, _LAST_BUT_ONE), 16) ^ _BYTES
     mixed = _before(_before(state)) ^ _SEED  # the long's upper half is 0, and mixes nothing in

@@ -1,4 +1,4 @@
-"""This module runs `solve` over a streaming DataFrame: an engine per bucket, whose state Spark keeps (docs/decisions/0026).
+"""This module runs `solve` over a streaming DataFrame: an engine per partition, whose state Spark keeps (docs/decisions/0026).
 
 Spark stores a snapshot and the events since. A random token names each version, so a worker knows which version an engine in its memory stands for.
 That holds whatever was tried twice or elsewhere meanwhile, and such an engine only reads on.
@@ -77,31 +77,31 @@ def unpack_solutions(batches: Iterable[pa.RecordBatch], asked: tuple[Asked, ...]
 
 
 def pack_parcels(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's events as an Arrow stream per bucket and batch, for rows that pass through the JVM one by one are slow.
+    """Yield a partition's events as an Arrow stream per partition and batch, for rows that pass through the JVM one by one are slow.
 
-    At the end yield, for every bucket, how far the partition's time has come.
+    At the end yield, for every partition, how far the partition's time has come.
     """
     latest = -END_OF_TIME
     for batch in batches:
         if batch.num_rows:
             latest = max(latest, pc.max(batch.column("end")).as_py() or latest)
-            numbers = batch.column("bucket")
-            for bucket in pc.unique(numbers).to_pylist():
-                yield _parcel(bucket, latest, stream_of(batch.filter(pc.equal(numbers, bucket)).drop_columns(["bucket"])).to_pybytes())
+            numbers = batch.column("partition")
+            for partition in pc.unique(numbers).to_pylist():
+                yield _parcel(partition, latest, stream_of(batch.filter(pc.equal(numbers, partition)).drop_columns(["partition"])).to_pybytes())
     if latest > -END_OF_TIME:
-        yield from (_parcel(bucket, latest, None) for bucket in range(total))
+        yield from (_parcel(partition, latest, None) for partition in range(total))
 
 
-def _parcel(bucket: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"engine": key_of(bucket), "latest": latest, "rows": rows}], schema=_PARCEL)
+def _parcel(partition: int, latest: Micros, rows: bytes | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"engine": key_of(partition), "latest": latest, "rows": rows}], schema=_PARCEL)
 
 
 class EngineProcessor(StatefulProcessor):
-    """Runs one engine per key, which its bucket's number gives."""
+    """Runs one engine per key, which its partition's number gives."""
 
     def __init__(self, asked: tuple[Asked, ...], max_delay: Micros) -> None:
         self._asked, self._max_delay, self._snapshot_rows = asked, max_delay, SNAPSHOT_ROWS
-        self._buckets = {key_of(bucket): bucket for bucket in range(len(asked))}
+        self._partitions = {key_of(partition): partition for partition in range(len(asked))}
         self._print = sha256(repr((asked, max_delay)).encode()).hexdigest()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -110,7 +110,7 @@ class EngineProcessor(StatefulProcessor):
         self._log = handle.getListState("log", "token string, time long, rows binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # Spark calls by these names
-        bucket = self._buckets[int(key[0])]
+        partition = self._partitions[int(key[0])]
         token, before, since, written = self._version.get() or ("", -END_OF_TIME, 0, self._print)
         if written != self._print:
             raise SolveFailed(
@@ -121,7 +121,7 @@ class EngineProcessor(StatefulProcessor):
             latest = max(latest, row.latest)
             if row.rows is not None:
                 parts.append(pa.ipc.open_stream(bytes(row.rows)).read_all())
-        solver = self._engine_at(bucket, token)
+        solver = self._engine_at(partition, token)
         events = _sort_events(parts, before - self._max_delay) if parts else None
         time, token = latest - self._max_delay, uuid4().hex
         found = list(_feed_events(solver, events, time))
@@ -133,14 +133,14 @@ class EngineProcessor(StatefulProcessor):
         else:
             self._log.appendValue((token, time, None if events is None else stream_of(events).to_pybytes()))
         self._version.update((token, latest, since, self._print))
-        engine_cache().put_engine((self._print, bucket), token, solver)
+        engine_cache().put_engine((self._print, partition), token, solver)
         yield from (Row(solutions=stream_of(batch).to_pybytes()) for batch in found if batch.num_rows)
 
-    def _engine_at(self, bucket: int, token: str) -> "Solver":
+    def _engine_at(self, partition: int, token: str) -> "Solver":
         """Return the engine as of a version: the kept engine, if its version is on the way there, else the snapshot's, fed the events since."""
         from pipeline.dataframes.engine_task import Solver
 
-        kept, solver = engine_cache().take_engine((self._print, bucket))
+        kept, solver = engine_cache().take_engine((self._print, partition))
         if solver is not None and kept == token:
             return solver
         stored = self._snapshot.get()
@@ -148,7 +148,7 @@ class EngineProcessor(StatefulProcessor):
         assert token == (log[-1][0] if log else stored[0] if stored else ""), "the version names what was stored last"
         tokens = [stored[0] if stored else "", *(entry[0] for entry in log)]
         if solver is None or kept not in tokens:
-            kept, solver = tokens[0], Solver(self._asked[bucket], None if stored is None else bytes(stored[1]))
+            kept, solver = tokens[0], Solver(self._asked[partition], None if stored is None else bytes(stored[1]))
         for _, time, rows in log[tokens.index(kept) :]:
             for _ in _feed_events(solver, None if rows is None else pa.ipc.open_stream(bytes(rows)).read_all(), time):
                 pass  # its solutions were given when the events came

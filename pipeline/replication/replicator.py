@@ -135,7 +135,9 @@ class Replicator:
             return secured(self._data)
         found = [name.removesuffix(".snapshot").partition("-") for name in self._store.names(SNAPSHOTS) if name.endswith(".snapshot")]
         return (
-            find_needed_position({bucket: int(position) for bucket, _, position in sorted(found, reverse=True) if position.isdecimal()}, self._data)
+            find_needed_position(
+                {partition: int(position) for partition, _, position in sorted(found, reverse=True) if position.isdecimal()}, self._data
+            )
             or 0
         )
 

@@ -43,9 +43,9 @@ class LogMirror:
             self._log.close()
 
     # ------------------------------------------------------------ snapshots
-    def fetch_snapshots(self, buckets: int) -> None:
-        """Fetch the snapshots of that many buckets, and remove those of another number. Raises: StoreFailed, OSError."""
-        names = {name_of(bucket, buckets) for bucket in range(buckets)}
+    def fetch_snapshots(self, partitions: int) -> None:
+        """Fetch the snapshots of that many partitions, and remove those of another number. Raises: StoreFailed, OSError."""
+        names = {name_of(partition, partitions) for partition in range(partitions)}
         for name in list_tree(self._store, SNAPSHOTS):
             if name.partition("-")[0] not in names:
                 self._store.remove(f"{SNAPSHOTS}/{name}")

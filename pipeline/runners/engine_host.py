@@ -1,4 +1,4 @@
-"""This module hosts an engine for one bucket of a data directory, and brings it to the position where it is needed.
+"""This module hosts an engine for one partition of a data directory, and brings it to the position where it is needed.
 
 An engine's state is a function of the log before its position. So an engine that is behind only reads on, and any snapshot at or below a position
 will do; one that is ahead is of no use. Kill tests taught two rules: an engine is taken out of its place before it changes and put back after, and
@@ -34,7 +34,7 @@ class EngineHost:
         self, data_dir: Path | str, share: PartitionShare = ONE, *, reader: LogReader | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT
     ) -> None:
         self._data, self._share = data_dir, share
-        self._name = name_of(share.bucket, share.buckets)
+        self._name = name_of(share.partition, share.partitions)
         self._marks = Marks(Path(data_dir))
         self._snapshots = Snapshots(Path(data_dir) / "snapshots", self._name, share)
         self._reader = reader or LogReader(data_dir, sliced=not share.whole)

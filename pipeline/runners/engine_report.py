@@ -1,4 +1,4 @@
-"""This module reports what the engine of a bucket keeps, in a small file that any process may read, the server above all.
+"""This module reports what the engine of a partition keeps, in a small file that any process may read, the server above all.
 
 The file may be lost: it says as of which log position it is true, and is written anew while the log is read.
 """
@@ -32,7 +32,7 @@ _SHARE, _LEAST_S = 20, 0.05
 class Standing:
     """Represents a running query's state: how much there is, and at which operators; and what the query reads of the background.
 
-    `waiting` has the oldest partial matches of each bucket, which are decoded only where they are asked for.
+    `waiting` has the oldest partial matches of each partition, which are decoded only where they are asked for.
     """
 
     usage: Usage
@@ -64,10 +64,10 @@ class EngineReport:
 
 
 class Reporter:
-    """Writes the reports of one bucket. `clock` gives seconds."""
+    """Writes the reports of one partition. `clock` gives seconds."""
 
-    def __init__(self, data_dir: Path | str, bucket: str, clock: Callable[[], float]) -> None:
-        self._path, self._clock = note_path(data_dir, bucket), clock
+    def __init__(self, data_dir: Path | str, partition: str, clock: Callable[[], float]) -> None:
+        self._path, self._clock = note_path(data_dir, partition), clock
         self._after = -1.0
         self._position = -1
         self._limited = ""
@@ -114,21 +114,21 @@ def _standing_of(engine: EngineState, registered: int) -> Standing:
 
 
 def read_report(data_dir: Path | str) -> EngineReport | None:
-    """Return the last report of all buckets together; None before each has reported, and after another version."""
+    """Return the last report of all partitions together; None before each has reported, and after another version."""
     return ReportReader(data_dir).read()
 
 
 class ReportReader:
-    """Reads the reports of the buckets, each again only once it has changed: that of thousands of queries takes milliseconds. Thread-safe."""
+    """Reads the reports of the partitions, each again only once it has changed: that of thousands of queries takes milliseconds. Thread-safe."""
 
     def __init__(self, data_dir: Path | str) -> None:
         self._data = data_dir
         self._known: tuple[list[bytes], EngineReport | None] = [], None
 
     def read(self) -> EngineReport | None:
-        """Return the last report of all buckets together; None before each has reported, and after another version."""
-        buckets = recorded(self._data) or 1
-        paths = [note_path(self._data, name_of(bucket, buckets)) for bucket in range(buckets)]
+        """Return the last report of all partitions together; None before each has reported, and after another version."""
+        partitions = recorded(self._data) or 1
+        paths = [note_path(self._data, name_of(partition, partitions)) for partition in range(partitions)]
         checksums, known = [read_checksum(path) for path in paths], self._known
         if checksums == known[0]:
             return known[1]
@@ -161,7 +161,7 @@ def _together(reports: Sequence[EngineReport]) -> EngineReport:
 
 
 def _earliest(parts: Iterable[Mapping[str, Micros]]) -> dict[str, Micros]:
-    """Return, by stream, the first deadline of any bucket."""
+    """Return, by stream, the first deadline of any partition."""
     found: dict[str, Micros] = {}
     for part in parts:
         for name, deadline in part.items():
@@ -177,7 +177,7 @@ class _Awaited:
 
 
 class DeadlineReader:
-    """Reads the deadlines of the buckets from their reports, each again only once it has changed."""
+    """Reads the deadlines of the partitions from their reports, each again only once it has changed."""
 
     def __init__(self, data_dir: Path | str) -> None:
         self._data = data_dir
@@ -185,8 +185,8 @@ class DeadlineReader:
 
     def read(self) -> dict[str, Micros]:
         """Return the least instant, by stream, that a query waits for. The stream's watermark has passed an instant that is stale."""
-        buckets = recorded(self._data) or 1
-        return _earliest([self._of(note_path(self._data, name_of(bucket, buckets))) for bucket in range(buckets)])
+        partitions = recorded(self._data) or 1
+        return _earliest([self._of(note_path(self._data, name_of(partition, partitions))) for partition in range(partitions)])
 
     def _of(self, path: Path) -> dict[str, Micros]:
         checksum = read_checksum(path)

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 class InProcessRunner:
     """Runs the queries of a data directory in this process. `reader` may be `LogWriter.reader()` of this process, which wakes the runner at once.
 
-    Without a reader the log's head file is polled. `buckets`: None for as many as the data directory has, one if it is new. `recent` is that of a
+    Without a reader the log's head file is polled. `partitions`: None for as many as the data directory has, one if it is new. `recent` is that of a
     reader of solutions in this process.
     """
 
@@ -27,7 +27,7 @@ class InProcessRunner:
         data_dir: Path | str,
         reader: LogReader | None = None,
         *,
-        buckets: int | None = None,
+        partitions: int | None = None,
         max_rows: int = MAX_ROWS,
         snapshot_weight: int = SNAPSHOT_WEIGHT,
         recent: RecentFrames | None = None,
@@ -35,7 +35,7 @@ class InProcessRunner:
         self._reader = reader or LogReader(data_dir)
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
-        work = WholeWork(Path(data_dir), self._reader, buckets, snapshot_weight, recent)
+        work = WholeWork(Path(data_dir), self._reader, partitions, snapshot_weight, recent)
         self._following = Following(work, self._stopping, Callbacks(self._committed), max_rows)
         self._thread: Thread | None = None
         self._failure = ""

@@ -92,11 +92,11 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WholeWork:
-    """Evaluates the input log for all partitions into the solution log. `buckets`: None for as many as the data directory has, one if it is new."""
+    """Evaluates the input log for all partitions into the solution log. `partitions`: None for as many as the data directory has, one if it is new."""
 
     data: Path
     reader: LogReader
-    buckets: int | None = None
+    partitions: int | None = None
     snapshot_weight: int = SNAPSHOT_WEIGHT
     recent: RecentFrames | None = None
 
@@ -110,7 +110,7 @@ class WholeWork:
         return SolutionWriter(self.data, recent=self.recent, published=self.reader.published)
 
     def open_host(self, output: Output) -> Host:
-        return host_for(self.data, settle(self.data, self.buckets, output.sync), reader=self.reader, snapshot_weight=self.snapshot_weight)
+        return host_for(self.data, settle(self.data, self.partitions, output.sync), reader=self.reader, snapshot_weight=self.snapshot_weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class PartitionWork:
         return self.reader.wait(position, timeout)
 
     def open_output(self) -> PartitionWriter:
-        return PartitionWriter(self.logs, self.share.bucket)
+        return PartitionWriter(self.logs, self.share.partition)
 
     def open_host(self, output: Output) -> Host:
         return EngineHost(self.data, self.share, reader=self.reader, snapshot_weight=self.snapshot_weight)

@@ -1,4 +1,4 @@
-"""This module merges what several buckets found of one range of the log, as one engine would have given it."""
+"""This module merges what several partitions found of one range of the log, as one engine would have given it."""
 
 import math
 import time
@@ -23,14 +23,14 @@ _SWEEP_S = 5.0
 
 
 class Merger:
-    """Merges range after range. A query that failed in one bucket has no later solutions, though others may go on finding some."""
+    """Merges range after range. A query that failed in one partition has no later solutions, though others may go on finding some."""
 
     def __init__(self, ended: Iterable[StateChange] = ()) -> None:
         """Begin with `ended`, the changes of state that are known already. They may be of ranges to come, since a range may be tried again."""
         self._ended = {change.registered: change.entry for change in ended}
 
     def merged(self, lo: int, outcomes: Sequence[Outcome]) -> Outcome:
-        """Merge the `outcomes` of one range from `lo` on, one a bucket, which have TIED solutions."""
+        """Merge the `outcomes` of one range from `lo` on, one a partition, which have TIED solutions."""
         ended = {registered: entry for registered, entry in self._ended.items() if entry < lo}
         first: dict[int, StateChange] = {}
         for change in sorted((change for outcome in outcomes for change in outcome.changes), key=lambda change: (change.entry, change.registered)):
@@ -48,7 +48,7 @@ class PartitionMerge:
     def __init__(self, logs: PartitionLogs, number: int, ended: Iterable[StateChange]) -> None:
         """Open the logs. `ended` has the changes of state that the solution log holds."""
         self._logs = logs
-        self._readers, self._merger = [PartitionReader(logs, bucket) for bucket in range(number)], Merger(ended)
+        self._readers, self._merger = [PartitionReader(logs, partition) for partition in range(number)], Merger(ended)
         self._swept_at = time.monotonic()
 
     def run(self, lo: int, hi: int, max_rows: int = 0) -> Generator[Advance, None, None]:  # partitions have cut the log already
@@ -85,7 +85,7 @@ class MergeWork:
 
     def __init__(self, data: Path, logs: PartitionLogs, number: int) -> None:
         self._data, self._logs, self._number = data, logs, number
-        self._readers = [PartitionReader(logs, bucket) for bucket in range(number)]
+        self._readers = [PartitionReader(logs, partition) for partition in range(number)]
         self._poll = HeadPoll(*(reader.head_file for reader in self._readers))
         self._opened_at = logs.begin  # partitions that have not begun do not fall behind this
 
@@ -118,29 +118,29 @@ def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:
 
 
 def merge_emitted(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return TIED solutions of several buckets, each in order of emission, as SOLUTIONS in order of emission."""
+    """Return TIED solutions of several partitions, each in order of emission, as SOLUTIONS in order of emission."""
     filled = [part for part in parts if part.num_rows]
     if not filled:
         return pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
     if len(filled) == 1:
         return _plain(filled[0])
     whole = one_after_another([_plain(part) for part in filled])
-    bucket = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
+    partition = np.repeat(np.arange(len(filled)), [part.num_rows for part in filled])
     registered, entry, end = (int64s(whole.column(name)) for name in ("registered", "entry", "end"))
-    columns = [entry, end, rank_starts(whole, bucket), _ranks(registered, whole.column("query"))]
+    columns = [entry, end, rank_starts(whole, partition), _ranks(registered, whole.column("query"))]
     key = _keys(columns)
-    falls = np.flatnonzero((np.diff(key) < 0) & (np.diff(bucket) == 0))
-    if len(falls):  # a query caught up, in one bucket: what an entry let it find stays in its order
+    falls = np.flatnonzero((np.diff(key) < 0) & (np.diff(partition) == 0))
+    if len(falls):  # a query caught up, in one partition: what an entry let it find stays in its order
         caught = np.isin(entry, entry[falls])
         key = _keys([entry, *(np.where(caught, 0, column) for column in columns[1:])])
-    order = np.argsort(key, kind="stable")  # the sort sees that each bucket's rows are sorted, and only merges
+    order = np.argsort(key, kind="stable")  # the sort sees that each partition's rows are sorted, and only merges
     begins = np.cumsum([0, *(part.num_rows for part in filled)])
 
     def terms_of(row: int) -> tuple[tuple[bool, bytes], ...]:
-        part, place = filled[bucket[row]], int(row - begins[bucket[row]])
+        part, place = filled[partition[row]], int(row - begins[partition[row]])
         return _key(part.column("by")[place].as_py() or part.column("values")[place].as_py())
 
-    for first, after in _ties(key[order], bucket[order]):
+    for first, after in _ties(key[order], partition[order]):
         order[first:after] = sorted(order[first:after].tolist(), key=terms_of)
     return whole.take(pa.array(order))
 
@@ -182,14 +182,14 @@ def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:
     return found
 
 
-def _ties(key: Ints, bucket: Ints) -> list[tuple[int, int]]:
-    """Return stretches of rows with one key that more than one bucket gave. In each they stand by bucket."""
+def _ties(key: Ints, partition: Ints) -> list[tuple[int, int]]:
+    """Return stretches of rows with one key that more than one partition gave. In each they stand by partition."""
     same = np.diff(key) == 0
-    if not (same & (np.diff(bucket) != 0)).any():
+    if not (same & (np.diff(partition) != 0)).any():
         return []
     first = np.flatnonzero(np.append(True, ~same))
     after = np.append(first[1:], len(key))
-    mixed = bucket[first] != bucket[after - 1]
+    mixed = partition[first] != partition[after - 1]
     return list(zip(first[mixed].tolist(), after[mixed].tolist(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""This module runs all buckets of a data directory in one process: an engine each, on threads of their own.
+"""This module runs all partitions of a data directory in one process: an engine each, on threads of their own.
 
 That pays since the kernel holds no lock of the interpreter's. Another thread puts the solutions in order, also ahead of the reader who takes them.
 """
@@ -38,7 +38,7 @@ class Host(Protocol):
     def unswept(self) -> bool: ...
 
 
-class Buckets:
+class Partitions:
     """Hosts several engines, as an `EngineHost` hosts one."""
 
     def __init__(self, data_dir: Path | str, number: int, snapshot_weight: int = SNAPSHOT_WEIGHT, ended: Iterable[StateChange] | None = None) -> None:
@@ -48,13 +48,14 @@ class Buckets:
                 ended = solutions.changes
         self._reader = SharedReader(data_dir, number, _UNMERGED + 2)  # the blocks that wait, one at work, and one that was taken
         self._hosts = [
-            EngineHost(data_dir, PartitionShare(bucket, number), reader=self._reader, snapshot_weight=snapshot_weight) for bucket in range(number)
+            EngineHost(data_dir, PartitionShare(partition, number), reader=self._reader, snapshot_weight=snapshot_weight)
+            for partition in range(number)
         ]
         self._courses = [Prefetch(host, _UNMERGED) for host in self._hosts]
         self._merging = Prefetch(Merging(self._courses, Merger(ended)), PIECES)
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
-        """Yield what each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all buckets cut it alike.
+        """Yield what each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all partitions cut it alike.
 
         The engines are ahead of what is taken, within the range. A caller that stops early leaves them there. No engine can go back, so the next run
         then begins with snapshots.
@@ -123,13 +124,13 @@ class Merging:
 
 def host_for(
     data_dir: Path | str,
-    buckets: int = 1,
+    partitions: int = 1,
     *,
     reader: LogReader | None = None,
     snapshot_weight: int = SNAPSHOT_WEIGHT,
     ended: Iterable[StateChange] | None = None,
-) -> EngineHost | Buckets:
-    """Return a host of that many buckets. `ended` is as for `Buckets`."""
-    if buckets == 1:
+) -> EngineHost | Partitions:
+    """Return a host of that many partitions. `ended` is as for `Partitions`."""
+    if partitions == 1:
         return EngineHost(data_dir, reader=reader, snapshot_weight=snapshot_weight)
-    return Buckets(data_dir, buckets, snapshot_weight, ended)
+    return Partitions(data_dir, partitions, snapshot_weight, ended)

@@ -29,7 +29,7 @@ class Prefetch:
     def __init__(self, host: RangeReader, pieces: int) -> None:
         """Start the thread; at most `pieces` pieces wait to be taken."""
         self._host, self._most = host, pieces
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bucket")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="partition")
         self._changed = Condition()
         self._ranges = 0  # so many are still to be gone through
         self._pieces: deque[Advance] = deque()

@@ -28,14 +28,14 @@ _TURN_S = 0.0005
 class Remote:
     """Hosts engines over a copy of the log, as a `Host`; the copy goes with the executor's directory."""
 
-    def __init__(self, data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+    def __init__(self, data: Elsewhere, partitions: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         """Copy the log and open the engines. Raises: StoreFailed, OSError."""
         self._store = connect_store(data.store)
-        self._names = [name_of(bucket, buckets) for bucket in range(buckets)]
+        self._names = [name_of(partition, partitions) for partition in range(partitions)]
         directory = Path(tempfile.mkdtemp(prefix="replica-", dir=data.near))
         self._mirror = LogMirror(self._store, directory)
-        self._mirror.fetch_snapshots(buckets)
-        self._host = host_for(directory, buckets, snapshot_weight=snapshot_weight, ended=data.ended)
+        self._mirror.fetch_snapshots(partitions)
+        self._host = host_for(directory, partitions, snapshot_weight=snapshot_weight, ended=data.ended)
         self._told_s, self._told = 0.0, dict[str, bytes]()
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
@@ -79,12 +79,12 @@ _hosts: dict[tuple[str, int, int], Remote] = {}  # the one mutable module state:
 _hosts_lock = Lock()
 
 
-def host_of(data: Elsewhere, buckets: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Remote:
+def host_of(data: Elsewhere, partitions: int = 1, snapshot_weight: int = SNAPSHOT_WEIGHT) -> Remote:
     """Return the process's host of a data directory, for tasks that come and go."""
-    if buckets > 1:
+    if partitions > 1:
         sys.setswitchinterval(_TURN_S)
-    key = (data.store, buckets, snapshot_weight)
+    key = (data.store, partitions, snapshot_weight)
     with _hosts_lock:
         if key not in _hosts:
-            _hosts[key] = Remote(data, buckets, snapshot_weight)
+            _hosts[key] = Remote(data, partitions, snapshot_weight)
         return _hosts[key]

@@ -33,7 +33,7 @@ def settle(data_dir: Path | str, wanted: int | None, secure: Callable[[], int], 
     number = wanted or known
     if number == known:
         _forget_later_sets(data, known)
-    elif not away and all(any((data / "snapshots").glob(f"{name_of(bucket, known)}-*.snapshot")) for bucket in range(known)):
+    elif not away and all(any((data / "snapshots").glob(f"{name_of(partition, known)}-*.snapshot")) for partition in range(known)):
         _change(data, known, number, secure())
     elif begin := oldest(data / "log"):
         raise PartitionsFixed(number, known, begin)
@@ -62,8 +62,8 @@ def _change(data: Path, known: int, number: int, position: int) -> None:
     sweep_others(data, known)  # what an earlier try has left
     with closing(ParsedTexts(data)) as texts, looking_up(texts), closing(Marks(data)) as marks:
         standings = []
-        for bucket in range(known):
-            with closing(EngineHost(data, PartitionShare(bucket, known))) as host:
+        for partition in range(known):
+            with closing(EngineHost(data, PartitionShare(partition, known))) as host:
                 standings.append(survey(host.stand_at(position), number, begin))
         renumbering = renumber(standings, number, begin)
         if lost := renumbering.list_unread(begin):
@@ -71,13 +71,13 @@ def _change(data: Path, known: int, number: int, position: int) -> None:
         if alone := [each for each in renumbering.moved if each.earliest in standings[0].alone]:
             names = ", ".join(list_names(alone))
             _log.warning("the log does not have all that %s look back to: they run in one partition until they are registered again", names)
-        for bucket, source in enumerate(renumbering.sources):
-            share = PartitionShare(bucket, number)
+        for partition, source in enumerate(renumbering.sources):
+            share = PartitionShare(partition, number)
             with closing(EngineHost(data, PartitionShare(source, known))) as host:
                 engine = host.stand_at(position)
                 if stranded := engine.change_share(renumbering, share):
                     raise PartitionsFixed(number, known, begin, list_names(each for each, _ in stranded))
-            Snapshots(directory, name_of(bucket, number), share).write(engine, marks.mark_before(position))
+            Snapshots(directory, name_of(partition, number), share).write(engine, marks.mark_before(position))
     if number > 1:
         Snapshots(directory, name_of(0, number), PartitionShare(0, number)).write_sets(renumbering.sets)
     sync_snapshots(directory)

@@ -1,4 +1,4 @@
-"""This module keeps the snapshots of a bucket's engine in a directory."""
+"""This module keeps the snapshots of a partition's engine in a directory."""
 
 import json
 import os
@@ -27,18 +27,18 @@ _MARKED = struct.Struct("<8sI")
 
 
 class Snapshots:
-    """Keeps a bucket's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
+    """Keeps a partition's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
 
     Large parts are pieces in files of their own, named by the digest of their content. A snapshot writes only the pieces that earlier ones have not.
     """
 
-    def __init__(self, directory: Path, bucket: str, share: PartitionShare = ONE) -> None:
-        self.directory, self.bucket, self._share = directory, bucket, share
+    def __init__(self, directory: Path, partition: str, share: PartitionShare = ONE) -> None:
+        self.directory, self.partition, self._share = directory, partition, share
         self._lock = Lock()  # an engine that is ahead may write one while others are swept
 
     def positions(self) -> list[int]:
         names = os.listdir(self.directory) if self.directory.exists() else []
-        return sorted(int(found[2]) for name in names if (found := SNAPSHOT_NAME.fullmatch(name)) is not None and found[1] == self.bucket)
+        return sorted(int(found[2]) for name in names if (found := SNAPSHOT_NAME.fullmatch(name)) is not None and found[1] == self.partition)
 
     def newest(self, at_most: int, is_ours: Callable[[int, int], bool] = lambda _position, _mark: True) -> Engine | None:
         """Return the engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
@@ -60,13 +60,13 @@ class Snapshots:
             _replace(self._path(engine.position), [zlib.crc32(data, zlib.crc32(marked)).to_bytes(4, "little"), marked, data])
 
     def write_sets(self, sets: Sets) -> None:
-        """Write the sets of all queries, as another number of buckets began with them."""
+        """Write the sets of all queries, as another number of partitions began with them."""
         _replace(self._sets, [json.dumps(sets.to_json()).encode()])
 
     def read_sets(self) -> Sets | None:
         """Return the sets with which an engine begins that no snapshot is left of; None for those that the log itself gives."""
         with suppress(FileNotFoundError):
-            return Sets.restored(self._share.buckets, json.loads(self._sets.read_bytes()))
+            return Sets.restored(self._share.partitions, json.loads(self._sets.read_bytes()))
         return None
 
     def sweep(self, committed: int) -> None:
@@ -80,7 +80,7 @@ class Snapshots:
             if position < kept:
                 self._path(position).unlink(missing_ok=True)
                 self._path(position).with_suffix(NEEDED).unlink(missing_ok=True)
-        for left in (*self.directory.glob(f"{self.bucket}-*.tmp"), *self._pieces.glob("*.tmp")):
+        for left in (*self.directory.glob(f"{self.partition}-*.tmp"), *self._pieces.glob("*.tmp")):
             if not left.name.endswith(f".{os.getpid()}.tmp"):
                 left.unlink(missing_ok=True)
         self._sweep_pieces()
@@ -129,14 +129,14 @@ class Snapshots:
 
     @property
     def _sets(self) -> Path:
-        return self.directory / f"{name_of(0, self._share.buckets)}-{SETS}"
+        return self.directory / f"{name_of(0, self._share.partitions)}-{SETS}"
 
     @property
     def _pieces(self) -> Path:
-        return self.directory / f"{self.bucket}-pieces"
+        return self.directory / f"{self.partition}-pieces"
 
     def _path(self, position: int) -> Path:
-        return self.directory / f"{self.bucket}-{position:020d}.snapshot"
+        return self.directory / f"{self.partition}-{position:020d}.snapshot"
 
 
 def _replace(path: Path, parts: Iterable[bytes | memoryview]) -> None:

@@ -28,8 +28,8 @@ class PartitionLogs:
     directory: Path
     begin: int
 
-    def path_of(self, bucket: int) -> Path:
-        return self.directory / str(bucket)
+    def path_of(self, partition: int) -> Path:
+        return self.directory / str(partition)
 
     def note_merged(self, position: int) -> None:
         """Note up to where merged solutions outlive a crash of the machine."""
@@ -47,8 +47,8 @@ class PartitionLogs:
 class PartitionWriter:
     """Writes the log of one partition, as its only writer. The interface is `SolutionWriter`'s. Raises: Locked, Corrupt."""
 
-    def __init__(self, logs: PartitionLogs, bucket: int) -> None:
-        self._logs, self._frames = logs, FrameWriter(logs.path_of(bucket), durable=False, segment_bytes=SEGMENT_BYTES)
+    def __init__(self, logs: PartitionLogs, partition: int) -> None:
+        self._logs, self._frames = logs, FrameWriter(logs.path_of(partition), durable=False, segment_bytes=SEGMENT_BYTES)
         if self.position < logs.begin:  # it is new: one empty frame stands for what was merged before
             self._frames.append((), self.position, logs.begin)
             self._frames.publish()
@@ -78,8 +78,8 @@ class PartitionWriter:
 class PartitionReader:
     """Reads the log of one partition on, in the process that merges. One thread at a time."""
 
-    def __init__(self, logs: PartitionLogs, bucket: int) -> None:
-        self._directory, self._frames = logs.path_of(bucket), FrameReader(logs.path_of(bucket))
+    def __init__(self, logs: PartitionLogs, partition: int) -> None:
+        self._directory, self._frames = logs.path_of(partition), FrameReader(logs.path_of(partition))
         self._known: tuple[int, int, Outcome] | None = None  # a frame: first position, the one after, content
 
     @property

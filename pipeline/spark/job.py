@@ -25,23 +25,23 @@ ARCHIVE_PATIENCE_S = 180.0
 _LOOK_S = 0.5
 
 
-def run_to_end(spark: SparkSession, data_dirs: Sequence[Path | str], *, buckets: int | None = None, together: int = 2) -> None:
+def run_to_end(spark: SparkSession, data_dirs: Sequence[Path | str], *, partitions: int | None = None, together: int = 2) -> None:
     """Bring the solution logs of data directories up to the heads of their input logs, at most `together` at a time.
 
     Each takes a core of Spark's for each of its partitions. Raises: SparkFailed.
     """
-    most = max((buckets or recorded(data) or 1 for data in data_dirs), default=1)
+    most = max((partitions or recorded(data) or 1 for data in data_dirs), default=1)
     with ThreadPoolExecutor(max(1, min(together, count_slots(spark) // most))) as pool:
-        for _ in pool.map(lambda data: _run_one(spark, Path(data), buckets), data_dirs):
+        for _ in pool.map(lambda data: _run_one(spark, Path(data), partitions), data_dirs):
             pass
 
 
-def _run_one(spark: SparkSession, data: Path, buckets: int | None) -> None:
+def _run_one(spark: SparkSession, data: Path, partitions: int | None) -> None:
     with (
         closing(LogReader(data)) as log,
         closing(SolutionReader(data)) as solutions,
         tempfile.TemporaryDirectory(prefix="epsparql-job-") as scratch,
-        working(ResidentJob(data, buckets), spark, Path(scratch)) as failure,
+        working(ResidentJob(data, partitions), spark, Path(scratch)) as failure,
     ):
         head = log.head()
         while solutions.wait(head - 1, _LOOK_S) < head:
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--data", type=Path, required=True, help="the server's data directory")
     parser.add_argument("--master", default="local[*,4]", help="Spark master (default %(default)s; the 4 lets a failed task be retried)")
-    parser.add_argument("--buckets", type=int, help="engines that share the events; default that of the data directory")
+    parser.add_argument("--partitions", type=int, help="engines that share the events; default that of the data directory")
     parser.add_argument("--snapshot-weight", type=int, default=SNAPSHOT_WEIGHT, help="rows between two snapshots, an entry counting as a hundred")
     parser.add_argument("--stored", action="store_true", help=f"tasks read the store that {STORE} names")
     options = parser.parse_args(arguments)
@@ -81,5 +81,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _job(options: argparse.Namespace) -> Job:
     if options.stored:
-        return ShortTasks(options.data, os.environ[STORE], options.buckets, options.snapshot_weight)
-    return ResidentJob(options.data, options.buckets, options.snapshot_weight)
+        return ShortTasks(options.data, os.environ[STORE], options.partitions, options.snapshot_weight)
+    return ResidentJob(options.data, options.partitions, options.snapshot_weight)

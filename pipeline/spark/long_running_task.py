@@ -92,8 +92,8 @@ class ResidentJob:
     A task that has got somewhere is always started again, so that rare deaths of its worker do not add up to the job's.
     """
 
-    def __init__(self, data: Path, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
-        self._data, self._buckets, self._snapshot_weight = data.absolute(), buckets, snapshot_weight
+    def __init__(self, data: Path, partitions: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+        self._data, self._partitions, self._snapshot_weight = data.absolute(), partitions, snapshot_weight
         self._solutions = SolutionReader(data)
         self._ended, self._unwanted = threading.Event(), threading.Event()
         self._committed: Callable[[int], None]
@@ -107,14 +107,14 @@ class ResidentJob:
 
     def begin(self, spark: SparkSession, scratch: Path, committed: Callable[[int], None]) -> int:
         """Offer a claim for each partition. Raises: SparkFailed where Spark has fewer slots than there are partitions."""
-        _check_slots(spark, self._buckets or recorded(self._data) or 1)
-        number = settle(self._data, self._buckets, self._secure)
+        _check_slots(spark, self._partitions or recorded(self._data) or 1)
+        number = settle(self._data, self._partitions, self._secure)
         self._spark, self._committed, self._position = spark, committed, self._solutions.position
         run, place = uuid4().hex, scratch.absolute()
         logs = PartitionLogs(place / run, self._position)
         self._residences = [
-            Residence(self._data, place / f"claim-{bucket}", run, PartitionShare(bucket, number), logs, self._snapshot_weight)
-            for bucket in range(number)
+            Residence(self._data, place / f"claim-{partition}", run, PartitionShare(partition, number), logs, self._snapshot_weight)
+            for partition in range(number)
         ]
         for residence in self._residences:
             Claim(residence.claim, run).offer()
@@ -167,7 +167,7 @@ class ResidentJob:
 
     def _rerun_task(self, residence: Residence) -> None:
         """Run a job of one task, again and again until the task is no longer wanted. Raises: what ended a task that got nowhere."""
-        partition = PartitionReader(residence.logs, residence.share.bucket)
+        partition = PartitionReader(residence.logs, residence.share.partition)
         reader = self._solutions if residence.share.whole else partition
         with closing(partition):
             while not self._unwanted.is_set():

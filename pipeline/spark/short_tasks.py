@@ -37,13 +37,13 @@ _WARM_S = 15.0
 # ---------------------------------------------------------------- in the task
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Describes the work of one task: the entries [lo, hi) of the log in a store, for all buckets.
+    """Describes the work of one task: the entries [lo, hi) of the log in a store, for all partitions.
 
     `ended` has the changes of state that the solution log holds.
     """
 
     store: str
-    buckets: int
+    partitions: int
     snapshot_weight: int
     lo: int
     hi: int
@@ -65,7 +65,7 @@ def solve_ranges(ranges: Iterable[Range]) -> Iterator[RangeSolutions]:
     from pipeline.runners.remote_engines import host_of  # the driver has no use for the engine and its second of import
 
     for part in ranges:
-        host = host_of(Elsewhere(part.store, Path(SparkFiles.getRootDirectory()), part.ended), part.buckets, part.snapshot_weight)
+        host = host_of(Elsewhere(part.store, Path(SparkFiles.getRootDirectory()), part.ended), part.partitions, part.snapshot_weight)
         if host.unswept:  # the driver made the solutions before `lo` durable before it planned this range
             host.sweep(part.lo)
         for advance in host.run(part.lo, part.hi):
@@ -94,9 +94,9 @@ def keep_for_good() -> None:
 class ShortTasks:
     """Brings the solution log up to the log, a range of entries at a time, for a `SparkDriver`."""
 
-    def __init__(self, data: Path, store: str, buckets: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
+    def __init__(self, data: Path, store: str, partitions: int | None = None, snapshot_weight: int = SNAPSHOT_WEIGHT) -> None:
         """Set up the job over a data directory that the `store` keeps."""
-        self._data, self._store, self._buckets, self._snapshot_weight = data, store, buckets, snapshot_weight
+        self._data, self._store, self._partitions, self._snapshot_weight = data, store, partitions, snapshot_weight
         self._spill = Spill(store)
         self._writer: SolutionWriter
         self._committed: Callable[[int], None]
@@ -110,7 +110,7 @@ class ShortTasks:
 
     def begin(self, spark: SparkSession, _: Path, committed: Callable[[int], None]) -> int:
         self._spark, self._committed = spark, committed
-        self._number = settle(self._data, self._buckets, self._writer.sync, away=True)
+        self._number = settle(self._data, self._partitions, self._writer.sync, away=True)
         self._spill.sweep()
         return self._writer.position
 
@@ -157,7 +157,7 @@ class ShortTasks:
         return self._spark.sparkContext.parallelize([part], 1).mapPartitions(solve_ranges).collect()
 
     def _ended(self) -> tuple[StateChange, ...]:
-        """Return the changes of state, which engines of several buckets need and cannot read there."""
+        """Return the changes of state, which engines of several partitions need and cannot read there."""
         if self._number == 1:
             return ()
         with closing(SolutionReader(self._data)) as solutions:

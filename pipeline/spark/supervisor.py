@@ -29,11 +29,11 @@ LOG_LIMIT = 4_000_000
 class SparkOptions:
     """Says how a Spark job runs.
 
-    With a `store`, which keeps the data directory, tasks read that. `buckets`: None for as many as the data directory has, one if it is new.
+    With a `store`, which keeps the data directory, tasks read that. `partitions`: None for as many as the data directory has, one if it is new.
     `conf` has Spark's settings as KEY=VALUE.
     """
 
-    buckets: int | None = None
+    partitions: int | None = None
     snapshot_weight: int = SNAPSHOT_WEIGHT
     store: str | None = None
     conf: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class SparkRunner:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
         command = [sys.executable, "-m", "pipeline.spark", "--data", str(self._data), "--master", self._master]
         command += ["--snapshot-weight", str(options.snapshot_weight)]
-        command += [] if options.buckets is None else ["--buckets", str(options.buckets)]
+        command += [] if options.partitions is None else ["--partitions", str(options.partitions)]
         if options.store is not None:
             command.append("--stored")
             environment[STORE] = options.store  # no flag, for those are shown, and it may hold credentials

@@ -50,7 +50,7 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None
         for name, text in QUERIES.items():
             cases.register(log, name, text)
         commits: list[float] = []
-        runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(buckets=2))
+        runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(partitions=2))
         runner.on_commit(lambda _: commits.append(time.monotonic()))
         runner.start()
 
@@ -85,7 +85,7 @@ def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None
 
 
 def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings of the demo, in two buckets, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
+    """Readings of the demo, in two partitions, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
 
     Spark's processes know each other by a secret, as those of compose.yaml do. A worker with another secret is not let in.
     """
@@ -103,7 +103,9 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
             for name, text in QUERIES.items():
                 cases.register(log, name, text)
             chosen = ("spark.executor.memory=700m",)
-            runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(buckets=2, snapshot_weight=10_000, store=uri, conf=chosen))
+            runner = SparkRunner(
+                data, url, heartbeat=log.heartbeat, options=SparkOptions(partitions=2, snapshot_weight=10_000, store=uri, conf=chosen)
+            )
             runner.start()
 
             def state() -> str:

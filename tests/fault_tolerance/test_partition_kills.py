@@ -148,7 +148,7 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
                 family |= cases.below(server.pid)
                 server.kill()
                 died, before = time.monotonic(), changes.log.head()
-            options = SparkOptions(buckets=number, snapshot_weight=SNAPSHOT_WEIGHT)
+            options = SparkOptions(partitions=number, snapshot_weight=SNAPSHOT_WEIGHT)
             runner = SparkRunner(data, MASTER, heartbeat=changes.log.heartbeat, options=options)
             runner.start()
             try:

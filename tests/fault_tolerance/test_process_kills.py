@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 MASTER = "local[2,4]"
 MESSAGES_S = 50
 BACKLOG_KILLS = 3 if is_full() else 2
-BUCKETS = 2
+PARTITIONS = 2
 HITS = 5  # tries to hit a victim that stands
 MOMENT_S = 20 if is_full() else 3
 """How long a moment is sought, which takes a core; a process that it does not come to in that time is killed all the same."""
@@ -48,8 +48,8 @@ HOST = f"""
 import sys, time
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.spark.supervisor import SparkOptions, SparkRunner
-kind, data, buckets, master = sys.argv[1:]
-options = {{"buckets": int(buckets), "snapshot_weight": {SNAPSHOT_WEIGHT}}}
+kind, data, partitions, master = sys.argv[1:]
+options = {{"partitions": int(partitions), "snapshot_weight": {SNAPSHOT_WEIGHT}}}
 if kind == "inprocess":
     runner = InProcessRunner(data, **options)
 else:
@@ -127,8 +127,8 @@ def moves_on(data: Path, client: Client, by: int, state: Callable[[], str] = lam
 
 
 @contextmanager
-def host(kind: str, data: Path, buckets: int = BUCKETS, master: str = MASTER) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen([sys.executable, "-c", HOST, kind, str(data), str(buckets), master], stdout=subprocess.PIPE, text=True) as process:
+def host(kind: str, data: Path, partitions: int = PARTITIONS, master: str = MASTER) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen([sys.executable, "-c", HOST, kind, str(data), str(partitions), master], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             process.stdout.readline()
@@ -291,7 +291,7 @@ def test_workers_of_a_backlog(tmp_path: Path) -> None:
         half, kills, family = len(bodies) // 2, 0, dict[int, str]()
         for rows in bodies[:half]:
             log.append_events("default", rows)
-        runner = SparkRunner(data, "local[4,4]", heartbeat=log.heartbeat, options=SparkOptions(buckets=4, snapshot_weight=100_000))
+        runner = SparkRunner(data, "local[4,4]", heartbeat=log.heartbeat, options=SparkOptions(partitions=4, snapshot_weight=100_000))
         runner.start()
         try:
             while (position := position_of(data)) < log.head():

@@ -26,8 +26,8 @@ from engine.partitioning import (
     PartitionShare,
     PlainRows,
     events_of,
-    find_buckets,
     find_latest_ends,
+    find_partitions,
     join_crcs,
     key_column,
     number_bodies,
@@ -65,7 +65,7 @@ def encode_slices(
     entries: bytes, events: Sequence[Events], rows: pa.RecordBatch, slices: int, keys: Mapping[str, MessageKey] = NO_KEYS
 ) -> tuple[list[Part], int]:
     """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum. `keys` are those that streams declare."""
-    which = find_buckets(key_column(rows, number_bodies(events), events, keys), slices)
+    which = find_partitions(key_column(rows, number_bodies(events), events, keys), slices)
     sink, bounds = pa.BufferOutputStream(), [0]
     for batch in _deal(rows, which, slices):
         if batch.num_rows:
@@ -187,8 +187,8 @@ class SlicedRows:
     def read_all(self) -> pa.RecordBatch:
         return self.read_own(0, 1, (), NO_KEYS)[0]
 
-    def read_own(self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
-        share, slices = PartitionShare(bucket, buckets), len(self.frame.index.parts) - 1
+    def read_own(self, partition: int, partitions: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
+        share, slices = PartitionShare(partition, partitions), len(self.frame.index.parts) - 1
         found: list[tuple[pa.RecordBatch, Ints]] = []
         for number in range(slices):
             held = PartitionShare(number, slices)
@@ -245,8 +245,8 @@ class JoinedRows:
     def read_all(self) -> pa.RecordBatch:
         return join_rows([block.rows for block in self.blocks])
 
-    def read_own(self, bucket: int, buckets: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
-        parts = [source_of(block).read_own(bucket, buckets, events_of(block), keys) for block in self.blocks]
+    def read_own(self, partition: int, partitions: int, events: Sequence[Events], keys: Mapping[str, MessageKey]) -> tuple[pa.RecordBatch, Ints]:
+        parts = [source_of(block).read_own(partition, partitions, events_of(block), keys) for block in self.blocks]
         begins = accumulate((block.num_rows for block in self.blocks), initial=0)
         return join_rows([rows for rows, _ in parts]), np.concatenate([places + begin for (_, places), begin in zip(parts, begins, strict=False)])
 

@@ -1,13 +1,13 @@
 """The books of a network: each row of its tables is somebody's, once, and all lists say the same."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.alpha.alpha_nodes import widest
-from engine.alpha.free_rows import ranges_around
+from engine.alpha.free_rows import Ranges
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import margin
@@ -36,6 +36,17 @@ def check_books(engine: Engine) -> None:
 def _placed(network: Network) -> list[Planned]:
     """Queries and shares have nodes."""
     return [*network.planned.values(), *(share.stands for share in network.host.shares.numbered.values())]
+
+
+def ranges_around(used: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the ranges of a table in which (first, n) rows each are in use."""
+    ranges = Ranges()
+    for first, n in sorted(used):
+        if n:
+            if first > ranges.end:
+                ranges.free.append((ranges.end, first))
+            ranges.end = first + n
+    return ranges
 
 
 def _check_rows(network: Network) -> None:

@@ -176,7 +176,7 @@ def test_what_is_said_of_a_query_at_its_place(text: str, by_name: bool, shown: i
     )
 
 
-def test_a_bucket_copies_its_own_triples_of_the_background() -> None:
+def test_a_partition_copies_its_own_triples_of_the_background() -> None:
     """Others have the others."""
     known = changed(FactIndex(Engine().terms), [("", "s K k . t K k . u K k", ADD)])
     rows = known.numbers

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import epsparql
 from engine.engine import Engine
 from engine.messages import DropStream, Entry, Events, Facts, MessageKey, Register, SetStream
-from engine.partitioning import NoKey, NoSingleKey, PartitionShare, bucket_of, find_message_keys, keys_of, number_bodies, propose_message_key
+from engine.partitioning import NoKey, NoSingleKey, PartitionShare, find_message_keys, keys_of, number_bodies, partition_of, propose_message_key
 from engine.partitioning.hash_partitioner import Part
 from engine.partitioning.one_key import OneKey
 from epsparql.algebra import DEFAULT_STREAM
@@ -120,10 +120,10 @@ def log_of(queries: dict[str, str], bodies: Sequence[Body], extra: Sequence[tupl
     at=st.integers(2, 8),
     policy=st.sampled_from(("unrestricted", "unrestricted", "recent")),
     cuts=st.tuples(st.frozensets(st.integers(0, 14)), st.frozensets(st.integers(0, 3), max_size=2)),
-    buckets=st.sampled_from((1, 2, 3)),
+    partitions=st.sampled_from((1, 2, 3)),
 )
 def test_a_query_with_a_message_key(
-    text: str, bodies: list[Body], facts: str, at: int, policy: str, cuts: tuple[frozenset[int], frozenset[int]], buckets: int
+    text: str, bodies: list[Body], facts: str, at: int, policy: str, cuts: tuple[frozenset[int], frozenset[int]], partitions: int
 ) -> None:
     """The log is cut before some entries, and the engines are saved and restored before some blocks."""
     assume(valid(text) and has_message_key(text, policy))
@@ -132,7 +132,7 @@ def test_a_query_with_a_message_key(
     log = log_of({"q": text}, bodies, [(min(at, len(bodies) + 1), Facts(0, "", triples))] if triples else (), policy=policy)
     for entry, rows in log:
         note(f"{entry} {[' '.join(map(str, row.triple)) for row in rows]}")
-    found, changes, _ = shared_out(blocks(log, cuts[0]), buckets, cuts[1])
+    found, changes, _ = shared_out(blocks(log, cuts[0]), partitions, cuts[1])
     assert (found, changes) == whole(blocks(log, cuts[0]))
 
 
@@ -189,13 +189,13 @@ def test_sets_of_one_key_are_joined_if_they_share_a_node() -> None:
     assert apart.joined(OneKey(frozenset({frozenset({b, c})}))).sets == {frozenset({a, b, c, d})}
 
 
-def test_each_bucket_reads_its_own_messages_alone() -> None:
+def test_each_partition_reads_its_own_messages_alone() -> None:
     log = blocks(log_of({"q": PAIRS}, BODIES), ())
     engines = [Engine(PartitionShare(number, 2)) for number in range(2)]
     for engine in engines:
         engine.feed(log[0])
     for at in range(1, 13):
-        owner = bucket_of(term(f"s{at % 3}"), 2)
+        owner = partition_of(term(f"s{at % 3}"), 2)
         known = []
         for engine in engines:
             before = len(engine.terms)
@@ -209,7 +209,7 @@ def test_each_bucket_reads_its_own_messages_alone() -> None:
     Facts(0, "", f"<{EX}o1> <{EX}p> \"9\" .\n"),
     Facts(0, "", f"<{EX}of> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <{EX}by> .\n"),
 ])  # fmt: skip
-def test_a_query_moves_to_one_bucket_when_its_key_is_one_no_longer(change: Entry) -> None:
+def test_a_query_moves_to_one_partition_when_its_key_is_one_no_longer(change: Entry) -> None:
     log = blocks(log_of({"q": PAIRS}, BODIES, [(7, change)]), (3, 9))
     found, changes, begins = shared_out(log, 2)
     assert len(begins) == 1

@@ -10,9 +10,9 @@ import pytest
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.messages import NO_END, NO_ROWS, Block, Drop, Events, Facts, MessageKey, Register, Tick
-from engine.partitioning import NoKey, Part, PartitionShare, Route, Sets, bucket_of, events_of, keys_of
+from engine.partitioning import NoKey, Part, PartitionShare, Route, Sets, events_of, keys_of, partition_of
 from engine.partitioning.crc32 import _make_tables, join_crcs
-from engine.partitioning.hash_partitioner import find_buckets
+from engine.partitioning.hash_partitioner import find_partitions
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key
 from engine.partitioning.placement import Settled
 from engine.partitioning.plain_rows import find_latest_ends
@@ -32,12 +32,12 @@ RULE = "CONSTRUCT { ?s :c ?x } INTO STREAM <r> { ?s :a ?x . ?s :b ?y }"
 TURNED = "CONSTRUCT { ?x :c ?s } INTO STREAM <r> { ?s :a ?x }"
 READER = "SELECT * FROM STREAM <r> { ?s :c ?x }"
 BOTH = "SELECT * FROM STREAM <r> { ?s :c ?x . ?x :c ?s }"
-BUCKETS = 4
+PARTITIONS = 4
 NOTHING = FactIndex()
 
 
 def home(registered: int) -> Route:
-    return Route(None, bucket_of(str(registered), BUCKETS))
+    return Route(None, partition_of(str(registered), PARTITIONS))
 
 
 BY_SUBJECT, BY_ITS_OBJECT = Route(Part.SUBJECT), Route(Part.OBJECT)
@@ -47,7 +47,7 @@ class Placed:
     """The sets of a log, whose queries are registered at offsets from 1 on."""
 
     def __init__(self, *texts: str) -> None:
-        self.sets, self.moves = Sets(BUCKETS), list[tuple[int, Route, Route]]()
+        self.sets, self.moves = Sets(PARTITIONS), list[tuple[int, Route, Route]]()
         for offset, text in enumerate(texts, 1):
             self.register(Register(offset, f"q{offset}", PREFIXES + text))
 
@@ -82,7 +82,7 @@ def test_where_queries_live(texts: Sequence[str], routes: Sequence[Route], moves
     assert placed.routes(*range(1, len(texts) + 1)) == routes
     assert placed.moves == moves
     assert [placed.sets.is_dealt(k + 1) for k in range(len(texts))] == [route.part is not None for route in routes]
-    restored = Sets.restored(BUCKETS, placed.sets.to_json())
+    restored = Sets.restored(PARTITIONS, placed.sets.to_json())
     assert [restored.route(k + 1) for k in range(len(texts))] == routes
     assert restored.to_json() == placed.sets.to_json()
     assert placed.sets.route(99) is None
@@ -104,7 +104,7 @@ def test_a_set_ends_with_its_last_query() -> None:
     assert only.gone == only.rules == {1}
     assert (only.streams, sorted(only.members)) == (frozenset({"default", "r"}), [1, 2])
     assert placed.routes(1, 2) == [BY_SUBJECT, BY_SUBJECT]
-    assert Sets.restored(BUCKETS, placed.sets.to_json()).list_sets()[0].gone == {1}
+    assert Sets.restored(PARTITIONS, placed.sets.to_json()).list_sets()[0].gone == {1}
     placed.sets.drop(2, 4)
     assert placed.sets.list_sets() == []
     assert placed.routes(1, 2) == [None, None]
@@ -193,16 +193,16 @@ def test_the_part_of_a_triple_of_the_background() -> None:
     assert [part.column for part in (Part.SUBJECT, Part.OBJECT, Part.GRAPH)] == ["s", "o", "g"]
 
 
-def test_buckets_of_a_column() -> None:
+def test_partitions_of_a_column() -> None:
     texts = ["<http://e/1>", "<http://e/2>", "<http://e/3>"]
     column = pa.array([*texts, None, *texts]).dictionary_encode()
-    expected = [bucket_of(text, 5) for text in texts]
-    assert find_buckets(column, 5).tolist() == [*expected, -1, *expected]
-    assert find_buckets(column.slice(1), 5).tolist() == [*expected[1:], -1, *expected]
+    expected = [partition_of(text, 5) for text in texts]
+    assert find_partitions(column, 5).tolist() == [*expected, -1, *expected]
+    assert find_partitions(column.slice(1), 5).tolist() == [*expected[1:], -1, *expected]
     sliced = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(texts).slice(1))
-    assert find_buckets(sliced, 5).tolist() == expected[1:]
+    assert find_partitions(sliced, 5).tolist() == expected[1:]
     nothing = pa.array([None, None], pa.utf8()).dictionary_encode()
-    assert find_buckets(nothing, 5).tolist() == [-1, -1]
+    assert find_partitions(nothing, 5).tolist() == [-1, -1]
 
 
 def test_tables_tell_the_effect_of_a_byte_that_others_follow() -> None:
@@ -311,7 +311,7 @@ def test_a_block_is_cut_behind_what_changes_who_is_dealt_to() -> None:
 @pytest.mark.parametrize(
     ("passed", "marked", "others"), [(9, False, set[int]()), (2, False, {3, 4}), (9, True, {1, 2, 3, 4}), (None, False, {1, 2, 3, 4})]
 )
-def test_instants_of_other_buckets_are_marked_once_where_they_wait(passed: int | None, marked: bool, others: set[int]) -> None:
+def test_instants_of_other_partitions_are_marked_once_where_they_wait(passed: int | None, marked: bool, others: set[int]) -> None:
     occurrences = parse_feed(" ".join(f"A(s{k},{k})@{1 + k // 8}" for k in range(32)))
     share, events = PartitionShare(1, 3), Events(0, "default", len(occurrences), None if passed is None else passed * SECOND)
     found, latest = route_rows(block([(events, tuple(occurrences))]), {"default": {Part.SUBJECT}}, share, TermTable(), {}, marked=marked)

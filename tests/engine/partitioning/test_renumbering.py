@@ -33,7 +33,7 @@ class Partitions:
 
     def __init__(self, log: Sequence[Block], number: int) -> None:
         self.begins, self._log, self._merger = list[int](), log, Merger()
-        self.engines = [self._made(PartitionShare(bucket, number)) for bucket in range(number)]
+        self.engines = [self._made(PartitionShare(partition, number)) for partition in range(number)]
 
     def _made(self, share: PartitionShare, state: bytes | None = None) -> Engine:
         engine = Engine(share) if state is None else Engine.restore(state, share=share)
@@ -57,9 +57,9 @@ class Partitions:
         renumbering, states = self.plan(number, begin), [engine.snapshot() for engine in self.engines]
         assert not renumbering.list_unread(begin)
         earlier, self.engines = len(self.engines), []
-        for bucket, source in enumerate(renumbering.sources):
+        for partition, source in enumerate(renumbering.sources):
             engine = self._made(PartitionShare(source, earlier), states[source])
-            assert not engine.change_share(renumbering, PartitionShare(bucket, number))
+            assert not engine.change_share(renumbering, PartitionShare(partition, number))
             self.engines.append(engine)
 
     def feed(self, block: Block) -> Outcome:

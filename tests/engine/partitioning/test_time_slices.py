@@ -147,7 +147,7 @@ def test_partitions_share_the_work_and_one_counts() -> None:
     log = readings()
     cut = blocks(log, range(0, len(log), 3))
     registered = next(entry.offset for entry, _ in log if isinstance(entry, Register) and entry.name == "value")
-    one, engines = Engine(), [Engine(PartitionShare(bucket, 4)) for bucket in range(4)]
+    one, engines = Engine(), [Engine(PartitionShare(partition, 4)) for partition in range(4)]
     with sliced(LENGTH_S):
         for each in cut[: len(cut) - 4]:  # the streams' end would end all partial matches
             for engine in (one, *engines):

@@ -11,7 +11,7 @@ from engine.messages import Block, CatchUp, Drop, Entry, Events, Facts, Finish, 
 from engine.partitioning import PartitionShare
 from epsparql.terms import Iri, Literal
 from pipeline.runners.merge import Merger
-from tests.engine.runtime.test_partitioning import Bucket
+from tests.engine.runtime.test_partitioning import Partition
 from tests.reference.evaluator import Occurrence
 from tests.soak import is_full
 from tests.support.run_both import block
@@ -82,9 +82,9 @@ class CatchUpLog:
         assert not [change for outcome in outcomes for change in outcome.changes if change.state == "failed"], outcomes
         return outcomes
 
-    def run_shared(self, random: Random, buckets: int) -> list[Outcome]:
+    def run_shared(self, random: Random, partitions: int) -> list[Outcome]:
         """Return the merged outcomes of so many engines, fed and restored as by `run`."""
-        engines, merger = [Bucket(PartitionShare(number, buckets), self.read) for number in range(buckets)], Merger()
+        engines, merger = [Partition(PartitionShare(number, partitions), self.read) for number in range(partitions)], Merger()
         outcomes, at = list[Outcome](), 0
         while at < len(self.parts):
             n = random.randrange(1, 12)

@@ -14,7 +14,7 @@ import epsparql
 from engine.engine import Engine
 from engine.engine_state import Past
 from engine.messages import Block, Drop, Entry, Facts, Register, StateChange
-from engine.partitioning import NoKey, PartitionShare, bucket_of, keys_of
+from engine.partitioning import NoKey, PartitionShare, keys_of, partition_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger
@@ -28,8 +28,8 @@ from tests.support.run_both import Emitted, _emitted, _facts, blocks, entries, i
 Log = list[tuple[Entry, tuple[Occurrence, ...]]]
 
 
-class Bucket:
-    """One bucket's engine. `begins` has the positions from which it read a log again."""
+class Partition:
+    """One partition's engine. `begins` has the positions from which it read a log again."""
 
     def __init__(self, share: PartitionShare, past: Past) -> None:
         self.begins, self._past = list[int](), past
@@ -53,9 +53,9 @@ def whole(log: Sequence[Block]) -> tuple[list[Emitted], list[StateChange]]:
     return found, changes
 
 
-def shared_out(log: Sequence[Block], buckets: int, restores: frozenset[int] = frozenset()) -> tuple[list[Emitted], list[StateChange], list[int]]:
-    """Return the merged solutions and state changes of the buckets, and the positions from which they read the log again."""
-    engines, merger = [Bucket(PartitionShare(number, buckets), partial(past_of, log)) for number in range(buckets)], Merger()
+def shared_out(log: Sequence[Block], partitions: int, restores: frozenset[int] = frozenset()) -> tuple[list[Emitted], list[StateChange], list[int]]:
+    """Return the merged solutions and state changes of the partitions, and the positions from which they read the log again."""
+    engines, merger = [Partition(PartitionShare(number, partitions), partial(past_of, log)) for number in range(partitions)], Merger()
     found, changes = list[Emitted](), list[StateChange]()
     for number, block in enumerate(log):
         if number in restores:
@@ -64,7 +64,7 @@ def shared_out(log: Sequence[Block], buckets: int, restores: frozenset[int] = fr
         outcome = merger.merged(block.first, [each.engine.feed(block) for each in engines])
         found += _emitted(outcome.solutions)
         changes += outcome.changes
-    assert all(each.engine.sets.to_json() == engines[0].engine.sets.to_json() for each in engines), "all buckets come to the same sets"
+    assert all(each.engine.sets.to_json() == engines[0].engine.sets.to_json() for each in engines), "all partitions come to the same sets"
     return found, changes, [begin for each in engines for begin in each.begins]
 
 
@@ -86,13 +86,13 @@ def has_key(text: str) -> bool:
         return False
 
 
-def same(queries: Mapping[str, str], log: Log, cuts: frozenset[int], restores: frozenset[int], buckets: int) -> None:
+def same(queries: Mapping[str, str], log: Log, cuts: frozenset[int], restores: frozenset[int], partitions: int) -> None:
     for name, text in queries.items():
         note(f"{name}: {text}")
     for entry, rows in log:
         note(f"{entry} {rows}")
     cut = blocks(log, cuts)
-    found, changes, _ = shared_out(cut, buckets, restores)
+    found, changes, _ = shared_out(cut, partitions, restores)
     assert (found, changes) == whole(cut)
 
 
@@ -106,18 +106,18 @@ FEW = settings(RANDOM, max_examples=examples(60))
     background=query_strategies.facts(),
     later=query_strategies.facts(),
     at=st.integers(2, 20),
-    buckets=st.sampled_from((2, 2, 3)),
+    partitions=st.sampled_from((2, 2, 3)),
     data=st.data(),
 )
 def test_a_keyed_query(
-    query: str, fed: list[Occurrence], background: list[Fact], later: list[Fact], at: int, buckets: int, data: st.DataObject
+    query: str, fed: list[Occurrence], background: list[Fact], later: list[Fact], at: int, partitions: int, data: st.DataObject
 ) -> None:
     queries = {"q": query}
     assume(accepted(queries) and has_key(query))
     arrival = data.draw(query_strategies.arrivals({DEFAULT_STREAM: fed}))
     log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, query_strategies.MAX_DELAY)
     log = inserted(log, [(min(at, len(log) - 1), Facts(0, graph, text)) for graph, text in _facts(later)])
-    same(queries, log, arrival.cuts, arrival.restores, buckets)
+    same(queries, log, arrival.cuts, arrival.restores, partitions)
 
 
 @FEW
@@ -158,7 +158,7 @@ def logged(queries: Mapping[str, str], extra: Sequence[tuple[int, Entry]] = ()) 
     return blocks(inserted(entries(queries, fed, in_order(fed), []), extra), ())
 
 
-def test_sets_that_are_joined_move_to_one_bucket() -> None:
+def test_sets_that_are_joined_move_to_one_partition() -> None:
     """A query that has no key comes to read what a rule with a key writes: the rule's state is made anew where that query lives."""
     log = logged({"rule": RISING, "by subject": READ_BY_SUBJECT}, [(7, Register(0, "by all", READ_BY_ALL))])
     found, changes, begins = shared_out(log, 2)
@@ -174,7 +174,7 @@ def test_a_set_without_a_key_takes_in_what_joins_it() -> None:
     assert (found, changes) == whole(log)
 
 
-def test_solutions_of_several_buckets_that_tie_stand_in_the_order_of_their_terms() -> None:
+def test_solutions_of_several_partitions_that_tie_stand_in_the_order_of_their_terms() -> None:
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k},{v})@{at}" for v, at in ((1, 1), (2, 3)) for k in range(9)) + " p(z,0)@5")}
     log = blocks(entries({"rule": RISING}, fed, in_order(fed), []), ())
     found, changes, _ = shared_out(log, 2)
@@ -191,7 +191,7 @@ def test_what_comes_on_streams_that_nobody_reads_is_left_out() -> None:
 
 
 def test_a_schema_that_turns_triples_round_ends_a_key() -> None:
-    """An rdfs:range types the object of the event, which another bucket may have."""
+    """An rdfs:range types the object of the event, which another partition may have."""
     typed = PREFIX + "SELECT ?s ?v { ?s a :Thing . ?s :p ?v }"
     schema = "<http://example.org/q> <http://www.w3.org/2000/01/rdf-schema#range> <http://example.org/Thing> .\n"
     fed = {DEFAULT_STREAM: parse_feed("p(a,1)@1 q(z,a)@2 p(b,1)@3 q(z,b)@4 p(c,1)@5 q(a,c)@6 q(b,d)@7 p(d,4)@8")}
@@ -202,19 +202,19 @@ def test_a_schema_that_turns_triples_round_ends_a_key() -> None:
     assert len(found) >= 2
 
 
-@pytest.mark.parametrize("buckets", [2, 3, 4])
-def test_what_needs_no_events_comes_once(buckets: int) -> None:
-    """Timeless solutions stand at the first instant of the stream, whichever bucket has its occurrence."""
+@pytest.mark.parametrize("partitions", [2, 3, 4])
+def test_what_needs_no_events_comes_once(partitions: int) -> None:
+    """Timeless solutions stand at the first instant of the stream, whichever partition has its occurrence."""
     query = PREFIX + "SELECT ?s ?v { ?s :k ?v OPTIONAL { ?s :p ?w FILTER(?w > 1) } }"
     fed = {DEFAULT_STREAM: parse_feed(FEED)}
     log = blocks(entries({"q": query}, fed, in_order(fed), parse_facts(" ".join(f"k({s},{v})" for s in "abcdefgh" for v in "12"))), ())
-    found, changes, _ = shared_out(log, buckets)
+    found, changes, _ = shared_out(log, partitions)
     assert (found, changes) == whole(log)
     assert len(found) == 16
     assert {end for _, _, _, end, _ in found} == {1_000_000}
 
 
-def test_each_bucket_reads_its_own_events_alone() -> None:
+def test_each_partition_reads_its_own_events_alone() -> None:
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k},o{k})@{k}" for k in range(1, 41)))}
     log = blocks(entries({"q": PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"}, fed, in_order(fed), []), ())
     engines = [Engine(PartitionShare(number, 2)) for number in range(2)]
@@ -231,8 +231,8 @@ def _knows(engine: Engine, text: str) -> bool:
     return len(engine.terms) == before
 
 
-def test_a_query_that_fails_in_one_bucket_fails_in_all() -> None:
-    """It has as many goals as it may in the bucket that has most; what the others find afterwards is nobody's any more."""
+def test_a_query_that_fails_in_one_partition_fails_in_all() -> None:
+    """It has as many goals as it may in the partition that has most; what the others find afterwards is nobody's any more."""
     text = PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k % 7},{k})@{k}" for k in range(1, 60)))}
     log = entries({"q": text}, fed, in_order(fed), [])
@@ -246,22 +246,22 @@ def test_a_query_that_fails_in_one_bucket_fails_in_all() -> None:
 def test_hashes_stay() -> None:
     """State lies where they say."""
     texts = ["<http://example.org/a>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:b0", "<http://example.org/ü>"]
-    assert [bucket_of(text, 1000) for text in texts] == [212, 808, 217, 752]
-    spread = [sum(bucket_of(f"<http://example.org/id/{k}>", 4) == bucket for k in range(1000)) for bucket in range(4)]
+    assert [partition_of(text, 1000) for text in texts] == [212, 808, 217, 752]
+    spread = [sum(partition_of(f"<http://example.org/id/{k}>", 4) == partition for k in range(1000)) for partition in range(4)]
     assert min(spread) > 200
 
 
 @given(st.lists(st.text(max_size=40)), st.data())
 def test_a_share_has_the_rows_whose_hash_is_its_own(texts: list[str], data: st.DataObject) -> None:
     """The column may be a part of another, and have texts twice, texts that no row has, and rows without one."""
-    buckets, skipped = data.draw(st.integers(1, 64)), data.draw(st.integers(0, len(texts)))
+    partitions, skipped = data.draw(st.integers(1, 64)), data.draw(st.integers(0, len(texts)))
     places = st.integers(0, len(texts) - skipped - 1) if skipped < len(texts) else st.nothing()
     rows = data.draw(st.lists(st.none() | places if skipped < len(texts) else st.none()))
     whole = pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), pa.array(texts, pa.utf8())[skipped:])
     column = whole.slice(data.draw(st.integers(0, len(rows))))
-    for bucket in {0, buckets - 1}:
-        found = PartitionShare(bucket, buckets).select_rows(column)
-        assert found.tolist() == [text is not None and bucket_of(text, buckets) == bucket for text in column.to_pylist()]
+    for partition in {0, partitions - 1}:
+        found = PartitionShare(partition, partitions).select_rows(column)
+        assert found.tolist() == [text is not None and partition_of(text, partitions) == partition for text in column.to_pylist()]
 
 
 @pytest.mark.parametrize(("pattern", "parts"), [

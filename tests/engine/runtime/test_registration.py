@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.alpha.free_rows import Ranges, ranges_around
+from engine.alpha.free_rows import Ranges
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import Drop, Entry, Events, Register
 from engine.network.network import Network
+from tests.engine.network.books import ranges_around
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, parse_feed
 from tests.support.run_both import block

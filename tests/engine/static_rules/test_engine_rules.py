@@ -196,8 +196,8 @@ def test_a_snapshot_and_every_partition_have_what_rules_derive() -> None:
         log.facts(triples("e6b partOf e6", "flood blocks e6b"))
         assert derived(log, "risk") == {"e6 closedBy crash", "e6 closedBy flood"}
     found: list[list[str]] = []
-    for bucket in range(2):
-        log = RuleLog(Engine(PartitionShare(bucket, 2)))
+    for partition in range(2):
+        log = RuleLog(Engine(PartitionShare(partition, 2)))
         log.facts(triples("e6a partOf e6", "crash blocks e6a"))
         log.register(PREFIX + "SELECT ?s ?event WHERE { ?s :p ?road . ?road :closedBy ?event }")
         log.register(RISK)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from engine.messages import DropStream, MessageKey, SetStream
-from engine.partitioning import bucket_of, events_of, source_of
+from engine.partitioning import events_of, partition_of, source_of
 from pipeline.errors import MessageKeyRefused
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter, codec, message_keys
@@ -67,17 +67,17 @@ def test_each_message_is_whole_in_its_partition(partitions: int, tmp_path: Path,
         declare(log)
         for k in range(0, 20, 7):
             log.append_events("s", body(*[triple for triple in sent if k <= int(triple[0].strip("_:or")) < k + 7]))
-    for buckets in (1, 2, 3, 4):
+    for partitions in (1, 2, 3, 4):
         found = list[str]()
-        for bucket in range(buckets):
+        for partition in range(partitions):
             with closing(LogReader(tmp_path, sliced=True)) as reader:
                 for block in reader.blocks(1, 1000):
-                    rows, places = source_of(block).read_own(bucket, buckets, events_of(block), KEYS)
+                    rows, places = source_of(block).read_own(partition, partitions, events_of(block), KEYS)
                     whole = block.rows.to_pylist()
                     assert [whole[place] for place in places.tolist()] == rows.to_pylist()
                     nodes = [row["s"] for row in rows.to_pylist()]
-                    assert {bucket_of(f"<http://e/k{int(node.strip('_:r<>').removeprefix('http://e/o')) % 5}>", buckets) for node in nodes} <= {
-                        bucket
+                    assert {partition_of(f"<http://e/k{int(node.strip('_:r<>').removeprefix('http://e/o')) % 5}>", partitions) for node in nodes} <= {
+                        partition
                     }
                     found += nodes
         assert len(found) == len(sent)

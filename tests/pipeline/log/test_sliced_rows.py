@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.messages import INSTANT, OCCURRENCES, Events
-from engine.partitioning import NO_KEYS, PlainRows, bucket_of, events_of, source_of
+from engine.partitioning import NO_KEYS, PlainRows, events_of, partition_of, source_of
 from pipeline.errors import Corrupt
 from pipeline.log import LogReader, LogWriter, SharedReader
 from pipeline.log.codec import HAS_SLICES, decode, decode_slices
@@ -38,7 +38,7 @@ def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
 
 @settings(max_examples=60)
 @given(st.lists(ROWS, max_size=40), st.integers(2, 64), st.integers(1, 64), st.data())
-def test_slices_have_the_rows_of_each_partition(rows: list[Row], slices: int, buckets: int, data: st.DataObject) -> None:
+def test_slices_have_the_rows_of_each_partition(rows: list[Row], slices: int, partitions: int, data: st.DataObject) -> None:
     batch = batch_of(rows)
     first = data.draw(st.integers(0, len(rows)))
     events = [Events(7, "a", first, 5), Events(8, "b", 0, 5), Events(9, "a", len(rows) - first, None)]
@@ -52,9 +52,9 @@ def test_slices_have_the_rows_of_each_partition(rows: list[Row], slices: int, bu
     count = data.draw(st.integers(0, len(rows) - begin))
     part, plain = whole.slice(begin, count), PlainRows(batch.slice(begin, count))
     assert part.read_ends().tolist() == plain.read_ends().tolist()
-    for bucket in {0, buckets // 2, buckets - 1}:
-        own, places = part.read_own(bucket, buckets, events, NO_KEYS)
-        assert places.tolist() == [k for k in range(count) if bucket_of(rows[begin + k][0], buckets) == bucket]
+    for partition in {0, partitions // 2, partitions - 1}:
+        own, places = part.read_own(partition, partitions, events, NO_KEYS)
+        assert places.tolist() == [k for k in range(count) if partition_of(rows[begin + k][0], partitions) == partition]
         assert own.to_pylist() == [plain.rows.to_pylist()[k] for k in places.tolist()]
 
 

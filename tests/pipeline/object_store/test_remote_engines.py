@@ -45,19 +45,19 @@ def brought(host: Host, positions: range) -> list[list[tuple[list[dict[str, obje
     ]
 
 
-@pytest.mark.parametrize("buckets", [1, 2])
+@pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize("case", ["changing", "rules"])
-def test_they_bring_what_those_bring_that_see_it(case: str, buckets: int, tmp_path: Path) -> None:
+def test_they_bring_what_those_bring_that_see_it(case: str, partitions: int, tmp_path: Path) -> None:
     data, store, near = tmp_path / "data", tmp_path / "store", tmp_path / "near"
     near.mkdir()
-    record(data, buckets)
+    record(data, partitions)
     with kept(data, store, cases.CASES[case]) as keeper, closing(LogReader(data)) as log:
         head = log.head() // 30 * 30
-        with closing(host_for(data, buckets)) as host:
+        with closing(host_for(data, partitions)) as host:
             expected = brought(host, range(0, head, 30))
         half = head // 60 * 30
         elsewhere = Elsewhere(str(store), near)
-        with closing(Remote(elsewhere, buckets, WEIGHT)) as host:
+        with closing(Remote(elsewhere, partitions, WEIGHT)) as host:
             assert brought(host, range(0, half, 30)) == expected[: half // 30]
             assert host.unswept
             host.sweep(half)
@@ -66,12 +66,12 @@ def test_they_bring_what_those_bring_that_see_it(case: str, buckets: int, tmp_pa
         assert held, "they are in the store"
         keeper.round()
         assert read_report(data) is not None
-        assert keeper.secured() == (0 if buckets == 2 else min(int(name.removesuffix(".snapshot").partition("-")[2]) for name in held))
-        with closing(Remote(elsewhere, buckets, WEIGHT)) as host:  # on another machine
+        assert keeper.secured() == (0 if partitions == 2 else min(int(name.removesuffix(".snapshot").partition("-")[2]) for name in held))
+        with closing(Remote(elsewhere, partitions, WEIGHT)) as host:  # on another machine
             assert brought(host, range(half, head, 30)) == expected[half // 30 :]
 
 
-def test_another_number_of_buckets_begins_with_the_log(tmp_path: Path) -> None:
+def test_another_number_of_partitions_begins_with_the_log(tmp_path: Path) -> None:
     data, store, near = tmp_path / "data", tmp_path / "store", tmp_path / "near"
     near.mkdir()
     with kept(data, store, cases.sequences), closing(LogReader(data)) as log:

@@ -1,4 +1,4 @@
-"""Runners with one, two and four buckets: the same solutions in the same order with the same ids, and each bucket's state its own."""
+"""Runners with one, two and four partitions: the same solutions in the same order with the same ids, and each partition's state its own."""
 
 import shutil
 from collections.abc import Callable
@@ -42,9 +42,9 @@ def copied(log: Path, data: Path) -> Path:
     return data
 
 
-def run(data: Path, buckets: int | None, until: Callable[[], bool] = lambda: True, **options: Any) -> None:
+def run(data: Path, partitions: int | None, until: Callable[[], bool] = lambda: True, **options: Any) -> None:
     """Run until the log is solved and a condition holds."""
-    runner = InProcessRunner(data, None, buckets=buckets, **options)
+    runner = InProcessRunner(data, None, partitions=partitions, **options)
     runner.start()
     try:
         cases.reached(data, cases.head_of(data), 300, lambda: runner.state)
@@ -53,10 +53,10 @@ def run(data: Path, buckets: int | None, until: Callable[[], bool] = lambda: Tru
         runner.stop()
 
 
-@pytest.mark.parametrize("buckets", [1, 2, 3, 4] if is_full() else [1, 4])
+@pytest.mark.parametrize("partitions", [1, 2, 3, 4] if is_full() else [1, 4])
 @pytest.mark.parametrize("case", cases.CASES)
-def test_the_answers_are_those_of_one_bucket(case: str, buckets: int, logs: Path, tmp_path: Path) -> None:
-    run(copied(logs / case, tmp_path), buckets, max_rows=60)
+def test_the_answers_are_those_of_one_partition(case: str, partitions: int, logs: Path, tmp_path: Path) -> None:
+    run(copied(logs / case, tmp_path), partitions, max_rows=60)
     assert cases.found_in(tmp_path) == cases.found_in(logs / "solved" / case)
 
 
@@ -160,20 +160,20 @@ def test_no_more_waits_than_there_is_room_for(logs: Path, tmp_path: Path, monkey
             course.finish()
 
 
-def run_until_told(data: Path, buckets: int) -> None:
+def run_until_told(data: Path, partitions: int) -> None:
     def told() -> bool:
         report = read_report(data)
         return report is not None and report.position == cases.head_of(data)
 
-    runner = InProcessRunner(data, None, buckets=buckets)
+    runner = InProcessRunner(data, None, partitions=partitions)
     runner.start()
     cases.eventually(told, 300, lambda: runner.state)
     runner.stop()
 
 
-def test_a_report_tells_of_all_buckets(logs: Path, tmp_path: Path) -> None:
-    for buckets in (1, 3):
-        run_until_told(copied(logs / "rules", tmp_path / str(buckets)), buckets)
+def test_a_report_tells_of_all_partitions(logs: Path, tmp_path: Path) -> None:
+    for partitions in (1, 3):
+        run_until_told(copied(logs / "rules", tmp_path / str(partitions)), partitions)
     one, three = read_report(tmp_path / "1"), read_report(tmp_path / "3")
     assert one is not None
     assert three is not None
@@ -221,9 +221,9 @@ def test_a_long_stream_out_of_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     long_stream(tmp_path / "log of")
     long_stream(tmp_path / "sliced", partitions=3)
     found = {}
-    for buckets in (1, 2, 4):
-        run(copied(tmp_path / ("log of" if buckets == 1 else "sliced"), tmp_path / str(buckets)), buckets)
-        found[buckets] = cases.found_in(tmp_path / str(buckets))
+    for partitions in (1, 2, 4):
+        run(copied(tmp_path / ("log of" if partitions == 1 else "sliced"), tmp_path / str(partitions)), partitions)
+        found[partitions] = cases.found_in(tmp_path / str(partitions))
     assert {solution.query for solution in found[1][0]} == set(QUERIES)
     assert found[2] == found[1]
     assert found[4] == found[1]

@@ -63,7 +63,7 @@ def test_the_number_of_partitions_may_change(begun: list[int], tmp_path: Path) -
         for turn, number in enumerate((1, 2, 3, 1, 2)):
             cases.readings(log, range(150 * turn, 150 * turn + 150), Random(turn))
             run(tmp_path, number, snapshot_weight=1000, max_rows=40)
-            assert names_in(tmp_path) == ({"0"} if number == 1 else {f"{bucket}of{number}" for bucket in range(number)})
+            assert names_in(tmp_path) == ({"0"} if number == 1 else {f"{partition}of{number}" for partition in range(number)})
         run(tmp_path, None)
         assert recorded(tmp_path) == 2
     assert min(begun) > 50
@@ -133,8 +133,8 @@ def test_who_has_no_snapshot_begins_with_the_log_and_the_same_sets(lost: list[in
         cases.readings(log, range(40, 150), Random(3))
         run(tmp_path, 1)
         run(tmp_path, 2)
-        for bucket in lost:
-            for path in (tmp_path / "snapshots").glob(f"{bucket}of2-*.snapshot"):
+        for partition in lost:
+            for path in (tmp_path / "snapshots").glob(f"{partition}of2-*.snapshot"):
                 path.unlink()
         cases.readings(log, range(150, 200), Random(4))
         run(tmp_path, None)

@@ -23,7 +23,7 @@ from tests.support import spark_cases as cases
 def solve(data: Path, logs: PartitionLogs, share: PartitionShare, ends: Sequence[int]) -> None:
     """Write a partition's log with a writer and an engine of its own for each range."""
     for end in sorted({*ends, cases.head_of(data)}):
-        with closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.bucket)) as writer:
+        with closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.partition)) as writer:
             if end > writer.position:
                 for piece in host.run(writer.position, end, 40):
                     commit(writer, piece)
@@ -56,8 +56,8 @@ def test_merged_logs_are_the_solution_log_of_one_engine(case: str, number: int, 
     monkeypatch.setattr(codec, "SLICE_ROWS", 0)
     cases.write(case, data, 3)
     logs, head = PartitionLogs(data / "partitions", 0), cases.head_of(data)
-    for bucket in range(number):
-        solve(data, logs, PartitionShare(bucket, number), range(7 + bucket, head, 20 + 13 * bucket))
+    for partition in range(number):
+        solve(data, logs, PartitionShare(partition, number), range(7 + partition, head, 20 + 13 * partition))
     assert merge_all(data, logs, number) == head
     assert cases.found_in(data)[0]
     assert cases.found_in(data) == cases.undisturbed(plain, tmp_path / "elsewhere")
@@ -83,8 +83,8 @@ def test_logs_begin_where_the_driver_did(tmp_path: Path) -> None:
         for piece in host.run(0, 50, 40):
             writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
     logs = PartitionLogs(data / "partitions", 50)
-    for bucket in range(2):
-        solve(data, logs, PartitionShare(bucket, 2), [90])
+    for partition in range(2):
+        solve(data, logs, PartitionShare(partition, 2), [90])
     merge_all(data, logs, 2)
     assert cases.found_in(data) == cases.undisturbed(data, tmp_path / "again")
 
@@ -95,12 +95,12 @@ def test_segments_that_are_merged_go_while_the_writer_goes_on(tmp_path: Path, mo
     cases.write("sequences", data)
     logs, head = PartitionLogs(data / "partitions", 0), cases.head_of(data)
     for end in range(10, head + 1, 10):
-        for bucket in range(2):
-            with closing(EngineHost(data, PartitionShare(bucket, 2))) as host, closing(PartitionWriter(logs, bucket)) as part:
+        for partition in range(2):
+            with closing(EngineHost(data, PartitionShare(partition, 2))) as host, closing(PartitionWriter(logs, partition)) as part:
                 for piece in host.run(part.position, end, 40):
                     commit(part, piece)
         assert merge_all(data, logs, 2) == logs.merged() == end
-        assert all(len(segments(logs.path_of(bucket))) == 1 for bucket in range(2))
+        assert all(len(segments(logs.path_of(partition))) == 1 for partition in range(2))
     assert segments(logs.path_of(0))[0] > 0
     assert cases.found_in(data)[0] == [found for found in cases.undisturbed(data, tmp_path / "elsewhere")[0] if found.entry < end]
 

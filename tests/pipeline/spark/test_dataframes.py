@@ -125,9 +125,9 @@ def test_a_streaming_frame_goes_on_where_it_was_whatever_dies(
 
 
 def test_engines_are_spread_over_spark_s_tasks(spark: SparkSession) -> None:
-    """Spark's own hash of a bucket's key gives the bucket's number, and groups go by this hash."""
-    keys = spark.createDataFrame([(bucket, key_of(bucket)) for bucket in range(64)], "bucket int, engine long")
-    assert keys.where("hash(engine) = bucket").count() == 64
+    """Spark's own hash of a partition's key gives the partition's number, and groups go by this hash."""
+    keys = spark.createDataFrame([(partition, key_of(partition)) for partition in range(64)], "partition int, engine long")
+    assert keys.where("hash(engine) = partition").count() == 64
 
 
 def test_a_checkpoint_of_other_keys_is_refused(spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_what_cannot_be_asked_is_said(spark: SparkSession, events: Path, wish: d
 
 def test_the_former_name_of_partitions_is_taken_with_a_warning(spark: SparkSession, events: Path) -> None:
     with pytest.warns(DeprecationWarning, match="use partitions="), pytest.raises(SolveFailed, match="partitions is 0"):
-        solve(spark.read.parquet(str(events)), cases.HIGH, buckets=0)
+        solve(spark.read.parquet(str(events)), cases.HIGH, partitions=0)
 
 
 def test_a_row_that_is_no_occurrence_ends_the_job_and_is_named(spark: SparkSession, events: Path) -> None:

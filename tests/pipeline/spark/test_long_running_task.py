@@ -23,9 +23,9 @@ from tests.support import spark_cases as cases
 pytestmark = pytest.mark.slow
 
 
-def solve(spark: SparkSession, data: Path, scratch: Path, buckets: int) -> cases.Found:
+def solve(spark: SparkSession, data: Path, scratch: Path, partitions: int) -> cases.Found:
     scratch.mkdir()
-    with working(ResidentJob(data, buckets), spark, scratch) as failure:
+    with working(ResidentJob(data, partitions), spark, scratch) as failure:
         cases.reached(data, cases.head_of(data), 120, lambda: str(failure()))
     return cases.found_in(data)
 
@@ -42,18 +42,18 @@ PARTITIONS = {
 }
 
 
-@pytest.mark.parametrize(("case", "buckets"), [(case, number) for case in cases.CASES for number in PARTITIONS[case]])
+@pytest.mark.parametrize(("case", "partitions"), [(case, number) for case in cases.CASES for number in PARTITIONS[case]])
 def test_the_answers_are_those_of_the_in_process_runner(
-    case: str, buckets: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, partitions: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of several tasks reads its slices of the log."""
     monkeypatch.setattr(codec, "SLICE_ROWS", 0)
     data = tmp_path / "data"
-    cases.write(case, data, buckets)
-    found = solve(spark, data, tmp_path / "scratch", buckets)
+    cases.write(case, data, partitions)
+    found = solve(spark, data, tmp_path / "scratch", partitions)
     assert found[0]
     assert found == cases.undisturbed(data, tmp_path / "elsewhere")
-    assert len(list((data / "snapshots").glob("*.snapshot"))) == buckets, "the engines are saved at the end"
+    assert len(list((data / "snapshots").glob("*.snapshot"))) == partitions, "the engines are saved at the end"
 
 
 def test_a_long_stream_out_of_order(spark: SparkSession, tmp_path: Path) -> None:

@@ -46,20 +46,22 @@ def solved(asked: Asked, events: pa.Table, size: int = 3) -> "Counter[str]":
     return Counter(repr(row) for batch in found for row in batch.to_pylist())
 
 
-def dealt(queries: Mapping[str, str], events: pa.Table, buckets: int) -> "Counter[str]":
-    """Deal the events to the buckets by a function of the term and count the solutions; any function will do, and Spark has its own."""
+def dealt(queries: Mapping[str, str], events: pa.Table, partitions: int) -> "Counter[str]":
+    """Deal the events to the partitions by a function of the term and count the solutions; any function will do, and Spark has its own."""
     found: Counter[str] = Counter()
-    for share in shares({name: epsparql.parse(text).query for name, text in queries.items()}, {}, background=False, buckets=buckets):
+    for share in shares({name: epsparql.parse(text).query for name, text in queries.items()}, {}, background=False, partitions=partitions):
         asked = Asked(tuple((name, queries[name], UNRESTRICTED) for name in share.queries), (), "all")
-        for bucket in range(share.buckets):
-            mine = [share.column is None or sum(map(ord, term)) % share.buckets == bucket for term in events.column(share.column or "s").to_pylist()]
+        for partition in range(share.partitions):
+            mine = [
+                share.column is None or sum(map(ord, term)) % share.partitions == partition for term in events.column(share.column or "s").to_pylist()
+            ]
             found += solved(asked, events.filter(pa.array(mine, pa.bool_())))
     return found
 
 
 @given(query_strategies.queries(), query_strategies.queries(), query_strategies.feeds())
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
-def test_buckets_find_what_one_engine_finds(one: str, other: str, feed: list[Occurrence]) -> None:
+def test_partitions_find_what_one_engine_finds(one: str, other: str, feed: list[Occurrence]) -> None:
     queries, events = {"one": one, "other": other}, table(feed)
     try:
         whole = solved(Asked(tuple((name, text, UNRESTRICTED) for name, text in queries.items()), (), "all"), events)
@@ -85,9 +87,9 @@ DEALT = [
 @pytest.mark.parametrize(("pattern", "column"), DEALT)
 def test_what_can_be_dealt_out(pattern: str, column: str | None) -> None:
     parsed = epsparql.parse(f"PREFIX : <http://e/> SELECT * WHERE {{ {pattern} }}").query
-    assert shares({"q": parsed}, {}, background=False, buckets=4) == (Share(("q",), column, 0, 4 if column else 1),)
-    assert shares({"q": parsed}, {}, background=True, buckets=4) == (Share(("q",), None, 0, 1),)
-    assert shares({"q": parsed}, {"q": "recent"}, background=False, buckets=4) == (Share(("q",), None, 0, 1),)
+    assert shares({"q": parsed}, {}, background=False, partitions=4) == (Share(("q",), column, 0, 4 if column else 1),)
+    assert shares({"q": parsed}, {}, background=True, partitions=4) == (Share(("q",), None, 0, 1),)
+    assert shares({"q": parsed}, {"q": "recent"}, background=False, partitions=4) == (Share(("q",), None, 0, 1),)
 
 
 FORMS = [
@@ -104,13 +106,13 @@ FORMS = [
 @pytest.mark.parametrize(("text", "column"), FORMS)
 def test_what_is_compared_stays_together(text: str, column: str | None) -> None:
     parsed = epsparql.parse(f"PREFIX : <http://e/> {text}").query
-    assert shares({"q": parsed}, {}, background=False, buckets=4) == (Share(("q",), column, 0, 4 if column else 1),)
+    assert shares({"q": parsed}, {}, background=False, partitions=4) == (Share(("q",), column, 0, 4 if column else 1),)
 
 
 @given(query_strategies.rules(), query_strategies.feeds())
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
-def test_a_rule_s_buckets_find_what_one_engine_finds(rule: str, feed: list[Occurrence]) -> None:
-    test_buckets_find_what_one_engine_finds.hypothesis.inner_test(rule, "SELECT * WHERE { ?s ?p ?o }", feed)  # type: ignore[attr-defined]
+def test_a_rule_s_partitions_find_what_one_engine_finds(rule: str, feed: list[Occurrence]) -> None:
+    test_partitions_find_what_one_engine_finds.hypothesis.inner_test(rule, "SELECT * WHERE { ?s ?p ?o }", feed)  # type: ignore[attr-defined]
 
 
 def test_rules_and_what_reads_them_stay_together() -> None:
@@ -119,7 +121,7 @@ def test_rules_and_what_reads_them_stay_together() -> None:
         "reader": "PREFIX : <http://e/> SELECT * FROM STREAM <up> WHERE { ?s :up ?x }",
         "other": "PREFIX : <http://e/> SELECT * WHERE { ?s :a ?x }",
     }
-    found = shares({name: epsparql.parse(text).query for name, text in texts.items()}, {}, background=False, buckets=2)
+    found = shares({name: epsparql.parse(text).query for name, text in texts.items()}, {}, background=False, partitions=2)
     assert found == (Share(("rule", "reader"), None, 0, 1), Share(("other",), "s", 1, 2))
 
 

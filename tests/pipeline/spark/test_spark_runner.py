@@ -25,13 +25,13 @@ pytestmark = pytest.mark.slow
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-@pytest.mark.parametrize("buckets", [1, 2])
-def test_a_directory_of_micro_batches_goes_on(buckets: int, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_directory_of_micro_batches_goes_on(partitions: int, spark: SparkSession, tmp_path: Path) -> None:
     """Micro-batches, which the runner had in 0.1.0, wrote `micro-batches.tar.xz`: `cases.sequences` and a heartbeat, with snapshots."""
     with tarfile.open(FIXTURES / "micro-batches.tar.xz") as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
         archive.extractall(tmp_path)
-    data = tmp_path / str(buckets)
+    data = tmp_path / str(partitions)
     before = cases.found_in(data)[0]
     with LogWriter(data, cases.frozen_clock) as log:
         cases.readings(log, range(150, 200), Random(9))
@@ -51,7 +51,7 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
     expected = cases.undisturbed(data, tmp_path / "elsewhere", within=300)
     keeper = Replicator(data, connect_store(str(store)), away=True)
     with LogWriter(data, cases.frozen_clock, keep=keeper.write_log) as log:
-        runner = SparkRunner(data, "local[2,4]", options=SparkOptions(buckets=2, store=str(store)))
+        runner = SparkRunner(data, "local[2,4]", options=SparkOptions(partitions=2, store=str(store)))
         runner.start()
         try:
             cases.reached(data, log.head(), 180, lambda: runner.state)
@@ -65,7 +65,7 @@ def test_a_long_stream_out_of_order_by_a_store(tmp_path: Path) -> None:
 @pytest.mark.soak  # in CI, test_long_running_task.py has the refusal without a JVM of its own
 def test_a_runner_with_too_few_slots_says_so_and_does_not_try_again(tmp_path: Path) -> None:
     cases.write("sequences", tmp_path)
-    runner = SparkRunner(tmp_path, "local[1,4]", options=SparkOptions(buckets=2))
+    runner = SparkRunner(tmp_path, "local[1,4]", options=SparkOptions(partitions=2))
     runner.start()
     try:
         cases.eventually(lambda: runner.state != "starting", 180, lambda: runner.state)
