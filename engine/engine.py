@@ -673,7 +673,8 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
-            engine = cls(share, Sets.restored(share.partitions, meta["sets"]), terms=terms_of(arrays))
+            sets = None if share.whole and "sets" not in meta else Sets.restored(share.partitions, meta["sets"])  # earlier ones of one partition have none
+            engine = cls(share, sets, terms=terms_of(arrays))
             restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)
