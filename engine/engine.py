@@ -673,8 +673,8 @@ class Engine(EngineState):
         """
         meta, arrays = unpack(data, fetch)
         try:
-            sets = None if share.whole and "sets" not in meta else Sets.restored(share.partitions, meta["sets"])  # earlier ones of one partition have none
-            engine = cls(share, sets, terms=terms_of(arrays))
+            kept = meta.get("sets") if share.whole else meta["sets"]  # earlier snapshots of one partition have none
+            engine = cls(share, None if kept is None else Sets.restored(share.partitions, kept), terms=terms_of(arrays))
             restore_state(engine, meta, arrays)
             if "revision" in meta:
                 engine.revision.restore(meta["revision"], arrays)
