@@ -245,7 +245,7 @@ def test_what_cannot_be_asked_is_said(spark: SparkSession, events: Path, wish: d
 
 def test_the_former_name_of_partitions_is_taken_with_a_warning(spark: SparkSession, events: Path) -> None:
     with pytest.warns(DeprecationWarning, match="use partitions="), pytest.raises(SolveFailed, match="partitions is 0"):
-        solve(spark.read.parquet(str(events)), cases.HIGH, partitions=0)
+        solve(spark.read.parquet(str(events)), cases.HIGH, buckets=0)
 
 
 def test_a_row_that_is_no_occurrence_ends_the_job_and_is_named(spark: SparkSession, events: Path) -> None:
