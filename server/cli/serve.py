@@ -36,7 +36,7 @@ from pipeline.warmup import compile_formats
 from server.app import create_app
 from server.background.startup import load_background, read_background
 from server.cli.certificate import Certificate
-from server.cli.timeouts import prepare, timely
+from server.connections import prepare, timely
 from server.http.auth import Gate, TokenFile
 from server.observability.logging import log_to_stderr
 from server.process import clock, set_aside

@@ -17,7 +17,7 @@ from server.cli.subcommands.definition import OK, RED, USER_FAULT, YELLOW, fail,
 class Checked:
     """Reports what was found in a file. `fault` is why the query would be refused, as text; the marks are those of the server's /check.
 
-    `proposal` says why several partitions cannot share the query, or by which message key they could; it is empty where there is nothing to say.
+    `proposal` says by which message key several partitions could share the query's stream; it is empty where there is none.
     """
 
     path: Path

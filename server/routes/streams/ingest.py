@@ -146,16 +146,12 @@ class Sending:
     name: str
     times: EventTimes
     content_type: str
+    kind: str  # the media type, without parameters
     settings: BodySettings
     event: "_EventHeaders"
     default: Interval | None
     key: str | None
     source: Source | None
-
-    @property
-    def kind(self) -> str:
-        """Return the media type of the body, without parameters."""
-        return self.content_type.partition(";")[0].strip().lower()
 
     async def accept(self, body: bytes) -> Accepted:
         """Parse a body and put it into the log. Return once it is durable. Raises: Fault, PipelineError."""
@@ -200,12 +196,13 @@ def open_sending(headers: Headers, service: Service, name: str, times: EventTime
     if behind := service.admission.backlog:
         raise Fault(_behind_problem(behind))
     content_type = headers.get("content-type", "")
-    if not content_type.partition(";")[0].strip():
+    kind = content_type.partition(";")[0].strip().lower()
+    if not kind:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
     default = interval_of(times.at, times.start, times.end)
     event = _read_event_headers(headers)
     settings = get_stream_settings(service, name)
-    return Sending(service, name, times, content_type, settings, event, default if event.at is None else event.at, key, source)
+    return Sending(service, name, times, content_type, kind, settings, event, default if event.at is None else event.at, key, source)
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:

@@ -14,7 +14,7 @@ from pipeline.log import Ack, AckFuture, LogWriter
 from pipeline.log.segments import FrameReader
 from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import GROUP, SHORT, BodySettings, StreamBody, read_body
-from server.cli.timeouts import WholeAnswers
+from server.connections import WholeAnswers
 from server.log_intake import LogIntake, ShortBody
 from server.routes.websockets import _parse_together
 from tests.support.logs import Clock, occurrences

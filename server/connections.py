@@ -1,6 +1,6 @@
-"""Limits how long HTTP connections wait: a request's head must come in time, and input that is no HTTP is answered with a problem.
+"""Serves HTTP connections: a request's head must come in time, and input that is no HTTP is answered with a problem.
 
-Some short requests are answered without uvicorn's cycle and ASGI (`server/http/whole_requests.py`).
+Short requests that come whole may be answered without uvicorn's cycle and ASGI (`server/http/whole_requests.py`).
 """
 
 import asyncio
