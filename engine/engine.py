@@ -116,18 +116,18 @@ class Engine(EngineState):
         first, layout = block.entries[0], self._layout
         if first.offset != self.position:
             raise LogGap(f"the engine stands at {self.position}, the block starts at {first.offset}")
-        if len(block.entries) == 1 and isinstance(first, Events) and layout is not None and self.is_whole and not first.retracts:
+        if len(block.entries) == 1 and isinstance(first, Events) and layout is not None and self.share.whole and not first.retracts:
             return self._apply_one(layout, first, block.rows)
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
-        for part in [block] if self.is_whole else cut_at_controls(block):
+        for part in [block] if self.share.whole else cut_at_controls(block):
             self._feed(part, found, changes)
         return self._sum_up(found, changes)
 
     def _sum_up(self, found: Sequence[pa.RecordBatch], changes: Sequence[StateChange]) -> Outcome:
-        if not (found or changes or self._caught or self._lost) and self.is_whole:  # as of most events
+        if not (found or changes or self._caught or self._lost) and self.share.whole:  # as of most events
             return _NO_OUTCOME
-        solutions, caught, lost = sort_by_emission(found, tied=not self.is_whole), self._caught, self._lost
+        solutions, caught, lost = sort_by_emission(found, tied=not self.share.whole), self._caught, self._lost
         self._caught, self._lost = [], []
         return Outcome(merge_caught_up(solutions, caught) if caught else solutions, (*changes, *lost))
 
@@ -186,7 +186,7 @@ class Engine(EngineState):
                 self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
                 span = [entry]
             else:
-                if isinstance(entry, SetStream) and not self.is_whole:
+                if isinstance(entry, SetStream) and not self.share.whole:
                     self._pass(span, arrived, found, changes)  # queries that move stand before the entry
                     span = []
                 span.append(entry)
@@ -204,7 +204,7 @@ class Engine(EngineState):
         if not block.num_rows:
             self._ends = {}
             return {}
-        if not self.is_whole:
+        if not self.share.whole:
             return self._routed(block)
         wanted = self._terms_wanted(block)
         events = [e for e in block.entries if isinstance(e, Events)]
@@ -221,7 +221,7 @@ class Engine(EngineState):
 
     def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> list[Micros]:
         """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction. Return their ends."""
-        if not self.is_whole:
+        if not self.share.whole:
             raise OnePartitionOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
         begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
         rows = np.concatenate([np.arange(first, after) for first, after in entry.retracts])
@@ -296,7 +296,7 @@ class Engine(EngineState):
             case Drop():
                 self.revision.forget_query(entry.registered)
                 self.sets.drop(entry.registered, entry.offset)
-                if self.is_whole and not self._is_plain(entry.registered):
+                if self.share.whole and not self._is_plain(entry.registered):
                     self.course.last_break = entry.offset  # no set remembers what it derived
                 self.drop_query(entry.registered)
                 for behind in self.behind.values():
@@ -312,14 +312,14 @@ class Engine(EngineState):
 
     def _lives_on_here(self, entry: Promote) -> bool:
         """Return whether a promotion concerns this partition: its text reads the past beside the query, in one partition."""
-        if self.is_whole or entry.keeps:
+        if self.share.whole or entry.keeps:
             return True
         self._find_place(Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered))
         return self.is_home(entry.registered)
 
     def _find_place(self, entry: Register) -> bool:
         """Give a new query its place, and return whether it has state in this partition. A text that another version took is refused in each."""
-        if self.is_whole:
+        if self.share.whole:
             return True
         try:
             query = parse(entry.text).query
@@ -419,7 +419,7 @@ class Engine(EngineState):
             self.message_keys = {stream: other for stream, other in self.message_keys.items() if stream != entry.stream}
             if key is not None:
                 self.message_keys[entry.stream] = key
-            if self.is_whole:
+            if self.share.whole:
                 self.course.last_break = entry.offset  # no set remembers the earlier key
             self._move(self.sets.forget_message_key(entry.offset, entry.stream), entry.offset)
 
@@ -522,7 +522,7 @@ class Engine(EngineState):
 
     def register(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query; a fault in it is a change of its state."""
-        if not self.is_whole and entry.emit == REVISED:
+        if not self.share.whole and entry.emit == REVISED:
             raise OnePartitionOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
         if not self._find_place(entry):
             return
@@ -622,7 +622,7 @@ class Engine(EngineState):
         outlets, part = listener.outlets, listener.member.part
         if isinstance(part, TimeSlices):
             rows = rows[part.select_solutions(rows[:, c.OUT_END], self.share)]
-        told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.is_whole)
+        told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
         if not listener.member.revised:
             found += told
         elif not listener.member.silent:

@@ -1,7 +1,7 @@
 """This module deals out events by the value of one part of their triples, and tells which partition has each value."""
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -42,10 +42,10 @@ class PartitionShare:
 
     partition: int = 0
     partitions: int = 1
+    whole: bool = field(init=False, compare=False)  # the only one; each call of the engine asks
 
-    @property
-    def whole(self) -> bool:
-        return self.partitions == 1
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "whole", self.partitions == 1)
 
     def has(self, text: str) -> bool:
         return partition_of(text, self.partitions) == self.partition

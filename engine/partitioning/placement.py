@@ -134,7 +134,7 @@ class Sets:
         return None if found is None else found.route
 
     def is_dealt(self, registered: int) -> bool:
-        """Return whether the events of a query are dealt out by a key."""
+        """Return whether the events of a query are dealt out, by a key or by time."""
         route = self.route(registered)
         return route is not None and route.part is not None
 

@@ -57,7 +57,7 @@ class Registry:
 
     def live_as(self, share: PartitionShare, sets: Sets) -> None:
         """Have this share of the events from now on."""
-        self.share, self.sets, self.is_whole = share, sets, share.whole
+        self.share, self.sets = share, sets
         self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
         """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
 
