@@ -135,7 +135,7 @@ def explain_query(
 
 
 def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
-    """Return a sentence on why several partitions cannot share a query, or on the message key by which they could; else "". Raises: QueryError."""
+    """Return a sentence on the message key by which several partitions could share a query without a key; "" if there is none. Raises: QueryError."""
     from engine.engine import Engine  # as above
     from engine.partitioning import partition
 
@@ -143,9 +143,9 @@ def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
     if isinstance(query, BackgroundRule):
         return ""
     found = partition(query, policy, reach=Engine().find_reaches([Register(0, "", text, policy)])[0].settled)
-    if found.slices is None:
-        return "" if found.key is not None else f"several partitions cannot share it, because {found.reason}"
-    return "" if found.proposal is None else f"several partitions share it by time, because {found.reason}"
+    if found.proposal is None:
+        return ""
+    return f"several partitions {'cannot share it' if found.slices is None else 'share it by time alone'}, because {found.reason}"
 
 
 def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[str, ...]:
