@@ -28,7 +28,8 @@ HEADER = struct.Struct("<4sIqqIIII")  # magic, payload bytes, first, after, rows
 MAGIC = b"\xffEPF"  # 0xff occurs in no UTF-8 text, so no payload's text looks like a header
 HEAD = struct.Struct("<4sqqqI")  # magic, segment, bytes of it, position after them, crc
 HEAD_MAGIC = b"\xffEPH"
-SEGMENT_BYTES = 64 << 20
+SEGMENT_BYTES = 16 << 20
+"""A segment that has so many bytes is full. Retention removes whole segments, so they are small beside what people keep."""
 CHUNK = 256 << 10
 SUFFIX = ".frames"
 LINK = 1 << 31

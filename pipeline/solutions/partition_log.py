@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from engine.messages import TIED, Outcome, StateChange, int64s
 from pipeline.log.encoding.arrow_ipc import parts_of
-from pipeline.log.segments import FrameReader, FrameWriter, segment_path, segments, write_begin
+from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments, write_begin
 
-SEGMENT_BYTES = 16 << 20
 _MERGED = "merged"
 _CHANGES = b"changes"
 _NOTHING = pa.RecordBatch.from_pylist([], schema=TIED)

