@@ -263,6 +263,8 @@ def spark_environment(java: Path, home: Path) -> Iterator[None]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])]),
         "MALLOC_ARENA_MAX": "2",  # glibc's arenas per thread would double the JVM's and the workers' memory
+        "MALLOC_TRIM_THRESHOLD_": str(256 << 20),  # the workers' engines use freed memory again (server/process.py)
+        "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
         POOL: _pool(),
     }
     before = {name: os.environ.get(name) for name in ours}

@@ -56,6 +56,9 @@ def _run_command(argv: list[str] | None) -> int:
         fault = _fault_of_functions()
         if fault is not None:
             return fail(fault)
+        from server.process import keep_freed_memory
+
+        keep_freed_memory()
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)

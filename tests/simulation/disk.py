@@ -69,6 +69,8 @@ class Disk:
         for path, content in self.renames.items():
             if random.random() < 0.5:
                 self.files[path] = _File(content)
+            else:
+                self.files.setdefault(path, _File())  # a name that is new is lost with its rename
         there = {path for path in self.root.rglob("*") if path.is_file()}
         for path in sorted(there | self.files.keys()):
             file = self.files.get(path)

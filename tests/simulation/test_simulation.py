@@ -33,6 +33,11 @@ def test_the_store_gets_solutions_again_after_a_loss_of_power_has_cut_them() -> 
     run_history(1471, stored=True)
 
 
+def test_a_name_that_is_new_is_lost_whole_with_its_rename() -> None:
+    """A history in which the power was lost between the rename of a synced file and the sync of its folder; the disk kept half of the file."""
+    run_history(2000617, stored=True)
+
+
 def test_a_history_is_a_function_of_its_seed() -> None:
     assert run_history(7, stored=True) == run_history(7, stored=True) != run_history(8, stored=True)
 

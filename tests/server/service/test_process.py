@@ -75,3 +75,25 @@ print(before - resident())
 def test_freed_memory_goes_back_to_the_system() -> None:
     found = subprocess.run([sys.executable, "-c", _FREED], capture_output=True, text=True, check=True)
     assert int(found.stdout) > 80, "megabytes of the hundred that were freed"
+
+
+_AGAIN = """
+import resource
+import numpy as np
+from server.process import keep_freed_memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+keep_freed_memory()
+np.ones(20 << 20, np.int8)
+before = faults()
+for _ in range(20):
+    np.ones(20 << 20, np.int8)
+print(faults() - before)
+"""
+
+
+def test_freed_memory_is_used_again_for_the_next_block() -> None:
+    found = subprocess.run([sys.executable, "-c", _AGAIN], capture_output=True, text=True, check=True)
+    assert int(found.stdout) < 5_000, "pages that the system cleared, of 100,000 that were written"
