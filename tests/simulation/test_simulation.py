@@ -28,14 +28,15 @@ def test_every_history_keeps_what_was_promised(stored: bool) -> None:
         run_history(seed, stored=stored)
 
 
-def test_the_store_gets_solutions_again_after_a_loss_of_power_has_cut_them() -> None:
-    """A history in which a round met the solutions before their writer had mended them, and the thread of the copies ended in silence."""
-    run_history(1471, stored=True)
+@pytest.mark.parametrize("seed", [1471, 2000617, 2000721])
+def test_histories_that_once_went_wrong(seed: int) -> None:
+    """Run histories again in which a fault was found, of the product or of the simulation.
 
-
-def test_a_name_that_is_new_is_lost_whole_with_its_rename() -> None:
-    """A history in which the power was lost between the rename of a synced file and the sync of its folder; the disk kept half of the file."""
-    run_history(2000617, stored=True)
+    - 1471: A round met the solutions before their writer had mended them, and the thread of the copies ended in silence.
+    - 2000617: The power was lost after a synced file got its name and before its folder was synced. The disk then kept half of the file.
+    - 2000721: A server was refused while the thread of its copies went on, and met its own lock, which ends with a process.
+    """
+    run_history(seed, stored=True)
 
 
 def test_a_history_is_a_function_of_its_seed() -> None:

@@ -15,7 +15,7 @@ from unittest import mock
 
 from engine.engine import Engine
 from engine.messages import Events, Register
-from pipeline.errors import Corrupt, LogFailed, NotOfOneLog, NotOfThisStore, Overloaded, StoreFailed, StoreTaken
+from pipeline.errors import Corrupt, Locked, LogFailed, NotOfOneLog, NotOfThisStore, Overloaded, StoreFailed, StoreTaken
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter, reader, writer
 from pipeline.log.segments import HEAD, segment_path
@@ -111,7 +111,7 @@ class World:
                 self.scheduler.note(f"refused: {refusal!r}")
                 server.ended = True
                 return
-            except (StoreTaken, NotOfThisStore) as refusal:
+            except (StoreTaken, NotOfThisStore, Locked) as refusal:  # Locked: what copies to the store has not ended yet, as a process would have
                 self.scheduler.note(f"refused: {refusal!r}")
                 self._release(server)
                 server.ended = True
