@@ -120,7 +120,7 @@ def _throughput(size: Size, background: str) -> Iterator[Row]:
         queries = {name: asked[name] for name in names}
         run(queries, Readings.generate(200).batches(), background)  # compiled code is loaded
         found = run(queries, readings.batches(), background)
-        complex_events = sum(found.count(name) for name in names[-2:])
+        complex_events = sum(found.counts[name] for name in names[-2:])
         more = {"n": readings.count, "complex_events": complex_events, "cpu_s": round(found.cpu_s, 3)}
         ours = rate(readings.count, found.cpu_s)
         yield Row(
@@ -132,7 +132,7 @@ def _throughput(size: Size, background: str) -> Iterator[Row]:
         program, policy = query_text(text, RECENT)
         run({"program": program}, Readings.generate(10).program_batches(), policy=policy)
         found = run({"program": program}, few.program_batches(), policy=policy)
-        more = {"n": few.count, "complex_events": found.count("program"), "cpu_s": round(found.cpu_s, 3)}
+        more = {"n": few.count, "complex_events": found.counts["program"], "cpu_s": round(found.cpu_s, 3)}
         yield Row("000-6a", "ETALIS program, recent", pattern, rate(few.count, found.cpu_s), None, more)
 
 
@@ -211,7 +211,7 @@ def _decimal(hundredths: int) -> Literal:
 def _detections(size: Size, stations: Sequence[Place], background: str) -> Iterator[Row]:
     yield Row("000-t2", "MesoWest", "KAVAX", None, 161, {"pattern_39": 2_995, "pattern_42": 4, "note": "all areas: 11"})
     readings = Readings.generate(size.of(50_000, 1_500))
-    found = run(blizzard_rules("< 0.25") | AREAS, readings.batches(), background)
+    found = run(blizzard_rules("< 0.25") | AREAS, readings.batches(), background, keep=True)
     areas = list_areas(found)
     for row, qualifying in zip(count_by_station(found, STATIONS), readings.qualifying(), strict=True):
         counts = dict(zip(("pattern_39", "pattern_42"), row[2:], strict=True))
@@ -228,7 +228,7 @@ def _new_york(size: Size, airports: Mapping[str, Place]) -> Iterator[Row]:
     weather = read_weather(("wind_speed", "visib"))
     weather = weather[: size.of(len(weather), 15_000)]
     for visibility in ("< 0.25", "<= 0.25", "<= 2"):
-        found = run(blizzard_rules(visibility) | AREAS, batches(weather), "".join(airports[code].coordinate_triples() for code in codes))
+        found = run(blizzard_rules(visibility) | AREAS, batches(weather), "".join(airports[code].coordinate_triples() for code in codes), keep=True)
         readings = [sum(event.s == iri(f"station/{code}") for event in weather) // 2 for code in codes]
         for row, n in zip(count_by_station(found, codes), readings, strict=True):
             more = {"readings": n} | dict(zip(("pattern_39", "pattern_42"), row[2:], strict=True))
@@ -283,7 +283,7 @@ def _nearby(airports: Mapping[str, Place]) -> Iterator[Row]:
     """Yield the places near KSFO, nearest first. Raises: WrongCount."""
     yield Row("000-t4", "GeoNames", "all", None, 51, {"note": "places; seven are listed, none is legible but one at 0.9813 miles"})
     event = Event(iri("station/SFO"), iri("detects"), iri("BlizzardWarning"), BEGIN)
-    found = run({"nearby": NEARBY}, batches([event]), "".join(place.coordinate_triples() for place in airports.values()))
+    found = run({"nearby": NEARBY}, batches([event]), "".join(place.coordinate_triples() for place in airports.values()), keep=True)
     near = sorted((float(value_of(km or "")), value_of(place or "")) for place, km in (each.values for each in found.list_solutions("nearby")))
     expected = sum(0 < kilometres(airports["SFO"], place) < 50 for place in airports.values())
     if len(near) != expected:

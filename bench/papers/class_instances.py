@@ -40,8 +40,8 @@ def measure(size: Size) -> Iterator[Row]:
         drawn = np.random.default_rng(42).integers(1, classes + 1, triples)
         for series, kinds, hits, paper in (("all are instances", drawn, triples, NOT_LEGIBLE), ("none is", drawn + classes, 0, None)):
             found = run(_QUERY, batches(_typed(kinds.tolist())), hierarchy)
-            if found.count("instances") != hits:
-                raise WrongCount(f"papers: instances of {triples} triples", found.count("instances"), hits)
+            if found.counts["instances"] != hits:
+                raise WrongCount(f"papers: instances of {triples} triples", found.counts["instances"], hits)
             yield Row("003-2", series, triples, round(found.cpu_s * 1_000, 2), paper, {"us_a_triple": round(found.cpu_s * 1e6 / triples, 3)})
         yield Row("003-2", "ETALIS on SWI-Prolog 9", triples, round(triples * _PEER_US / 1_000), None, {"measured": "another day"})
 

@@ -104,7 +104,7 @@ def grid() -> list[tuple[str, str]]:
 
 def deliver(journey: Journey) -> Result:
     """Run the agents' day. Raises: WrongCount, if other ways come out than a search finds."""
-    found = run(RULES | ROUTES, batches(journey.events(), 1), journey.background())
+    found = run(RULES | ROUTES, batches(journey.events(), 1), journey.background(), keep=True)
     ways = {((each.start - BEGIN) // (120 * SECOND), *(value_of(term or "") for term in each.values)) for each in found.list_solutions("routes")}
     if ways != journey.expected():
         raise WrongCount("papers: ways of the agents", len(ways), len(journey.expected()))
@@ -118,7 +118,7 @@ def measure(size: Size) -> Iterator[Row]:
     for agents in AGENTS[:1] if size.quick else AGENTS:
         for k, locations in enumerate(LOCATIONS[:1] if size.quick else LOCATIONS):
             found = deliver(Journey.draw(roads, agents, locations))
-            series, more = f"{agents} visitor{'s' if agents > 1 else ''}", {"roads": len(roads), "ways": found.count("routes")}
+            series, more = f"{agents} visitor{'s' if agents > 1 else ''}", {"roads": len(roads), "ways": found.counts["routes"]}
             yield Row(
                 "003-3a", series, locations, round(found.cpu_s * 1_000), PAPER["003-3a", agents][k], more | {"wall_ms": round(found.wall_s * 1_000)}
             )

@@ -1,6 +1,7 @@
 """This module runs queries over events that are all there, and says what they found and what it took."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -47,21 +48,18 @@ class QueryFailed(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """Holds what a run found, and the CPU and elapsed seconds of the engine, the bytes of its queries' state, and the growth of resident memory."""
+    """Holds how many solutions each query gave, and the CPU and elapsed seconds of the engine, the bytes of its queries' state, and the growth of
+    resident memory. `batches` are the solutions, if the run was to keep them."""
 
-    batches: Sequence[pa.RecordBatch]
+    counts: Counter[str]
+    batches: Sequence[pa.RecordBatch] | None
     cpu_s: float
     wall_s: float
     state_bytes: int
     grown_mb: int
 
-    def count(self, query: str) -> int:
-        names = (batch.column("query") for batch in self.batches)
-        return sum(
-            int(np.isin(each.indices.to_numpy(), [k for k, name in enumerate(each.dictionary.to_pylist()) if name == query]).sum()) for each in names
-        )
-
     def list_solutions(self, query: str) -> Iterator[Solution]:
+        assert self.batches is not None, "run with keep=True"
         for batch in self.batches:
             columns = [batch.column("query").to_pylist(), *(batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))]
             for name, start, end, values in zip(*columns, batch.column("values").to_pylist(), strict=True):
@@ -69,8 +67,10 @@ class Result:
                     yield Solution(name, start, end, tuple(values))
 
 
-def run(queries: Mapping[str, str], feed: Iterable[pa.RecordBatch], background: str = "", policy: str = UNRESTRICTED) -> Result:
-    """Run queries, given without the prefixes, over a feed of the stream `default` to its end.
+def run(
+    queries: Mapping[str, str], feed: Iterable[pa.RecordBatch], background: str = "", policy: str = UNRESTRICTED, *, keep: bool = False
+) -> Result:
+    """Run queries, given without the prefixes, over a feed of the stream `default` to its end. `keep` keeps the solutions, to list them.
 
     The background is N-Triples text. What is timed goes from blocks of events to blocks of solutions. Raises: QueryFailed.
     """
@@ -81,16 +81,26 @@ def run(queries: Mapping[str, str], feed: Iterable[pa.RecordBatch], background: 
     for name, text in queries.items():
         whole = text if text.startswith("#!") else PREFIXES + text
         _apply(engine, Block((Register(engine.position, name, whole, policy),), _NOTHING))
-    before_mb, found, cpu_s, wall_s = rss_mb(), list[pa.RecordBatch](), 0.0, 0.0
+    before_mb, counts, batches, cpu_s, wall_s = rss_mb(), Counter[str](), list[pa.RecordBatch](), 0.0, 0.0
+
+    def take(solutions: pa.RecordBatch) -> None:
+        names = solutions.column("query")
+        for name, count in zip(names.dictionary.to_pylist(), np.bincount(names.indices, minlength=len(names.dictionary)).tolist(), strict=True):
+            counts[name] += count
+        if keep:
+            batches.append(solutions)
+
     for rows in feed:
         last = int(rows.column("end")[-1].cast(pa.int64()).as_py())
         block = Block((Events(engine.position, "default", rows.num_rows, last),), rows)
         wall, cpu = time.perf_counter(), time.process_time()
-        found.append(_apply(engine, block))
+        found = _apply(engine, block)
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
+        take(found)
+        del found  # its memory is free for the next block, as it is in a server that has written it
     state_bytes = sum(engine.usage(each).state_bytes for each in registered)
-    found.append(engine.feed(Block((Finish(engine.position, "default"),), _NOTHING)).solutions)
-    return Result(found, cpu_s, wall_s, state_bytes, rss_mb() - before_mb)
+    take(engine.feed(Block((Finish(engine.position, "default"),), _NOTHING)).solutions)
+    return Result(counts, batches if keep else None, cpu_s, wall_s, state_bytes, rss_mb() - before_mb)
 
 
 def _apply(engine: Engine, block: Block) -> pa.RecordBatch:

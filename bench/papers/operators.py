@@ -56,12 +56,12 @@ def measure(size: Size) -> Iterator[Row]:
         run({"d": program}, program_feed(drawn(_WARM, 10)), policy=policy)  # compiled code is loaded
         n = size.of(20_000, 600)
         found = run({"d": program}, program_feed(drawn(n, _IDS)), policy=policy)
-        more = {"n": n, "matches": found.count("d"), "cpu_s": round(found.cpu_s, 3)}
+        more = {"n": n, "matches": found.counts["d"], "cpu_s": round(found.cpu_s, 3)}
         yield Row("002-5", "the rule as printed, recent", operator, rate(n, found.cpu_s), more=more)
         run({"d": QUERIES[operator]}, query_feed(drawn(_WARM, 10)), policy=UNRESTRICTED)
         n = size.of(200_000, 3_000)
         found = run({"d": QUERIES[operator]}, query_feed(drawn(n, _IDS)), policy=UNRESTRICTED)
-        matches = found.count("d")
+        matches = found.counts["d"]
         expected = MATCHES.get((n, _IDS), {}).get(_WORKLOADS.get(operator, ""), matches)
         if matches != expected:
             raise WrongCount(f"papers: {operator}", matches, expected)

@@ -101,8 +101,8 @@ def _measure_ten_prices(size: Size) -> Iterator[Row]:
 
 
 def _expect(what: str, found: Result, query: str, expected: int) -> None:
-    if found.count(query) != expected:
-        raise WrongCount(f"papers: {what}", found.count(query), expected)
+    if found.counts[query] != expected:
+        raise WrongCount(f"papers: {what}", found.counts[query], expected)
 
 
 def _row(figure: str, series: str, x: float, events: int, found: Result, **more: object) -> Row:

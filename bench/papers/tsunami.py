@@ -65,7 +65,7 @@ def _buoys(size: Size) -> Sequence[Path]:
 
 def differences(events: Sequence[Event]) -> tuple[Result, list[tuple[Micros, float]]]:
     """Return the run, and when and by how much (m) a reading differs from its prediction. Raises: WrongCount."""
-    found = run({"tsunami": QUERY}, batches(events))
+    found = run({"tsunami": QUERY}, batches(events), keep=True)
     off = [(each.end, float(value_of(each.values[1] or ""))) for each in found.list_solutions("tsunami")]
     expected = _predictable(events)
     if len(off) != expected:

@@ -119,7 +119,7 @@ def test_a_timetable_gives_connections(feed: Path) -> None:
 
 def test_agents_travel_over_a_timetable(feed: Path) -> None:
     """The run compares each way with a breadth-first search."""
-    assert deliver(Journey.draw(read_gtfs(feed), 2, 2)).count("routes") == len(Journey.draw(read_gtfs(feed), 2, 2).expected())
+    assert deliver(Journey.draw(read_gtfs(feed), 2, 2)).counts["routes"] == len(Journey.draw(read_gtfs(feed), 2, 2).expected())
 
 
 @pytest.mark.parametrize(
