@@ -83,7 +83,7 @@ def run(
         _apply(engine, Block((Register(engine.position, name, whole, policy),), _NOTHING))
     before_mb, counts, batches, cpu_s, wall_s = rss_mb(), Counter[str](), list[pa.RecordBatch](), 0.0, 0.0
 
-    def take(solutions: pa.RecordBatch) -> None:
+    def count_solutions(solutions: pa.RecordBatch) -> None:
         names = solutions.column("query")
         for name, count in zip(names.dictionary.to_pylist(), np.bincount(names.indices, minlength=len(names.dictionary)).tolist(), strict=True):
             counts[name] += count
@@ -96,10 +96,10 @@ def run(
         wall, cpu = time.perf_counter(), time.process_time()
         found = _apply(engine, block)
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
-        take(found)
+        count_solutions(found)
         del found  # its memory is free for the next block, as it is in a server that has written it
     state_bytes = sum(engine.usage(each).state_bytes for each in registered)
-    take(engine.feed(Block((Finish(engine.position, "default"),), _NOTHING)).solutions)
+    count_solutions(engine.feed(Block((Finish(engine.position, "default"),), _NOTHING)).solutions)
     return Result(counts, batches if keep else None, cpu_s, wall_s, state_bytes, rss_mb() - before_mb)
 
 
