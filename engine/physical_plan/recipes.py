@@ -6,6 +6,7 @@ A question without a recipe, and an answer that compiled code leaves open, are t
 import ctypes
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ _OPERATIONS = {a.Operator.ADD: r.ADD, a.Operator.SUBTRACT: r.SUBTRACT, a.Operato
 _MOST_CONSTANT = 1 << 10  # bytes of a digest's constant parts
 
 
+@cache
 def find_openssl() -> tuple[int, ...]:
     """Return the addresses of OpenSSL's three functions for SHA-256, or nothing if Python's hashlib does not share them."""
     try:

@@ -111,7 +111,7 @@ def load_server() -> None:
     from server.cli import commands
     from server.process import leave_out_pandas
 
-    gc.set_threshold(commands.GARBAGE_LOOK)
+    gc.set_threshold(*commands.GARBAGE_LOOK)
     leave_out_pandas()
     for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process"):
         importlib.import_module(module)
