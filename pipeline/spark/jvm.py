@@ -263,7 +263,7 @@ def spark_environment(java: Path, home: Path) -> Iterator[None]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])]),
         "MALLOC_ARENA_MAX": "2",  # glibc's arenas per thread would double the JVM's and the workers' memory
-        "MALLOC_TRIM_THRESHOLD_": str(256 << 20),  # the workers' engines use freed memory again (server/process.py)
+        "MALLOC_TRIM_THRESHOLD_": str(64 << 20),  # the workers' engines use freed memory again, as server/process.py says
         "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
         POOL: _pool(),
     }
