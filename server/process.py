@@ -45,6 +45,7 @@ def set_aside() -> None:
     gc.collect()
     gc.freeze()
     gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: few now
+    give_back_memory()
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # numbers of glibc's mallopt
