@@ -17,7 +17,6 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import epsparql
 from engine.messages import REVISED, Promote, Register, StateChange, int64s
@@ -189,10 +188,12 @@ class Exporter:
 
     def _write_files(self, files: dict[str, pa.Table], until: int) -> None:
         """Write the files of the noted range, and then the note that they are there."""
+        from pyarrow.parquet import write_table  # 10 MB that a server without an export need not have
+
         self._still_ours()
         for name, table in files.items():
             data = pa.BufferOutputStream()
-            pq.write_table(table, data, compression="zstd")
+            write_table(table, data, compression="zstd")
             self._place.put(name, data.getvalue())
         self._note(State(until, until, dict(self._texts)))
 

@@ -170,9 +170,9 @@ def _tell_compiling() -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from server.process import leave_out_pandas
+    from server.process import leave_out_unused
 
-    leave_out_pandas()
+    leave_out_unused()
     from pipeline.errors import PipelineError
     from pipeline.replay.input_files import SourceFault
     from server.cli.serve import serve

@@ -109,10 +109,10 @@ def load_server() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # read when pyarrow is imported
     from server.cli import commands
-    from server.process import leave_out_pandas
+    from server.process import leave_out_unused
 
     gc.set_threshold(*commands.GARBAGE_LOOK)
-    leave_out_pandas()
+    leave_out_unused()
     for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process"):
         importlib.import_module(module)
     from engine.compiling import load_type_tables

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.slow
 
 _PROGRAM = """
 import sys
-from server.process import leave_out_pandas
-leave_out_pandas()
+from server.process import leave_out_unused
+leave_out_unused()
 import server.cli.serve
 import pyarrow as pa
 assert pa.array([1, None]).to_pylist() == [1, None]
