@@ -42,7 +42,9 @@ def encode_name(name: str) -> str:
     return quote(name, safe="")
 
 
-def _name(name: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
+async def _name(  # FastAPI would call a function in another thread, for each request
+    name: Annotated[str, Path(description="Percent-encoded as one path segment")],
+) -> str:
     return decode_name(name)
 
 

@@ -48,7 +48,7 @@ def list_media_types(form: Form) -> tuple[str, ...]:
     return _GRAPHS if isinstance(form, Triples) else _TABLES
 
 
-def _read_range(
+async def _read_range(
     name: Name,
     service: Shared,
     after: Annotated[str | None, Query(description="Solutions after the one with this id are read.")] = None,

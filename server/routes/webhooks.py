@@ -121,7 +121,7 @@ class ObserverList(BaseModel):
     observers: list[ObserverDocument]
 
 
-def _id(id: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
+async def _id(id: Annotated[str, Path(description="Percent-encoded as one path segment")]) -> str:
     return decode_name(id)
 
 

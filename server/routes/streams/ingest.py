@@ -1,6 +1,7 @@
 """Takes events in the bodies of requests."""
 
 import asyncio
+import inspect
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -106,6 +107,13 @@ class EventTimes:
     ] = None
 
 
+async def _read_times(**given: Any) -> EventTimes:
+    return EventTimes(**given)
+
+
+_read_times.__signature__ = inspect.signature(EventTimes)  # type: ignore[attr-defined]  # FastAPI would call the class in another thread
+
+
 @router.post(
     "/streams/{name}/events",
     dependencies=[INGEST],
@@ -126,7 +134,7 @@ async def post_events(
     name: Name,
     request: Request,
     service: Shared,
-    times: Annotated[EventTimes, Depends()],
+    times: Annotated[EventTimes, Depends(_read_times)],
     idempotency_key: Annotated[
         str | None, Header(max_length=LONGEST_KEY, description="A body that is sent again with the same key is accepted once.")
     ] = None,
