@@ -130,8 +130,12 @@ class Settings:
     host: str = _setting("127.0.0.1", str, "The server listens on this address. Any address but loopback needs `token_file`.")
     port: int = _setting(8080, _count, "The server listens on this port. 0 takes any free port.")
     data: Path = _setting(Path("epsparql-data"), Path, "This directory holds the log, the solutions and the snapshots.")
-    runner: str = _setting("spark", _one_of(*RUNNERS), "The runner evaluates the queries: spark or inprocess.")
-    master: str = _setting("local[*,4]", str, "This is the URL of Spark's master.")
+    runner: str = _setting(
+        "spark", _one_of(*RUNNERS), "This runner evaluates the queries: spark (in a Spark task) or inprocess (in the server's process, without Java)."
+    )
+    master: str = _setting(
+        "local[*,4]", str, "With the runner spark, the queries run on the Spark cluster of this master URL. `local[*,4]` means this machine's cores."
+    )
     spark_conf: tuple[str, ...] = _setting(
         (),
         _spark_conf,
@@ -142,7 +146,7 @@ class Settings:
     partitions: int | None = _setting(
         None,
         _partitions,
-        "The events are divided among this many engines, each on its own thread, or on Spark in its own task. The default is the number that the data directory already uses, or 1. "
+        "The events are divided among this many engines. Each engine has its own thread, or its own task on Spark. The default is the number that the data directory already uses, or 1. "
         "A query that is paused or reads the past runs in one of them.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
@@ -160,69 +164,77 @@ class Settings:
     takeover_s: float | None = _setting(
         None,
         _seconds,
-        "The server stands by while another one serves and renews its lease of the store. It takes over when the lease has not been renewed for this long. "
-        "All servers of a store need this setting. Without it, a start takes the store at once.",
+        "The server stands by while another server renews its lease in the store. It takes over when the lease has not been renewed for this many seconds. "
+        "All servers of a store need this setting. Without it, the server takes the store as soon as it starts.",
     )
     export: str | None = _setting(
         None,
         str,
-        "Solutions are also written here as Parquet files, by query and date. It is a directory, or a URI such as s3://bucket/prefix.",
+        "Solutions are also written to this target as Parquet files, by query and date. The target is a directory, or a URI such as s3://bucket/prefix.",
         told=False,
     )
-    export_every_s: float = _setting(60.0, _seconds, "The server waits this long between two exports while there are new solutions.")
+    export_every_s: float = _setting(60.0, _seconds, "The server exports new solutions at intervals of this many seconds.")
     retain_age: float | None = _setting(
         None,
         age,
         "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the input log also keeps older entries that a query needs when it moves. "
-        "Without this setting, age removes nothing.",
+        "Without this setting, nothing is removed because of its age.",
     )
     retain_bytes: int | None = _setting(
         None,
         size,
-        "Each log may take at most this many bytes, such as 500M or 50G; the oldest part is removed. Without this setting, size removes nothing.",
+        "Each log may take at most this many bytes, such as 500M or 50G. The oldest part is removed. Without this setting, the size of the logs has no limit.",
     )
-    retain_every_s: float = _setting(30.0, _seconds, "The server checks the limits of the logs this often.")
+    retain_every_s: float = _setting(30.0, _seconds, "The server checks the age and the size of the logs at intervals of this many seconds.")
     connectors: Path | None = _setting(
-        None, Path, "The server runs the connectors of this TOML file beside itself. They end with the server, and are started again when they end."
+        None,
+        Path,
+        "The server runs the connectors of this TOML file, each in its own process. If a connector ends, it is started again. All connectors end with the server.",
     )
     connector_files: Path | None = _setting(
         None, Path, "Connectors that are created over HTTP may name files below this directory. Without this setting, they may name none."
     )
     max_connectors: int = _setting(100, _count, "At most this many connectors may be created.")
-    origins: tuple[str, ...] = _setting((), _words, "Browsers may use the server from pages of these origins, besides the server's own.")
+    origins: tuple[str, ...] = _setting(
+        (), _words, "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas."
+    )
     allow_hosts: tuple[str, ...] = _setting(
-        (), _words, "Webhooks may go to these hosts, addresses or networks although they are loopback, private or otherwise not public."
+        (), _words, "Webhooks may use these hosts, addresses or networks, even if they are not public. Separate them by commas."
     )
     proxies: tuple[str, ...] = _setting(
-        (), _networks, "These are the addresses or networks of proxies in front of the server. Only their `X-Forwarded-For` is believed."
+        (),
+        _networks,
+        "These are the addresses or networks of proxies in front of the server. Only their `X-Forwarded-For` is used. Separate them by commas.",
     )
-    log_format: str = _setting("text", _one_of(*LOG_FORMATS), "The server's log on stderr has lines of this format: text or json.")
+    log_format: str = _setting("text", _one_of(*LOG_FORMATS), "The server writes its log to stderr in this format: text or json.")
     max_body: int = _setting(64 << 20, size, "A body of events may have at most this many bytes.")
     max_bodies: int = _setting(
         512 << 20,
         size,
-        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Beyond it, bodies get 429 and frames wait. "
+        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Above this limit, bodies are refused with 429, and frames wait. "
         "One body of `max_body` or `max_background` always fits.",
     )
     max_frame: int = _setting(16 << 20, size, "A WebSocket frame may have at most this many bytes.")
     max_query: int = _setting(256 << 10, size, "A query, or a JSON body, may have at most this many bytes.")
-    max_background: int = _setting(256 << 20, size, "A body that loads background may have at most this many bytes.")
-    entailment: str = _setting("rdfs", _one_of(*ENTAILMENTS), "The background's schema entails triples by these rules: rdfs or owl-rl.")
+    max_background: int = _setting(256 << 20, size, "A request body that loads background triples may have at most this many bytes.")
+    entailment: str = _setting(
+        "rdfs", _one_of(*ENTAILMENTS), "The server infers triples from the background's schema by these rules: rdfs or owl-rl."
+    )
     background: tuple[str, ...] = _setting(
-        (), _words, "At each start, these graphs of the background are made equal to their files.", form="[GRAPH=]FILE"
+        (), _words, "At each start, each of these background graphs is replaced by the content of its file.", form="[GRAPH=]FILE"
     )
     sparql_processes: int = _setting(4, _count, "At most this many queries of /sparql run at a time.")
-    sparql_timeout_s: float = _setting(30.0, _seconds, "A query of /sparql may run at most this long.")
+    sparql_timeout_s: float = _setting(30.0, _seconds, "A query of /sparql may run at most this many seconds.")
     max_sparql_memory: int = _setting(2 << 30, size, "A query of /sparql may use at most this many bytes of memory.")
     max_sparql_answer: int = _setting(64 << 20, size, "An answer of /sparql may have at most this many bytes.")
     trial_processes: int = _setting(1, _count, "At most this many trials run at a time; the others wait.")
-    trial_cores: int = _setting(0, _count, "A trial works on this many cores while no events come, and on one otherwise. 0 means all cores.")
+    trial_cores: int = _setting(0, _count, "A trial uses this many cores while no events come, and one core while events come. 0 means all cores.")
     max_trials: int = _setting(20, _count, "At most this many trials are kept until they are deleted, including those that run.")
     max_trial_memory: int = _setting(2 << 30, size, "A trial may use at most this many bytes of memory.")
     max_trial_solutions: int = _setting(
-        10_000, _count, "A trial stores at most this many solutions of each kind: new, old and both. Further ones are only counted."
+        10_000, _count, "A trial stores at most this many solutions of each kind: new, old and both. Further solutions are only counted."
     )
-    promotion_timeout_s: float = _setting(3600.0, _seconds, "A promotion that has not caught up within this time is withdrawn.")
+    promotion_timeout_s: float = _setting(3600.0, _seconds, "A promotion is withdrawn if the new text has not caught up within this many seconds.")
     max_queries: int = _setting(10_000, _count, "At most this many queries may be registered.")
     max_webhooks: int = _setting(1_000, _count, "All queries together may have at most this many webhooks.")
     max_subscribers: int = _setting(10_000, _count, "All queries together may have at most this many WebSocket and event-stream subscribers.")
@@ -248,22 +260,22 @@ class Settings:
     )
     max_partial_matches: int = _setting(10_000_000, _count, "A query fails when it stores more than this many partial matches. 0 means no limit.")
     max_state_bytes: int = _setting(2 << 30, size, "A query fails when its state takes more than this many bytes. 0 means no limit.")
-    header_s: float = _setting(10.0, _seconds, "The head of a request must arrive within this time.")
-    body_s: float = _setting(30.0, _seconds, "The server waits this long for the next byte of an incomplete body.")
-    body_total_s: float = _setting(300.0, _seconds, "A whole body must arrive within this time.")
-    buffer_solutions: int = _setting(10_000, _count, "A live subscriber may fall at most this many solutions behind.")
-    slow_after_s: float = _setting(2.0, _seconds, "A subscriber with a full buffer counts as slow when a send waits this long.")
-    stall_s: float = _setting(60.0, _seconds, "The server ends a subscription when a send waits this long.")
-    comment_s: float = _setting(15.0, _seconds, "An idle event stream gets a comment this often.")
-    progress_s: float = _setting(1.0, _seconds, "An idle subscription gets a progress message this often.")
-    max_wait_s: float = _setting(60.0, _seconds, "A request for solutions may `wait` at most this long.")
-    webhook_attempts: int = _setting(12, _count, "A webhook delivery is given up after this many attempts.")
+    header_s: float = _setting(10.0, _seconds, "The request line and headers must arrive within this many seconds.")
+    body_s: float = _setting(30.0, _seconds, "The server waits this many seconds for the next byte of an incomplete body.")
+    body_total_s: float = _setting(300.0, _seconds, "A whole body must arrive within this many seconds.")
+    buffer_solutions: int = _setting(10_000, _count, "A subscriber that receives solutions live may be at most this many solutions behind.")
+    slow_after_s: float = _setting(2.0, _seconds, "A subscriber with a full buffer counts as slow when a send to it waits this many seconds.")
+    stall_s: float = _setting(60.0, _seconds, "The server ends a subscription when a send to its subscriber waits this many seconds.")
+    comment_s: float = _setting(15.0, _seconds, "An idle event stream gets a comment at intervals of this many seconds.")
+    progress_s: float = _setting(1.0, _seconds, "An idle subscriber gets a progress message at intervals of this many seconds.")
+    max_wait_s: float = _setting(60.0, _seconds, "The parameter `wait` of a request for solutions may be at most this many seconds.")
+    webhook_attempts: int = _setting(12, _count, "After this many failed attempts to deliver a solution, a webhook skips it.")
     webhook_first_s: float = _setting(
-        1.0, _seconds, "The first retry of a webhook delivery waits this long. The pause doubles with each further failure."
+        1.0, _seconds, "After the first failure, a webhook retries the delivery after this many seconds. The pause doubles with each further failure."
     )
-    webhook_longest_s: float = _setting(3600.0, _seconds, "The pause between two attempts of a webhook delivery is at most this long.")
-    webhook_timeout_s: float = _setting(15.0, _seconds, "A webhook's receiver must answer within this time.")
-    audit_bytes: int = _setting(16 << 20, size, "The audit log starts a new file at this many bytes. One older file is kept.")
+    webhook_longest_s: float = _setting(3600.0, _seconds, "The pause between two attempts of a webhook delivery is at most this many seconds.")
+    webhook_timeout_s: float = _setting(15.0, _seconds, "A webhook's receiver must answer within this many seconds.")
+    audit_bytes: int = _setting(16 << 20, size, "When the audit file reaches this many bytes, a new file is started. One older file is kept.")
 
     @property
     def loopback(self) -> bool:

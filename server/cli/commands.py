@@ -133,10 +133,12 @@ def _add_serve(commands: Commands) -> None:
     from server.cli.settings_doc import group_settings, show_default
     from server.settings import CONFIG, REMOVED, RENAMED, flag_of
 
-    about = "Run the server. Each setting is also an EPSPARQL_* variable, and a line of a TOML file."
+    about = "Run the server. Each setting can also be an environment variable EPSPARQL_*, or a line of the TOML file of --config."
     parser = add_command(commands, "serve", _serve, about)
     parser.usage = "%(prog)s [--config FILE] [OPTION ...]"
-    parser.add_argument(f"--{CONFIG}", type=Path, metavar="FILE", help="This TOML file holds settings. Flags and variables override it.")
+    parser.add_argument(
+        f"--{CONFIG}", type=Path, metavar="FILE", help="This TOML file holds settings. Flags and environment variables override the file."
+    )
     for title, settings in group_settings():
         group = parser.add_argument_group(title)
         for setting in settings:
@@ -158,7 +160,9 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _add_entailment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--entailment", choices=_ENTAILMENTS, help="The background's schema entails triples by these rules. The default is rdfs.")
+    parser.add_argument(
+        "--entailment", choices=_ENTAILMENTS, help="Triples are inferred from the background's schema by these rules. The default is rdfs."
+    )
 
 
 def _warn(message: object) -> None:
@@ -213,7 +217,7 @@ def _add_mapping(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[STREAM=]FILE",
-        help="This mapping says what the fields of .csv, .json and .ndjson files mean, for one stream or for all. The flag may be repeated.",
+        help="This mapping turns the fields of .csv, .json and .ndjson files into triples, for one stream or for all streams. The flag may be repeated.",
     )
 
 
@@ -224,7 +228,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds a query, which is named after the file without its suffix. The flag may be repeated.",
+        help="This file holds a query. The query's name is the file's name without its suffix. The flag may be repeated.",
     )
     parser.add_argument(
         "--rules",
@@ -232,7 +236,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds an ETALIS program, which is named like a query. If the flag is repeated, its files form one program.",
+        help="This file holds an ETALIS program. The program's name is the file's name without its suffix. If the flag is repeated, the files form one program.",
     )
     parser.add_argument(
         "--static",
@@ -253,7 +257,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold the events of a stream; without a name it is the stream default. Files of one stream are merged by the ends of their events. The flag may be repeated.",
+        help="These files hold the events of a stream. Without NAME, this is the stream default. Files of one stream are merged in the order of their events' end times. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
@@ -261,7 +265,7 @@ def _add_replay(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="[GRAPH=]FILE",
-        help="These files hold background, that is triples that always hold. The flag may be repeated.",
+        help="These files hold background triples, which always hold. The flag may be repeated.",
     )
     _add_mapping(parser)
     _add_entailment(parser)
@@ -276,16 +280,16 @@ def _add_replay(commands: Commands) -> None:
         "--default-graph",
         choices=("all", "unnamed"),
         default="all",
-        help="Patterns outside GRAPH match all triples (the default), or only those in no graph.",
+        help="Patterns outside GRAPH match all triples (all, the default), or only triples that are in no named graph (unnamed).",
     )
-    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The runner evaluates the queries. The default is inprocess.")
-    parser.add_argument("--master", default="local[*,4]", help="This is the URL of Spark's master.")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="This runner evaluates the queries. The default is inprocess.")
+    parser.add_argument("--master", default="local[*,4]", help="With --runner spark, queries run on this Spark master. The default is local[*,4].")
     parser.add_argument(
         "--slices",
         type=_slice_count,
         metavar="N",
-        help="The events are cut into this many slices of time, which are evaluated in parallel if all queries look back for a bounded time. "
-        "The default depends on the cores and the number of events; 1 means no slices. The solutions are the same.",
+        help="The events are cut into this many slices of time. The slices are evaluated in parallel if all queries look back for a bounded time. "
+        "1 means no slices. The default depends on the number of cores and events. The solutions are the same for each number.",
     )
     parser.add_argument("--low-latency", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -413,7 +417,7 @@ def _add_explain(commands: Commands) -> None:
         "--format",
         choices=("text", "json", "mermaid"),
         default="text",
-        help="This is the output's format. openapi.yaml describes json as PlanDocument.",
+        help="The output has this format. The schema PlanDocument in openapi.yaml describes the format json.",
     )
     parser.add_argument(
         "--policy", choices=POLICIES, help="The query is planned for this consumption policy. The default is unrestricted, or the program's."
@@ -423,17 +427,21 @@ def _add_explain(commands: Commands) -> None:
         type=_rates,
         default={},
         metavar="IRI=N,...",
-        help="The plan is for this many triples of each predicate, counted within the query's window if it has one.",
+        help="The planner expects N triples with the predicate IRI, within the query's window if the query has one.",
     )
     parser.add_argument(
-        "--without", choices=_OPTIONAL_STEPS, action="append", default=[], help="Planning leaves out this optional step. The flag may be repeated."
+        "--without",
+        choices=_OPTIONAL_STEPS,
+        action="append",
+        default=[],
+        help="The planner skips this optional optimization. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
         action="append",
         default=[],
         metavar="[GRAPH=]FILE",
-        help="The plan shows which triples of this background are copied and which are looked up. The flag may be repeated.",
+        help="The query is planned with the background triples of this file. The plan shows which of them are copied and which are looked up. The flag may be repeated.",
     )
     _add_entailment(parser)
 
@@ -466,8 +474,8 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _add_check(commands: Commands) -> None:
     parser = add_command(commands, "check", _check, "Print faults and warnings of queries.")
     parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query.")
-    parser.add_argument("--strict", action="store_true", help="A warning counts as a fault, so that the exit code is 2.")
-    parser.add_argument("--json", action="store_true", help="The output is a JSON array with an object for each file.")
+    parser.add_argument("--strict", action="store_true", help="A warning counts as a fault, and the exit code is then 2.")
+    parser.add_argument("--json", action="store_true", help="The output is a JSON array with one object for each file.")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -593,7 +601,7 @@ def _add_demo(commands: Commands) -> None:
     parser = add_command(commands, "demo", _demo, "Send the weather of 2013 through a server, and show the solutions of three queries.")
     parser.add_argument("--runner", choices=_RUNNERS, default="spark", help="The runner evaluates the queries. The default is spark.")
     parser.add_argument("--export-svg", type=Path, metavar="FILE", help="The demo's last screen is written to this SVG file.")
-    parser.add_argument("--keep", action="store_true", help="The server runs on with its queries until Ctrl-C, so that you can look into it.")
+    parser.add_argument("--keep", action="store_true", help="After the demo, the server keeps running with its queries until you press Ctrl-C.")
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -608,30 +616,46 @@ def _add_bench(commands: Commands) -> None:
     shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items() if bench.n is not None)
     parser = add_command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
     parser.epilog = f"The default of --n is: {shown}."
-    parser.add_argument("bench", choices=tuple(BENCHES), help="This is the benchmark to run.")
-    parser.add_argument("--workload", choices=("W1", "W2", "W3", "W4"), default="W1", help="The page docs/benchmarks.md describes the workloads.")
-    parser.add_argument("--n", type=int, help="This is the number of events, of texts for fuzz, or of stored partial matches for goals.")
-    parser.add_argument("--k", type=int, default=1_000, help="This is the number of keys.")
+    parser.add_argument("bench", choices=tuple(BENCHES), help="This benchmark runs. docs/benchmarks.md describes the benchmarks.")
     parser.add_argument(
-        "--key", choices=("subject", "message"), default="subject", help="The benchmark scale divides the events among partitions by this key."
+        "--workload",
+        choices=("W1", "W2", "W3", "W4"),
+        default="W1",
+        help="The benchmark uses this workload, which docs/benchmarks.md describes. The default is W1.",
     )
-    help_ = (
-        "The benchmark queries registers this many, 1,000 if not given. With it, outside measures a server with this many queries, and nothing else."
+    parser.add_argument(
+        "--n",
+        type=int,
+        help="This is the number of events. For the benchmark `fuzz` it is the number of texts, and for `goals` the number of stored partial matches.",
     )
+    parser.add_argument("--k", type=int, default=1_000, help="The events have this many different keys. The default is 1000.")
+    parser.add_argument(
+        "--key",
+        choices=("subject", "message"),
+        default="subject",
+        help="The benchmark `scale` divides the events among partitions by this key. The default is subject.",
+    )
+    help_ = "The benchmark `queries` registers this many queries. The default is 1,000. With this flag, the benchmark `outside` only measures a server with this many queries."
     parser.add_argument("--queries", type=int, help=help_)
-    parser.add_argument("--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark engine uses this consumption policy.")
-    parser.add_argument("--baseline", type=Path, metavar="FILE", help="The benchmark engine runs this other kernel in turns with the present one.")
-    parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark peers runs Esper from this directory.")
-    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark latency uses this runner.")
-    parser.add_argument("--partitions", type=int, default=1, help="The benchmark latency starts a server with this many partitions.")
-    parser.add_argument("--quick", action="store_true", help="The benchmarks outside and papers run in small sizes, whose figures mean nothing.")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="The lines are also appended to this file.")
-    parser.add_argument("--figure", help="The benchmark papers runs this figure or table alone, such as 003-1a.")
-    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark papers reads published data sets from this directory.")
     parser.add_argument(
-        "--network", type=Path, metavar="FILE", help="The benchmark papers takes the roads of its delivery agents from this GTFS feed."
+        "--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark `engine` uses this consumption policy. The default is unrestricted."
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark papers writes its tables and charts into this page.")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="The benchmark `engine` runs the kernel of this file and the present kernel in turns."
+    )
+    parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark `peers` runs Esper from this directory.")
+    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark `latency` uses this runner. The default is inprocess.")
+    parser.add_argument(
+        "--partitions", type=int, default=1, help="The benchmark `latency` starts a server with this many partitions. The default is 1."
+    )
+    parser.add_argument("--quick", action="store_true", help="The benchmarks `outside` and `papers` only run a small test. Do not use its figures.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="The JSON lines are also appended to this file.")
+    parser.add_argument("--figure", help="The benchmark `papers` only runs the experiment of this figure or table, such as 003-1a.")
+    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark `papers` reads published data sets from this directory.")
+    parser.add_argument(
+        "--network", type=Path, metavar="FILE", help="The benchmark `papers` takes the roads of its delivery agents from this GTFS feed."
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark `papers` writes its tables and charts into this page.")
 
 
 def _bench(arguments: argparse.Namespace) -> int:

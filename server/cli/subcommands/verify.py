@@ -9,15 +9,27 @@ from server.cli.subcommands.definition import BROKEN, OK, Commands, add_command,
 
 
 def add_verify(commands: Commands) -> None:
-    text = "Check the solutions of a data directory against its log, by the definitions of the language and without the engine. The server may run meanwhile."
+    text = "Check that the solutions of a data directory follow from its log. The check uses the definitions of the language, not the engine. The server may run meanwhile."
     parser = add_command(commands, "verify", _verify, text)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="This is the data directory.")
-    parser.add_argument("--query", metavar="NAME", help="Check this query alone.")
     parser.add_argument(
-        "--sample", type=int, default=50, metavar="N", help="Look at this many time slices without solutions for each query. The default is 50."
+        "--data",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="The solutions of this data directory are checked. It is the directory of `epsparql serve --data`.",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="This number chooses the slices. The default is 0.")
-    parser.add_argument("--json", action="store_true", help="Each line of the output is a JSON object, one for each registration.")
+    parser.add_argument("--query", metavar="NAME", help="Only this query is checked.")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=50,
+        metavar="N",
+        help="For each query, this many time slices without solutions are also checked. The default is 50.",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="This number is the seed of the random choice of these slices. The default is 0."
+    )
+    parser.add_argument("--json", action="store_true", help="The output has one JSON object per line, one for each registration of a query.")
 
 
 def _verify(arguments: argparse.Namespace) -> int:
