@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.errors import Corrupt
-from pipeline.log.segments import SegmentFile, read_opening, segment_path, segments, sound
+from pipeline.log.segments import SegmentFile, read_opening, read_sound_frames, segment_path, segments
 from pipeline.replication.manifest import LOGS
 
 _WORKS_S, _RESTS = 0.01, 19
@@ -51,7 +51,7 @@ class Scrubber:
 
     def _scrub_one(self, directory: Path, first: int, following: int) -> None:
         with closing(SegmentFile(directory, first)) as file:
-            tail, size = sound(file, self._rest), file.size()
+            tail, size = read_sound_frames(file, self._rest), file.size()
         if self._over.is_set():
             return
         if tail.size != size:

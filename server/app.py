@@ -69,7 +69,7 @@ _TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id"
 """Browsers hide these headers of requests and answers from pages of other origins unless they are named."""
 
 
-_PARTS = (
+_ROUTE_MODULES = (
     stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, solutions, provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
@@ -110,7 +110,7 @@ def create_app(
         dependencies=[Depends(refuse_unknown)],
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in _PARTS:
+    for part in _ROUTE_MODULES:
         app.include_router(part.router)
     mount_documentation(app)
     app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)

@@ -110,11 +110,11 @@ class FactIndex:
         given = self.given if change == ADD else _without_graph(self.given, number)
         if change != DROP:
             given = _with(given, number, triples)
-        return self._following({predicate: _same(self.given.get(predicate), rows) for predicate, rows in given.items() if len(rows)}, self.regime)
+        return self._make_version({predicate: _same(self.given.get(predicate), rows) for predicate, rows in given.items() if len(rows)}, self.regime)
 
     def under(self, regime: str) -> "FactIndex":
         """Return the same background under another regime of entailment."""
-        return self._following(self.given, regime)
+        return self._make_version(self.given, regime)
 
     def with_rules(self, rules: Sequence[RegisteredRule], most_work: int = 0) -> "FactIndex":
         """Return the same background with these static rules and no others. With `most_work`, changes from here on may take no more (`Joins`).
@@ -132,7 +132,7 @@ class FactIndex:
         found.given, found.base, found.overflow = below.given, below.base, below.overflow
         found.rules, found._below, found._derivations = rules, below, derivations
         try:
-            found._derived = derivations.move(below, rules)
+            found._derived = derivations.derive_again(below, rules)
             found.base = found._derived.base
         except EntailmentLimit as limit:
             found.overflow, found.is_derived = limit, False
@@ -147,9 +147,9 @@ class FactIndex:
         same = found.regime == self.regime and self._states(found._effective) == self._states(self._effective)
         found.schema = self.schema if same else self._schema(found._effective, found.regime)
 
-    def _following(self, given: Given, regime: str) -> "FactIndex":
+    def _make_version(self, given: Given, regime: str) -> "FactIndex":
         if self._below is not None and self._derivations is not None:
-            return self._applying(self._below._following(given, regime), self.rules, self._derivations)
+            return self._applying(self._below._make_version(given, regime), self.rules, self._derivations)
         found = FactIndex(self.terms, regime)
         found.given = found.base = given
         if regime != RDFS:
@@ -178,7 +178,7 @@ class FactIndex:
         """Apply OWL 2 RL, as far as its limits go."""
         assert self._owl is not None
         try:
-            self._owl.move(self.given)
+            self._owl.close_again(self.given)
             base = self._owl.base
             if is_odd(base, self.vocabulary) or speaks_of_words(base, self.vocabulary, self._owl.names):
                 base = self._one_by_one()
@@ -196,7 +196,7 @@ class FactIndex:
         while True:
             closed = close_triples(base, self.terms, self.vocabulary)
             owl = Closure(self.terms)
-            owl.move(closed)
+            owl.close_again(closed)
             more = {p: without(rows, closed.get(p, EMPTY)) for p, rows in owl.base.items()}
             if not any(map(len, more.values())):
                 return base
@@ -262,7 +262,7 @@ class FactIndex:
         """
         if self._below is None or self._derivations is None or not self.is_derived:
             return None
-        self._derivations.move(self._below, self.rules)  # where another version has been looked at meanwhile
+        self._derivations.derive_again(self._below, self.rules)  # where another version has been looked at meanwhile
         s, p, o = (self.terms.intern(str(term)) for term in triple)
         names = {rule.registered: rule.name for rule in self.rules}
 

@@ -37,7 +37,7 @@ class QueryText(str):
         source.furthest, source.expected, source.depth = FAILED, [], 0
         return source
 
-    def note(self, at: int, expected: str | None) -> None:
+    def note_failure(self, at: int, expected: str | None) -> None:
         if at < self.furthest:
             return
         if at > self.furthest:
@@ -141,13 +141,13 @@ def labelled(rule: Rule, label: str, first: str = "") -> Rule:
 
     def match(source: QueryText, at: int, found: list[Any]) -> int:
         if can_start(source, at) is None:
-            source.note(at, label)
+            source.note_failure(at, label)
             return FAILED
         noted = len(source.expected) if source.furthest == at else 0
         after = rule(source, at, found)
         if after == FAILED and source.furthest == at:
             del source.expected[noted:]
-            source.note(at, label)
+            source.note_failure(at, label)
         return after
 
     return match
@@ -201,7 +201,7 @@ def token(pattern: str, build: Build, expected: str | None) -> Rule:
         matched = matches(source, at)
         if matched is None:
             if at >= source.furthest:
-                source.note(at, expected)
+                source.note_failure(at, expected)
             return FAILED
         found.append(build(source, matched[1], Span(*matched.span(1))))
         return matched.end()

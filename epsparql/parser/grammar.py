@@ -525,7 +525,7 @@ def _minus(source: QueryText, found: list[Any]) -> ast.MinusElement:
     return ast.MinusElement(found[1], extent(found))
 
 
-def _combine(source: QueryText, found: list[Any]) -> ast.Combine:
+def _build_combine(source: QueryText, found: list[Any]) -> ast.Combine:
     name = found[0].value
     return ast.Combine(ast.ChainOperator("EQUALSOPTIONAL" if name == "EQUALOPTIONAL" else name), found[1], found[0].span)
 
@@ -538,7 +538,7 @@ def _build_without(source: QueryText, found: list[Any]) -> ast.WithoutStep:
     return ast.WithoutStep(found[1], found[3] if len(found) > 2 else None, found[0].span)
 
 
-def _chain(source: QueryText, found: list[Any]) -> ast.Chain:
+def _build_chain(source: QueryText, found: list[Any]) -> ast.Chain:
     return ast.Chain(found[0], tuple(found[1:]), extent(found))
 
 
@@ -611,12 +611,12 @@ duration = labelled(  # Dur
     'a duration such as "PT10S"^^xsd:duration, or a number of seconds',
 )
 step = one_of(
-    production(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _combine),
+    production(all_of(words(_OPERATOR_NAMES, "an operator such as SEQ"), braces), _build_combine),
     production(all_of(counting("WITHIN"), duration), _within),
     production(all_of(word("WITHOUT"), braces, optional(all_of(word("FOR"), duration))), _build_without),
     refused(f"(?i:SEQOPTIONAL){WORD_END}", lambda value: _SEQOPTIONAL),
 )
-chain = production(all_of(group, repeated(step)), _chain)  # [67], Chain
+chain = production(all_of(group, repeated(step)), _build_chain)  # [67], Chain
 filter_ = production(all_of(word("FILTER"), labelled(constraint, "a condition in brackets or a function call")), _filter)  # [68]
 bind = production(all_of(word("BIND"), nested(open_paren), expression, word("AS"), variable, close_paren), _bind)  # [60]
 optional_ = production(all_of(word("OPTIONAL"), braces), _optional)  # [57]

@@ -431,7 +431,7 @@ class FrameWriter:
             self._head_fd = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o644)
             published = self._published()
             self._before: SegmentLink | None = None  # names the segment before one that has no frame yet
-            self._tail = self._recover(published)
+            self._tail = self._find_sound_tail(published)
             self._fd = os.open(segment_path(directory, self._tail.segment), os.O_RDWR | os.O_CREAT, 0o644)
             os.truncate(self._fd, self._tail.size)
             self._synced = self._tail.segment, 0
@@ -556,7 +556,7 @@ class FrameWriter:
         self._fd, self._before, self._tail = fd, self._tail.link(), Tail(self.position, self.position)
         sync_directory(self.directory)
 
-    def _recover(self, published: Head) -> Tail:
+    def _find_sound_tail(self, published: Head) -> Tail:
         """Return the sound frames of the last segment. Raises: Corrupt."""
         known = segments(self.directory)
         if published.segment not in known and (known or published.size):
@@ -575,7 +575,7 @@ class FrameWriter:
     def _check_succession(self, before: int, tail: Tail) -> None:
         """See that a segment without a link begins where the one before ends. Raises: Corrupt."""
         with closing(SegmentFile(self.directory, before)) as file:
-            found, size = sound(file), file.size()
+            found, size = read_sound_frames(file), file.size()
         if found.size != size:
             raise Corrupt(file.path, found.size, "a frame that was written whole does not hold")
         if found.position != tail.segment:
@@ -593,7 +593,7 @@ class FrameWriter:
 
     def _sound(self, file: SegmentFile, published: Head) -> Tail:
         """Return the segment's frames that hold. Raises: Corrupt where more than a torn tail is wrong."""
-        tail, limit = sound(file), file.size()
+        tail, limit = read_sound_frames(file), file.size()
         if self._durable:
             if published.segment > file.first or (published.segment == file.first and published.size > tail.size):
                 raise Corrupt(file.path, tail.size, "a frame that was written whole does not hold")
@@ -602,7 +602,7 @@ class FrameWriter:
         return tail
 
 
-def sound(file: SegmentFile, is_over: Callable[[], bool] = lambda: False) -> Tail:
+def read_sound_frames(file: SegmentFile, is_over: Callable[[], bool] = lambda: False) -> Tail:
     """Read the segment's frames as far as they hold, or until it is over."""
     tail, limit = Tail(file.first, file.first), file.size()
     while tail.size < limit and not is_over():

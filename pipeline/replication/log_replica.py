@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from pipeline.errors import Corrupt
-from pipeline.log.segments import SegmentFile, segment_path, segments, sound
+from pipeline.log.segments import SegmentFile, read_sound_frames, segment_path, segments
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import Extent
 
@@ -112,7 +112,7 @@ class LogReplica:
         if whole or not path.exists():
             return path.stat().st_size if path.exists() else 0
         with closing(SegmentFile(self._directory, segment)) as file:
-            return sound(file).size
+            return read_sound_frames(file).size
 
     def _equal_until(self, extent: Extent, size: int) -> int:
         """Return up to where an extent has the bytes that are here, of which `size` hold."""

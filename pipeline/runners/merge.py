@@ -42,7 +42,7 @@ class Merger:
         return Outcome(_until(solutions, ended | found), tuple(first.values()))
 
 
-class PartitionMerge:
+class PartitionLogMerge:
     """Merges the logs of partitions on, as a host of engines would find solutions. One thread at a time."""
 
     def __init__(self, logs: PartitionLogs, number: int, ended: Iterable[StateChange]) -> None:
@@ -101,9 +101,9 @@ class MergeWork:
         self._opened_at = writer.position
         return writer
 
-    def open_host(self, _: object) -> PartitionMerge:
+    def open_host(self, _: object) -> PartitionLogMerge:
         with closing(SolutionReader(self._data)) as solutions:
-            return PartitionMerge(self._logs, self._number, solutions.changes)
+            return PartitionLogMerge(self._logs, self._number, solutions.changes)
 
 
 def _until(solutions: pa.RecordBatch, ended: dict[int, int]) -> pa.RecordBatch:

@@ -277,7 +277,7 @@ class SolutionReader:
         for segment, byte in frames:
             if count >= limit:
                 break
-            found.append(plain(_chosen(self._batch(segment, byte), registered, keys, limit - count)))
+            found.append(plain(_select_rows(self._batch(segment, byte), registered, keys, limit - count)))
             count += found[-1].num_rows
         return found[1] if len(found) == 2 else pa.concat_batches(found)
 
@@ -336,7 +336,7 @@ class SolutionReader:
         return self.recent.find_solutions(place) if found is None else found
 
 
-def _chosen(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
+def _select_rows(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
     """Return the first `limit` solutions of a registration in a range. Within a registration they stand in order of their keys."""
     rows = np.flatnonzero(int64s(batch.column("registered")) == registered)
     ends, ordinals = int64s(batch.column("end")), int64s(batch.column("ordinal"))

@@ -120,7 +120,7 @@ class ShortTasks:
             while not self._over.is_set():
                 lo = self._writer.position
                 if log.wait(lo, _WAKE_S) > lo:
-                    self._solve(lo, log.advance(lo, TASK_ROWS), teller)
+                    self._commit_range(lo, log.advance(lo, TASK_ROWS), teller)
                 elif time.monotonic() - warm_s >= _WARM_S:
                     self._run_task(lo, lo)
                 else:
@@ -138,7 +138,7 @@ class ShortTasks:
             self._over.set()
         quietly(self._spark.sparkContext.cancelAllJobs)
 
-    def _solve(self, lo: int, hi: int, teller: BatchTeller) -> None:
+    def _commit_range(self, lo: int, hi: int, teller: BatchTeller) -> None:
         began = time.perf_counter()
         pieces = self._run_task(lo, hi)
         with self._committing:

@@ -99,7 +99,7 @@ class PageCache:
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
-    async def read_after(self, last: str | None, generation: int) -> tuple[Page | Notice, bool]:
+    async def get_page_after(self, last: str | None, generation: int) -> tuple[Page | Notice, bool]:
         """Return up to PAGE solutions after the id `last`, or the notice that stands there; and whether there may be more after that.
 
         If not, nothing followed when something was last new, in `generation`. The page is empty only then. Raises: ValueError for what is no id.

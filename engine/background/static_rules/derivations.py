@@ -142,7 +142,7 @@ class Derivations:
         return found
 
     # ------------------------------------------------------------ a change
-    def move(self, lower: Layer, rules: tuple[RegisteredRule, ...]) -> "Derived":
+    def derive_again(self, lower: Layer, rules: tuple[RegisteredRule, ...]) -> "Derived":
         """Apply the rules to a background without them.
 
         Raises: EntailmentLimit, NegativeRecursion, StaticRuleRefused.

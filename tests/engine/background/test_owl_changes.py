@@ -135,13 +135,13 @@ def test_what_grows_beyond_the_limit_ends_with_it(texts: list[str], told: str, m
     given_ = {int(p): np.column_stack([rows[rows[:, 1] == p][:, [0, 2]], np.zeros((rows[:, 1] == p).sum(), np.int64)]) for p in np.unique(rows[:, 1])}
     few = {p: part[:3] for p, part in given_.items()}
     with pytest.raises(EntailmentLimit, match=told) as caught:
-        closure.move(given_)
+        closure.close_again(given_)
     with pytest.raises(EntailmentLimit) as again:
-        closure.move(given_)
+        closure.close_again(given_)
     assert again.value is caught.value, "more of the same is not tried"
-    closure.move(few)
+    closure.close_again(few)
     alone = Closure(terms)
-    alone.move(few)
+    alone.close_again(few)
     assert {p: {*map(tuple, part.tolist())} for p, part in closure.base.items()} == {
         p: {*map(tuple, part.tolist())} for p, part in alone.base.items()
     }

@@ -59,3 +59,19 @@ def test_manifests_of_two_servers_never_follow_each_other(tmp_path: Path) -> Non
     other.sweep()
     assert store.names("manifests") == [f"{number:020d}" for number in (1, 3, 5)]
     assert other.look() == Manifest("other", other.start, 3, tail=3, claims=[1, 3])
+
+
+def test_a_claim_does_not_count_that_follows_a_look_of_long_ago(tmp_path: Path) -> None:
+    """A server was paused between its look and its claim. The number after what it saw was taken and is free again, for its manifest has gone."""
+    store = DirectoryStore(tmp_path, locked=False)
+    one, other = ManifestChain(store), ManifestChain(store)
+    one.claim("one", Manifest(), 1)
+    before = other.look()
+    assert before is not None
+    for tail in (1, 2, 3):
+        one.commit(Manifest("one", one.start, 1, tail=tail, claims=[1]))
+    with pytest.raises(StoreTaken):
+        other.claim("other", before, 2)
+    one.commit(Manifest("one", one.start, 1, tail=4, claims=[1]))
+    assert other.look() == Manifest("one", one.start, 1, tail=4, claims=[1])
+    assert store.names("manifests") == [f"{number:020d}" for number in (1, 5)]

@@ -19,7 +19,7 @@ from pipeline.errors import Gone, Locked, OutOfOrder
 from pipeline.log.segments import segment_path, segments
 from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_ids import KeyRange, assign, key_of
-from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, Tally, _chosen, listed, solution_id
+from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, Tally, _select_rows, listed, solution_id
 from tests.soak import examples, is_full
 from tests.support.logs import solutions, until
 
@@ -279,9 +279,9 @@ def test_positions_and_counts_are_told_while_solutions_are_read(tmp_path: Path, 
         thread = Thread(target=ask, daemon=True)
         thread.start()
         thread.join(60)
-        return _chosen(*arguments)
+        return _select_rows(*arguments)
 
-    monkeypatch.setattr("pipeline.solutions.solution_log._chosen", chosen_slowly)
+    monkeypatch.setattr("pipeline.solutions.solution_log._select_rows", chosen_slowly)
     assert len(listed(reader.read(1, None, 3))) == 3
     assert told == [(3, 5, 0)]
     writer.close()

@@ -84,7 +84,7 @@ class Closure:
         self._lift.forget()
 
     # ------------------------------------------------------------ a change
-    def move(self, given: Given) -> None:
+    def close_again(self, given: Given) -> None:
         """Close these triples (subject, object, graph by predicate).
 
         Raises: EntailmentLimit; then nothing is kept, and it is raised for more triples at once.
