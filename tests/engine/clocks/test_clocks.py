@@ -1,6 +1,8 @@
 """Rows for what tells time: streams' watermarks, the time of a query, the course of a log, and the marks that a kernel's feed has beside occurrences."""
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -8,7 +10,16 @@ import pytest
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Drop, Entry, Events, Finish, SetStream, Tick
 from engine.runtime import time_course
-from engine.runtime.event_scheduler import find_last_instant, find_reached, find_read, insert_marks, is_in_order, sort_by_end
+from engine.runtime.event_scheduler import (
+    ScheduledNetwork,
+    find_last_instant,
+    find_reached,
+    find_read,
+    insert_marks,
+    is_in_order,
+    sort_by_end,
+    sort_by_rules,
+)
 from engine.runtime.time_course import TimeCourse
 from engine.runtime.watermarks import (
     NO_TIME,
@@ -173,6 +184,17 @@ def test_streams_that_rest_on_others() -> None:
     assert find_reached(["a"], rules, onwards=True) == {"a", "b", "c"}
     assert find_reached(["c"], rules, onwards=True) == {"c"}
     assert find_reached(["d"], rules) == {"d", "e"}
+
+
+def test_a_network_comes_after_all_that_write_what_it_reads() -> None:
+    def member(reads: str, *rules: a.Construct) -> ScheduledNetwork:
+        return cast(ScheduledNetwork, SimpleNamespace(network=SimpleNamespace(reads=set(reads)), rules=rules))
+
+    last, middle, first = member("bd"), member("ad", rule("b", "a")), member("e", rule("d", "e"))
+    assert sort_by_rules([last, middle, first]) == [first, middle, last]
+    assert sort_by_rules([first, last]) == [first, last]
+    one, other = member("a", rule("b", "a")), member("b", rule("a", "b"))
+    assert sort_by_rules([one, other]) == [one, other], "on a cycle the first comes first"
 
 
 # ---------------------------------------------------------------- how far a log had come

@@ -168,6 +168,8 @@ ALIKE = [
     pytest.param("SELECT ?s { ?s :A [ :B ?x ] }", "SELECT ?s { ?s :A [ :B ?y ] }", True, id="blank nodes"),
     pytest.param("SELECT ?s { ?s :A ?x VALUES ?x { 1 2 } }", "SELECT ?s { ?s :A ?x VALUES ?x { 2 1 } }", False, id="the order of VALUES"),
     pytest.param("SELECT ?s { ?s :A << ?x :B 1 >> }", "SELECT ?s { ?s :A << ?y :B 1 >> }", True, id="triple terms"),
+    pytest.param("SELECT ?s { ?s :A ?x } LIMIT 1", "SELECT ?s { ?s :A ?x } LIMIT 2", False, id="how many are shown"),
+    pytest.param("SELECT ?s { ?s :A ?x FILTER(?x < 1) }", "SELECT ?s { ?s :A ?x FILTER(?x > 1) }", False, id="another comparison"),
 ]  # fmt: skip
 
 
