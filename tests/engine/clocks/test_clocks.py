@@ -193,6 +193,8 @@ def test_a_network_comes_after_all_that_write_what_it_reads() -> None:
     last, middle, first = member("bd"), member("ad", rule("b", "a")), member("e", rule("d", "e"))
     assert sort_by_rules([last, middle, first]) == [first, middle, last]
     assert sort_by_rules([first, last]) == [first, last]
+    loop = member("af", rule("f", "f"), rule("b", "a"))
+    assert sort_by_rules([last, loop]) == [loop, last], "what feeds itself waits for others alone"
     one, other = member("a", rule("b", "a")), member("b", rule("a", "b"))
     assert sort_by_rules([one, other]) == [one, other], "on a cycle the first comes first"
 

@@ -15,7 +15,7 @@ from engine.partitioning.crc32 import _make_tables, join_crcs
 from engine.partitioning.hash_partitioner import find_partitions
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key
 from engine.partitioning.placement import Settled
-from engine.partitioning.plain_rows import find_latest_ends
+from engine.partitioning.plain_rows import PlainRows, find_latest_ends
 from engine.runtime.partition_filter import cut_at_controls, route_rows
 from engine.triples.quads import quads_of
 from epsparql import algebra as a
@@ -325,3 +325,10 @@ def test_latest_ends_of_entries() -> None:
     events = [Events(0, "a", 2, 5), Events(1, "a", 0, 5), Events(2, "a", 1, 5), Events(3, "a", 2, 5)]
     assert find_latest_ends(np.array([4, 9, NO_END, 3, 2]), events) == {0: 9, 3: 3}
     assert find_latest_ends(np.array([], np.int64), events[1:2]) == {}
+
+
+def test_late_rows_have_no_end() -> None:
+    rows = block([(Events(0, "default", 3, 5), tuple(parse_feed("A@1 A@2 A@3")))]).rows
+    late = rows.set_column(rows.schema.get_field_index("late"), rows.schema.field("late"), pa.array([False, True, False]))
+    assert PlainRows(rows).read_ends().tolist() == [SECOND, 2 * SECOND, 3 * SECOND]
+    assert PlainRows(late).read_ends().tolist() == [SECOND, NO_END, 3 * SECOND]
