@@ -674,6 +674,11 @@ def test_a_timer_starts_once_for_what_is_found_another_way() -> None:
     assert ends_of("q", parts) == ["8"]
 
 
+def test_what_exists_found_for_one_outer_value_stays_found() -> None:
+    query = registered("q", "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?t } }")
+    assert ends_of("q", [query, "add A(u) K(1)", "q(a,b)@3", "replace A(u)", "p(s,1)@4", "p(s,2)@5", "q(a,b)@6"]) == ["5"]
+
+
 def test_a_timer_begins_at_the_instant_that_brings_what_it_waits_on() -> None:
     parts: list[Entry | str] = [registered("q", f"{{ {K} }} WITHOUT {{ {B} }} FOR 3"), "A@1", "add K(k)", "A@5", "A@10"]
     assert ends_of("q", parts) == ["8"]

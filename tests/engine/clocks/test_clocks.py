@@ -7,8 +7,9 @@ from typing import cast
 import numpy as np
 import pytest
 
+from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, Drop, Entry, Events, Finish, SetStream, Tick
+from engine.messages import END_OF_TIME, NO_ROWS, Block, Drop, Entry, Events, Finish, Register, SetStream, Tick
 from engine.runtime import time_course
 from engine.runtime.event_scheduler import (
     ScheduledNetwork,
@@ -168,6 +169,25 @@ def test_marks_stand_at_their_places() -> None:
     assert between[c.IN_KIND].tolist() == [c.OPENING, c.OCCURRENCE, c.TICK, c.OCCURRENCE, c.LAST]
     assert between[c.IN_S].tolist() == [3, 0, 0, 1, 0]
     assert between.flags.c_contiguous
+
+
+def test_the_last_instant_is_marked_where_the_last_stream_ends() -> None:
+    engine = Engine()
+    engine.feed(Block((Register(0, "q", "SELECT * { ?s <p> ?x }"),), NO_ROWS))
+    (member,) = engine.members
+    for times, expected in (([3, END_OF_TIME], [c.TICK, c.LAST, c.TICK]), ([3, 5], [c.TICK, c.TICK])):
+        course = NetworkTime.from_time(NO_TIME, 3)
+        for k, time in enumerate(times, 1):
+            course.reach(k, time)
+            course.latest[k] = 2
+        member.time = NO_TIME
+        fed = member.feed([Tick(1, "default", None), Tick(2, "default", 3), Finish(3, "default")], course, [])
+        kinds = [kind for kind in fed[c.IN_KIND].tolist() if kind != c.OPENING]
+        assert kinds == expected
+        assert fed[c.IN_END, fed[c.IN_KIND] == c.LAST].tolist() == [3] * (c.LAST in kinds)
+    member.time, course = 7, NetworkTime(END_OF_TIME, np.array([END_OF_TIME]), {0: 2})
+    fed = member.feed([Finish(4, "default")], course, [])
+    assert fed[c.IN_END, fed[c.IN_KIND] == c.LAST].tolist() == [7], "by then time had come so far"
 
 
 def rule(into: str, *streams: str) -> a.Construct:

@@ -10,8 +10,8 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import FIRST_HEADS
-from engine.network.kernel_arrays import KernelArrays
 from engine.network.host_calls import find_goals_beside
+from engine.network.kernel_arrays import KernelArrays
 from engine.network.network import Network
 from engine.physical_plan.plan import code_constants
 from tests.engine.network.books import check_books

@@ -161,6 +161,7 @@ ALIKE = [
     pytest.param("CONSTRUCT { ?s :C ?x } { ?s :A ?x }", "CONSTRUCT { ?s :C ?y } { ?s :A ?y }", True, id="names of a rule"),
     pytest.param("SELECT * { ?s :A 1 }", "SELECT * { ?s :A 2 }", False, id="a constant"),
     pytest.param("SELECT * { ?s :A ?x FILTER(?x > 1 + 1) }", "SELECT * { ?s :A ?x FILTER(?x > 2) }", True, id="what simplifying removes"),
+    pytest.param("SELECT * { ?s :A ?x FILTER(?x > STRLEN('ab')) }", "SELECT * { ?s :A ?x FILTER(?x > 2) }", True, id="a function of constants"),
     pytest.param("SELECT * { ?s :A ?x FILTER(RAND() < 1) }", "SELECT * { ?s :A ?x FILTER(RAND() < 1) }", True, id="RAND in one text"),
     pytest.param("SELECT ?s { ?s :A ?x . ?s :B ?y FILTER(RAND() < 1) }", "SELECT ?s { ?s :B ?y . ?s :A ?x FILTER(RAND() < 1) }", False, id="RAND in two"),
     pytest.param("SELECT * { ?s :A ?x }", "ASK { ?s :A ?x }", False, id="another form"),
