@@ -674,6 +674,12 @@ def test_a_timer_starts_once_for_what_is_found_another_way() -> None:
     assert ends_of("q", parts) == ["8"]
 
 
+def test_what_is_looked_up_is_joined_from_both_sides() -> None:
+    with copied(0):
+        parts: list[Entry | str] = [registered("q", f"{A} . {K} . {B}"), "add K(k)", "A@1", "B@2", "B(2)@3", "A(2)@4"]
+        assert ends_of("q", parts) == ["2", "3", "4", "4"]
+
+
 def test_what_exists_found_for_one_outer_value_stays_found() -> None:
     query = registered("q", "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?t } }")
     assert ends_of("q", [query, "add A(u) K(1)", "q(a,b)@3", "replace A(u)", "p(s,1)@4", "p(s,2)@5", "q(a,b)@6"]) == ["5"]

@@ -165,3 +165,14 @@ def test_goals_beside_one_are_those_of_its_chain_with_its_key_and_end() -> None:
     assert find_goals_beside(net, node, 3) == [3, 1, 0]
     net.rows[4, c.OLDER], net.rows[-1, [c.HASH, c.OLDER]] = c.NONE, (1, 4)
     assert find_goals_beside(net, node, 0) == [0, 1, 3], "no goal stands for the last row"
+
+
+def test_an_instant_that_takes_in_facts_may_look_at_more() -> None:
+    most = []
+    for text in ("SELECT * WHERE { ?s :A ?x }", "SELECT * WHERE { VALUES ?x { 1 2 3 } ?s :A ?x }"):
+        log = Log(Engine())
+        log.register("q", text)
+        log.send("A(1)@1")
+        net = log.engine.members[0].network.net
+        most.append(net.at[c.MOST_NOW])
+    assert most[1] - most[0] == 3 * net.at[c.MOST_EACH]
