@@ -321,6 +321,22 @@ def test_instants_of_other_partitions_are_marked_once_where_they_wait(passed: in
     assert latest == {0: 4 * SECOND}
 
 
+class WholeFrame(PlainRows):
+    """Rows of a frame that tells the latest ends of all its entries, of which the block has some."""
+
+    def find_latest_ends(self, events: Sequence[Events]) -> dict[int, int]:
+        return {**super().find_latest_ends(events), 99: 9 * SECOND}
+
+
+def test_entries_that_a_block_does_not_have_mark_nothing() -> None:
+    occurrences, events = parse_feed(" ".join(f"A(s{k},{k})@1" for k in range(8))), Events(0, "default", 8, SECOND)
+    whole = Block((events,), WholeFrame(block([(events, tuple(occurrences))]).rows))
+    share = PartitionShare(1, 3)
+    found, latest = route_rows(whole, {"default": {Part.SUBJECT}}, share, TermTable(), {}, marked=False)
+    assert len(found["default", Part.SUBJECT]) == sum(share.has(str(occurrence.triple[0])) for occurrence in occurrences)
+    assert latest == {0: SECOND, 99: 9 * SECOND}
+
+
 def test_latest_ends_of_entries() -> None:
     events = [Events(0, "a", 2, 5), Events(1, "a", 0, 5), Events(2, "a", 1, 5), Events(3, "a", 2, 5)]
     assert find_latest_ends(np.array([4, 9, NO_END, 3, 2]), events) == {0: 9, 3: 3}
