@@ -124,7 +124,7 @@ def rank_nodes(slots: QuerySlots, queries: Sequence[Planned]) -> None:
     nodes = slots.arrays.net.nodes
     wires = [wire for planned in queries for wire in _find_wires(slots, planned)]
     kinds = {node: int(nodes[node, c.KIND]) for planned in queries for node in range(planned.at.node, planned.after.node)}
-    settled = {out: int(nodes[out, c.STRATUM]) for rule in slots.rules.values() for out in rule.written if out not in kinds}
+    settled = {out: int(nodes[out, c.STRATUM]) for rule in slots.rules.values() for out in rule.written}
     try:
         ranked = find_strata(kinds, wires, settled)
     except Cycle as cycle:

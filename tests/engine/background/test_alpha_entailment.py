@@ -156,6 +156,15 @@ def test_what_types_entail_is_entailed_by_what_types() -> None:
     assert tables_of(network) == tables_of(network_of({0: "?s a :B"}, more))
 
 
+def test_another_subproperty_concerns_the_objects_that_are_wanted_of_its_superproperty() -> None:
+    subproperty: list[Quad] = [(iri("q"), Iri(RDFS + "subPropertyOf"), iri("p"), None)]
+    network = network_of({0: "?s :p :A", 1: "?s :r ?o"}, [])
+    for known in (subproperty, []):
+        network.host.set_background(FactIndex.from_quads(known, network.arrays.terms))
+        assert tables_of(network) == tables_of(network_of({0: "?s :p :A", 1: "?s :r ?o"}, known))
+    assert (str(iri("q")), str(iri("A"))) in tables_of(network_of({0: "?s :p :A"}, subproperty)).lists
+
+
 def test_a_class_at_the_bottom_changes_its_own_list_alone() -> None:
     network = network_of({0: "?s a :A", 1: "?s a ?c"}, below("BA", "CB"))
     before = network.net.posted.copy()

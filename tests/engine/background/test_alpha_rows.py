@@ -9,6 +9,7 @@ from engine.alpha.alpha_nodes import AS_SENT, Scans, room_for, widest
 from engine.alpha.free_rows import FEWEST, Ranges, by_predicate, with_predicate, with_rows
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
+from engine.kernel.state.alpha_index import enter_lists, find_lists
 from engine.kernel.state.arrays import Net
 from engine.network.network import Network
 from tests.engine.network.books import ranges_around
@@ -98,3 +99,13 @@ def test_scans_of_a_want_stand_in_order_of_subjects() -> None:
     assert widest(net) == 0
     net, new = kept.add(net, scans((2, 7, 1, 4, 8)))
     assert kept.wants == {(8, 4): 0}
+
+
+def test_lists_of_pairs_are_found_and_pairs_without_a_place_counted() -> None:
+    posted = np.full((8, c.POSTED_WIDTH), c.NONE, np.int64)
+    predicates, objects, found = np.array([3, 3, 5]), np.array([7, 8, 7]), np.zeros(3, np.int64)
+    assert enter_lists(posted, predicates[:2], objects[:2], np.array([1, 2])) == 2
+    assert enter_lists(posted, predicates, objects, np.array([4, 2, 6])) == 1
+    find_lists(posted, predicates, objects, found)
+    assert found.tolist() == [4, 2, 6]
+    assert enter_lists(posted, predicates, objects, found) == 0

@@ -247,6 +247,13 @@ CASES = [
         ["1", "1", "2"],
         id="a timeless OPTIONAL of a group",
     ),
+    pytest.param(
+        f"{{ {{ SELECT ?s ?k WHERE {{ {K} }} ORDER BY ?k LIMIT 5 }} {{ {L} }} }} SEQ {{ {A} }}",
+        "Z@1 A(2)@2 A(3)@3",
+        "0 add K(k) L(l) L(m)|2 replace K(k) L(l)",
+        ["2", "2", "3"],
+        id="what a sub-SELECT with an order has given stays",
+    ),
     pytest.param("{ GRAPH ?g { } } SEQ { ?s :A ?a }", "A@1 A(2)@2", "0 add g/K(1)|0 add h/K(1)|1 drop g/K(1)", ["1", "1", "2"], id="a graph goes"),
     pytest.param(
         "GRAPH ?g { ?s :p ?v }",
@@ -664,6 +671,22 @@ def test_a_timer_starts_once_for_what_is_found_another_way() -> None:
         "q(a,b)@4",
         "q(a,b)@20",
     ]
+    assert ends_of("q", parts) == ["8"]
+
+
+def test_what_is_looked_up_is_joined_from_both_sides() -> None:
+    with copied(0):
+        parts: list[Entry | str] = [registered("q", f"{A} . {K} . {B}"), "add K(k)", "A@1", "B@2", "B(2)@3", "A(2)@4"]
+        assert ends_of("q", parts) == ["2", "3", "4", "4"]
+
+
+def test_what_exists_found_for_one_outer_value_stays_found() -> None:
+    query = registered("q", "{ ?s :p ?t } FILTER EXISTS { { ?s :A ?u } OPTIONAL { ?s :K ?t } }")
+    assert ends_of("q", [query, "add A(u) K(1)", "q(a,b)@3", "replace A(u)", "p(s,1)@4", "p(s,2)@5", "q(a,b)@6"]) == ["5"]
+
+
+def test_a_timer_begins_at_the_instant_that_brings_what_it_waits_on() -> None:
+    parts: list[Entry | str] = [registered("q", f"{{ {K} }} WITHOUT {{ {B} }} FOR 3"), "A@1", "add K(k)", "A@5", "A@10"]
     assert ends_of("q", parts) == ["8"]
 
 

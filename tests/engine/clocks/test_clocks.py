@@ -1,14 +1,26 @@
 """Rows for what tells time: streams' watermarks, the time of a query, the course of a log, and the marks that a kernel's feed has beside occurrences."""
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, Drop, Entry, Events, Finish, SetStream, Tick
+from engine.messages import END_OF_TIME, NO_ROWS, Block, Drop, Entry, Events, Finish, Register, SetStream, Tick
 from engine.runtime import time_course
-from engine.runtime.event_scheduler import find_last_instant, find_reached, find_read, insert_marks, is_in_order, sort_by_end
+from engine.runtime.event_scheduler import (
+    ScheduledNetwork,
+    find_last_instant,
+    find_reached,
+    find_read,
+    insert_marks,
+    is_in_order,
+    sort_by_end,
+    sort_by_rules,
+)
 from engine.runtime.time_course import TimeCourse
 from engine.runtime.watermarks import (
     NO_TIME,
@@ -159,6 +171,25 @@ def test_marks_stand_at_their_places() -> None:
     assert between.flags.c_contiguous
 
 
+def test_the_last_instant_is_marked_where_the_last_stream_ends() -> None:
+    engine = Engine()
+    engine.feed(Block((Register(0, "q", "SELECT * { ?s <p> ?x }"),), NO_ROWS))
+    (member,) = engine.members
+    for times, expected in (([3, END_OF_TIME], [c.TICK, c.LAST, c.TICK]), ([3, 5], [c.TICK, c.TICK])):
+        course = NetworkTime.from_time(NO_TIME, 3)
+        for k, time in enumerate(times, 1):
+            course.reach(k, time)
+            course.latest[k] = 2
+        member.time = NO_TIME
+        fed = member.feed([Tick(1, "default", None), Tick(2, "default", 3), Finish(3, "default")], course, [])
+        kinds = [kind for kind in fed[c.IN_KIND].tolist() if kind != c.OPENING]
+        assert kinds == expected
+        assert fed[c.IN_END, fed[c.IN_KIND] == c.LAST].tolist() == [3] * (c.LAST in kinds)
+    member.time, course = 7, NetworkTime(END_OF_TIME, np.array([END_OF_TIME]), {0: 2})
+    fed = member.feed([Finish(4, "default")], course, [])
+    assert fed[c.IN_END, fed[c.IN_KIND] == c.LAST].tolist() == [7], "by then time had come so far"
+
+
 def rule(into: str, *streams: str) -> a.Construct:
     read = " ".join(f"FROM STREAM <{name}>" for name in streams)
     query = parse(f"CONSTRUCT {{ ?s <p> ?o }} INTO STREAM <{into}> {read} WHERE {{ ?s <p> ?o }}").query
@@ -173,6 +204,19 @@ def test_streams_that_rest_on_others() -> None:
     assert find_reached(["a"], rules, onwards=True) == {"a", "b", "c"}
     assert find_reached(["c"], rules, onwards=True) == {"c"}
     assert find_reached(["d"], rules) == {"d", "e"}
+
+
+def test_a_network_comes_after_all_that_write_what_it_reads() -> None:
+    def member(reads: str, *rules: a.Construct) -> ScheduledNetwork:
+        return cast(ScheduledNetwork, SimpleNamespace(network=SimpleNamespace(reads=set(reads)), rules=rules))
+
+    last, middle, first = member("bd"), member("ad", rule("b", "a")), member("e", rule("d", "e"))
+    assert sort_by_rules([last, middle, first]) == [first, middle, last]
+    assert sort_by_rules([first, last]) == [first, last]
+    loop = member("af", rule("f", "f"), rule("b", "a"))
+    assert sort_by_rules([last, loop]) == [loop, last], "what feeds itself waits for others alone"
+    one, other = member("a", rule("b", "a")), member("b", rule("a", "b"))
+    assert sort_by_rules([one, other]) == [one, other], "on a cycle the first comes first"
 
 
 # ---------------------------------------------------------------- how far a log had come

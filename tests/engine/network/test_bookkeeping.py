@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from engine.engine import Engine
-from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, UNRESTRICTED, Drop, Entry, Events, Facts, Register
+from engine.kernel.state import layout as c
+from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, UNRESTRICTED, Drop, Entry, Events, Facts, Register, Tick
 from tests.engine.network.books import check_books
 from tests.support.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block
@@ -103,3 +104,71 @@ def test_the_books_agree_and_each_query_is_as_one_alone(seed: int) -> None:
                     assert [row for row in found if row[0] == name] == own.put(*past[-1]), (name, past[-1])
             case _:
                 pass
+
+
+# ---------------------------------------------------------------- by hand
+WAITING = [
+    pytest.param("SELECT * WHERE { {?s :A ?x} MINUS {?s :B ?y} }", UNRESTRICTED, "A@5", id="for what is absent"),
+    pytest.param("SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }", RECENT, "A@5 A(2)@5", id="for the others of its instant"),
+    pytest.param("SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }", CHRONOLOGICAL, "A@1 A(2)@5 B@5 B(2)@5", id="for a choice"),
+]
+
+
+@pytest.mark.parametrize(("text", "policy", "feed"), WAITING)
+def test_a_query_goes_while_solutions_wait_for_the_close_of_the_instant(text: str, policy: str, feed: str) -> None:
+    steps = Steps(checks=True)
+    for name in "ab":
+        steps.put(Register(0, name, PREFIXES + text, policy))
+    steps.put(Events(0, "default", len(feed.split()), 5 * SECOND), feed)
+    assert steps.engine.members[0].network.net.at[c.WAITING] > 0
+    steps.put(Drop(0, 0, ""))
+    found = [name for at in (6, 7) for name, _ in steps.put(Events(0, "default", 1, at * SECOND), f"B(9)@{at}")]
+    assert set(found) == {"b"}
+
+
+def test_a_query_goes_in_an_instant_whose_solutions_others_remember() -> None:
+    steps, events = Steps(checks=True), Events(0, "default", 1, 5 * SECOND)
+    for name in "ab":
+        steps.put(Register(0, name, f"{PREFIXES} SELECT * WHERE {{ {{ ?s :A ?x }} UNION {{ ?s :B ?x }} }}"))
+    assert [name for name, _ in steps.put(events, "A@5")] == ["a", "b"]
+    steps.put(Drop(0, 0, ""))
+    assert steps.put(events, "B@5") == []
+    steps.put(Register(0, "c", f"{PREFIXES} SELECT * WHERE {{ {{ ?s :A ?x }} UNION {{ ?s :B ?x }} }}"))
+    assert [name for name, _ in steps.put(events, "A@5")] == ["c"], "in the rows of the one that went"
+
+
+def test_who_comes_where_another_was_asks_its_own_questions() -> None:
+    steps, events = Steps(checks=False), Events(0, "default", 1, 5 * SECOND)  # answers are remembered until terms are collected
+    asked = PREFIXES + "SELECT * WHERE {{ ?s :A ?x FILTER(REGEX(STR(?x), '{}')) }}"
+    steps.put(Register(0, "stays", f"{PREFIXES} SELECT * WHERE {{ ?s :Z ?x }}"))
+    steps.put(Register(0, "a", asked.format(1)))
+    assert [name for name, _ in steps.put(events, "A(1)@5")] == ["a"]
+    steps.put(Drop(0, 1, ""))
+    steps.put(Register(0, "b", asked.format(2)))
+    assert steps.put(events, "A(1)@5") == []
+    assert [name for name, _ in steps.put(events, "A(2)@5")] == ["b"]
+
+
+def test_a_query_of_an_instant_is_listed_until_it_goes() -> None:
+    steps = Steps(checks=True)
+    steps.put(Register(0, "a", "#!etalis unrestricted\nd <- 7 seq a."))
+    steps.put(Register(0, "b", f"{PREFIXES} SELECT * WHERE {{ ?s :A ?x }}"))
+    (network,) = [member.network for member in steps.engine.members]
+    assert [(planned.source.name, planned.instants) for planned in network.slots.with_instants.values()] == [("a", (7 * SECOND,))]
+    steps.put(Drop(0, 0, ""))
+    assert network.slots.with_instants == {}
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_restored_queries_take_in_what_they_were_yet_to_take_in(opened: bool) -> None:
+    steps = Steps(checks=True)
+    for name, pattern in {"a": "?s :K ?k", "b": "?s :A ?x"}.items():
+        steps.put(Register(0, name, f"{PREFIXES} SELECT * WHERE {{ {pattern} }}"))
+    if opened:
+        steps.put(Events(0, "default", 1, 1 * SECOND), "A@1")
+    steps.put(Facts(0, "", f"<{EXAMPLE}s> <{EXAMPLE}K> <{EXAMPLE}k> .\n"))
+    steps.put(Tick(0, "default", 2 * SECOND))
+    steps.restore()
+    assert [name for name, _ in steps.put(Events(0, "default", 1, 3 * SECOND), "Z@3")] == (["a"] if opened else [])
+    steps.restore()
+    assert [name for name, _ in steps.put(Events(0, "default", 1, 4 * SECOND), "A@4")] == ["b"]

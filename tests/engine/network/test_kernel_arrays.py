@@ -1,5 +1,7 @@
 """The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow with what they hold."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -8,8 +10,10 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import FIRST_HEADS
+from engine.network.host_calls import find_goals_beside
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.network import Network
+from engine.physical_plan.plan import code_constants
 from tests.engine.network.books import check_books
 from tests.engine.runtime.test_engine import Log
 
@@ -136,3 +140,39 @@ def test_how_often_triples_occurred_is_taken_over() -> None:
     other.arrays.restore_observed(observed)
     assert other.arrays.observed[: len(observed)].tolist() == observed.tolist()
     assert not other.arrays.observed[len(observed) :].any()
+
+
+def test_constants_of_code_are_no_numbers_of_questions() -> None:
+    """The head of each condition names a question."""
+    code = np.array([[c.PUSH_CONST, 0], [c.PUSH_VAR, 7], [c.PUSH_CONST, 0], [c.WITH_CONST + c.LT, 1], [c.STOP, 0], [c.WITH_CONST, 0], [c.STOP, 0]])
+    assert code_constants(code, [0, 5]).tolist() == [2, 3]
+    assert code_constants(code[:5], []).tolist() == [0, 2, 3]
+
+
+def test_goals_beside_one_are_those_of_its_chain_with_its_key_and_end() -> None:
+    log = Log(Engine())
+    network, store = joined(log)
+    net = network.net
+    net.at[c.NOW] = 5
+    net.rows[:, c.END], net.rows[:, [c.OLDER, c.NEWER]] = 5, c.NONE
+    net.rows[:5, c.HASH], net.rows[:5, c.VAR :] = 1, 0
+    for older, newer in pairwise([4, 0, 1, 2, 3]):
+        net.rows[newer, c.OLDER], net.rows[older, c.NEWER] = older, newer
+    net.rows[4, c.END] = 4
+    net.rows[2, c.HASH] = 2
+    node = store // c.SIDES
+    assert find_goals_beside(net, node, 1) == [1, 0, 3]
+    assert find_goals_beside(net, node, 3) == [3, 1, 0]
+    net.rows[4, c.OLDER], net.rows[-1, [c.HASH, c.OLDER]] = c.NONE, (1, 4)
+    assert find_goals_beside(net, node, 0) == [0, 1, 3], "no goal stands for the last row"
+
+
+def test_an_instant_that_takes_in_facts_may_look_at_more() -> None:
+    most = []
+    for text in ("SELECT * WHERE { ?s :A ?x }", "SELECT * WHERE { VALUES ?x { 1 2 3 } ?s :A ?x }"):
+        log = Log(Engine())
+        log.register("q", text)
+        log.send("A(1)@1")
+        net = log.engine.members[0].network.net
+        most.append(net.at[c.MOST_NOW])
+    assert most[1] - most[0] == 3 * net.at[c.MOST_EACH]

@@ -9,11 +9,12 @@ import epsparql
 from engine.background.fact_store import FactIndex
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import ADD, DROP, REPLACE, Facts
+from engine.messages import ADD, DROP, REPLACE, Facts, Register
 from engine.network.network import Network
 from engine.network.placed_query import describe_plan
 from engine.planner.builder.join_order import EVERYTHING, KNOWN, OVER
 from epsparql.algebra import Select
+from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import Iri
 from tests.engine.runtime.test_engine import Log
 from tests.support.feeds import EXAMPLE, PREFIXES, SECOND
@@ -174,6 +175,15 @@ def test_what_is_said_of_a_query_at_its_place(text: str, by_name: bool, shown: i
         planned.form,
         planned.emitted.tolist(),
     )
+
+
+def test_a_program_writes_some_events_for_others_and_some_for_itself() -> None:
+    log = Log(Engine())
+    log.put(Register(0, "q", "#!etalis unrestricted\ninto_stream('urn:t:out'). print_trigger(e/1). d(X) <- a(X). e(X) <- d(X) seq d(_)."))
+    (planned,) = network_of(log).planned.values()
+    assert {rule.into for rule in planned.written.values()} == {planned.writes} == {"urn:t:out"}
+    assert {rule.into for rule in planned.silent.values()} == {f"{OWN}{planned.registered}"}
+    assert sorted([*planned.written, *planned.silent]) == sorted(planned.rules)
 
 
 def test_a_partition_copies_its_own_triples_of_the_background() -> None:

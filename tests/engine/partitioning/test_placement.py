@@ -15,7 +15,7 @@ from engine.partitioning.crc32 import _make_tables, join_crcs
 from engine.partitioning.hash_partitioner import find_partitions
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key
 from engine.partitioning.placement import Settled
-from engine.partitioning.plain_rows import find_latest_ends
+from engine.partitioning.plain_rows import PlainRows, find_latest_ends
 from engine.runtime.partition_filter import cut_at_controls, route_rows
 from engine.triples.quads import quads_of
 from epsparql import algebra as a
@@ -321,7 +321,30 @@ def test_instants_of_other_partitions_are_marked_once_where_they_wait(passed: in
     assert latest == {0: 4 * SECOND}
 
 
+class WholeFrame(PlainRows):
+    """Rows of a frame that tells the latest ends of all its entries, of which the block has some."""
+
+    def find_latest_ends(self, events: Sequence[Events]) -> dict[int, int]:
+        return {**super().find_latest_ends(events), 99: 9 * SECOND}
+
+
+def test_entries_that_a_block_does_not_have_mark_nothing() -> None:
+    occurrences, events = parse_feed(" ".join(f"A(s{k},{k})@1" for k in range(8))), Events(0, "default", 8, SECOND)
+    whole = Block((events,), WholeFrame(block([(events, tuple(occurrences))]).rows))
+    share = PartitionShare(1, 3)
+    found, latest = route_rows(whole, {"default": {Part.SUBJECT}}, share, TermTable(), {}, marked=False)
+    assert len(found["default", Part.SUBJECT]) == sum(share.has(str(occurrence.triple[0])) for occurrence in occurrences)
+    assert latest == {0: SECOND, 99: 9 * SECOND}
+
+
 def test_latest_ends_of_entries() -> None:
     events = [Events(0, "a", 2, 5), Events(1, "a", 0, 5), Events(2, "a", 1, 5), Events(3, "a", 2, 5)]
     assert find_latest_ends(np.array([4, 9, NO_END, 3, 2]), events) == {0: 9, 3: 3}
     assert find_latest_ends(np.array([], np.int64), events[1:2]) == {}
+
+
+def test_late_rows_have_no_end() -> None:
+    rows = block([(Events(0, "default", 3, 5), tuple(parse_feed("A@1 A@2 A@3")))]).rows
+    late = rows.set_column(rows.schema.get_field_index("late"), rows.schema.field("late"), pa.array([False, True, False]))
+    assert PlainRows(rows).read_ends().tolist() == [SECOND, 2 * SECOND, 3 * SECOND]
+    assert PlainRows(late).read_ends().tolist() == [SECOND, NO_END, 3 * SECOND]

@@ -189,6 +189,7 @@ def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
             run.send("Z(s0,0)@10")
         assert shaped.shape is Linear.WRITTEN
         assert sorted(goals(shaped)) == sorted(goals(plain))
+        assert not any(member.network.net.streams[:, c.S_PENDING].any() for member in shaped.engine.members), "all queries have begun"
 
 
 def goals(run: JoinOrderRun) -> list[tuple[object, ...]]:

@@ -44,6 +44,7 @@ RULES = {
     "read r": "SELECT * FROM STREAM <r> { ?s :r ?x }",
     "read v": "SELECT * FROM STREAM <v> { ?s :v ?x }",
     "read o": "SELECT * FROM STREAM <o> { ?s :o ?x }",
+    "timed": "SELECT * { { { { ?s :a ?x OPTIONAL { ?s :b ?y FILTER(getDURATION() <= 'PT6S'^^xsd:duration) } } WITHOUT { ?s :c ?z } FOR 4 } SEQ { ?s :d ?w } } WITHIN 9 }",
     "windows": "SELECT ?x FROM NAMED WINDOW :w ON <q> [RANGE PT10S STEP PT5S] { WINDOW :w { ?s :q ?x } }",
 }
 BY_RULE = "a rule that writes a stream of it, whose own reach has no bound"
@@ -58,6 +59,8 @@ THROUGH = [
     pytest.param({"far": 6, "windows": 26}, id="a window of what a rule writes"),
     pytest.param({"loop": 3, "read r": 3}, id="a rule that feeds itself in a window"),
     pytest.param({"grows": BY_RULE, "read r": BY_RULE}, id="a rule that feeds itself from further and further back"),
+    pytest.param({"grows": BY_RULE, "point": 0, "far": 6, "read p": 0, "read q": 13}, id="beside such a rule another one has its bound"),
+    pytest.param({"timed": 15}, id="what lies before a solution that a timer decides on"),
     pytest.param({"copy": 0, "read r": 0}, id="a rule that copies what it writes"),
     pytest.param({"there": 0, "back": 0, "read v": 0}, id="rules that hand on to each other"),
     pytest.param({"opens": 0, "read o": BY_RULE}, id="a rule whose first solution depends on where it begins"),

@@ -161,6 +161,7 @@ ALIKE = [
     pytest.param("CONSTRUCT { ?s :C ?x } { ?s :A ?x }", "CONSTRUCT { ?s :C ?y } { ?s :A ?y }", True, id="names of a rule"),
     pytest.param("SELECT * { ?s :A 1 }", "SELECT * { ?s :A 2 }", False, id="a constant"),
     pytest.param("SELECT * { ?s :A ?x FILTER(?x > 1 + 1) }", "SELECT * { ?s :A ?x FILTER(?x > 2) }", True, id="what simplifying removes"),
+    pytest.param("SELECT * { ?s :A ?x FILTER(?x > STRLEN('ab')) }", "SELECT * { ?s :A ?x FILTER(?x > 2) }", True, id="a function of constants"),
     pytest.param("SELECT * { ?s :A ?x FILTER(RAND() < 1) }", "SELECT * { ?s :A ?x FILTER(RAND() < 1) }", True, id="RAND in one text"),
     pytest.param("SELECT ?s { ?s :A ?x . ?s :B ?y FILTER(RAND() < 1) }", "SELECT ?s { ?s :B ?y . ?s :A ?x FILTER(RAND() < 1) }", False, id="RAND in two"),
     pytest.param("SELECT * { ?s :A ?x }", "ASK { ?s :A ?x }", False, id="another form"),
@@ -168,6 +169,8 @@ ALIKE = [
     pytest.param("SELECT ?s { ?s :A [ :B ?x ] }", "SELECT ?s { ?s :A [ :B ?y ] }", True, id="blank nodes"),
     pytest.param("SELECT ?s { ?s :A ?x VALUES ?x { 1 2 } }", "SELECT ?s { ?s :A ?x VALUES ?x { 2 1 } }", False, id="the order of VALUES"),
     pytest.param("SELECT ?s { ?s :A << ?x :B 1 >> }", "SELECT ?s { ?s :A << ?y :B 1 >> }", True, id="triple terms"),
+    pytest.param("SELECT ?s { ?s :A ?x } LIMIT 1", "SELECT ?s { ?s :A ?x } LIMIT 2", False, id="how many are shown"),
+    pytest.param("SELECT ?s { ?s :A ?x FILTER(?x < 1) }", "SELECT ?s { ?s :A ?x FILTER(?x > 1) }", False, id="another comparison"),
 ]  # fmt: skip
 
 

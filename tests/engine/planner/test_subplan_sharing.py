@@ -55,6 +55,15 @@ def test_equal_subpatterns_are_shared(one: str, other: str, readers: list[int]) 
     assert shares_of(log) == readers
 
 
+def test_an_engine_that_shares_nothing_carries_out_each_query() -> None:
+    log = RegistrationLog()
+    log.engine.shares = False
+    log.register("one", text(PREFIX))
+    log.register("other", text(RENAMED))
+    assert shares_of(log) == []
+    assert [row[0] for row in log.send("A(1)@1 B(2)@2")] == ["one", "other"]
+
+
 def test_goals_are_kept_once_and_counted_for_each_as_if_it_were_alone() -> None:
     log, alone = RegistrationLog(), RegistrationLog()
     queries = [log.register(f"q{k}", text(f"{PREFIX} SEQ {{?s :C{k} ?z}}")) for k in range(3)]

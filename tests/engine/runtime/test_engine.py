@@ -487,3 +487,20 @@ def test_parts_come_in_order_of_emission(parts: list[list[tuple[str, int, int, i
     assert found.select(["query", "registered", "entry"]).to_pylist() == emitted(*whole).select(["query", "registered", "entry"]).to_pylist()
     assert int64s(found.column("start")).tolist() == [row[3] for row in whole]
     assert sort_by_emission([], tied=True).schema == TIED
+
+
+def test_descriptions_of_one_instant_are_in_order_of_what_they_describe() -> None:
+    log = Log(Engine())
+    log.put(Facts(0, "", "".join(f"<{EXAMPLE}{name}> <{EXAMPLE}K> <{EXAMPLE}k> .\n" for name in "xyz")))
+    log.register("q", "DESCRIBE ?s { ?s :A ?a }")
+    entry, occurrences = Events(log.engine.position, "default", 3, 2 * SECOND), parse_feed("A(z,1)@1 A(x,2)@1 A(y,3)@1")
+    found = log.engine.feed(block([(entry, tuple(occurrences))])).solutions.column("values").to_pylist()
+    assert [[text.split()[0] for text in values] for values in found] == [[f"<{EXAMPLE}{name}>"] for name in "xyz"]
+
+
+@pytest.mark.parametrize("template", ["?s ?p ?x", "?p :D ?x"])
+def test_a_triple_with_an_unbound_part_is_not_derived(log: Log, template: str) -> None:
+    log.register("rule", f"CONSTRUCT {{ {template} }} INTO STREAM <d> WHERE {{ {{ ?s :P ?p }} UNION {{ ?s :A ?x }} }}")
+    log.register("reader", "SELECT * FROM STREAM <d> WHERE { ?s ?p ?x }")
+    found = log.send("A(1)@1 P(s,2)@2 A(3)@3")
+    assert not [row for row in found if row[0] == "reader"]

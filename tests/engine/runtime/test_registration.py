@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import epsparql
 from engine.alpha.free_rows import Ranges
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import Drop, Entry, Events, Register
+from engine.messages import CERTAIN, REVISED, Drop, Entry, Events, Register
 from engine.network.network import Network
+from epsparql.algebra import Select
 from tests.engine.network.books import ranges_around
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, parse_feed
@@ -193,3 +195,23 @@ def test_graphs_are_numbered_once_a_query_asks_for_them() -> None:
     with_graphs = len(log.engine.terms)
     log.send("l/A(1)@7")
     assert len(log.engine.terms) == with_graphs
+
+
+@pytest.mark.parametrize(("reads_from", "after"), [(None, 7), (3, 2), (0, -1)])
+def test_a_query_reads_from_the_entry_that_it_names_on(reads_from: int | None, after: int) -> None:
+    entry = Register(7, "q", PREFIXES + SEQ, reads_from=reads_from)
+    query = epsparql.parse(entry.text).query
+    assert isinstance(query, Select)
+    assert Engine().place_query(entry, query).planned[7].source.reads_after == after
+
+
+@pytest.mark.parametrize("revised", [["there"], ["back"], ["there", "back"]])
+def test_revised_rules_may_not_feed_each_other(revised: list[str]) -> None:
+    engine, reasons = Engine(), list[str]()
+    for name, into, source in (("there", "a", "b"), ("back", "b", "a")):
+        text = f"CONSTRUCT {{ ?s :A ?x }} INTO STREAM <{into}> FROM STREAM <{source}> WHERE {{ ?s :A ?x }}"
+        entry = Register(engine.position, name, PREFIXES + text, emit=REVISED if name in revised else CERTAIN)
+        outcome = engine.feed(block([(entry, ())]))
+        reasons = [change.reason for change in outcome.changes]
+    assert len(reasons) == 1
+    assert "a revised rule that feeds itself through other rules" in reasons[0]
