@@ -56,8 +56,8 @@ KEPT_BYTES, LARGE_BYTES = 256 << 20, 32 << 20
 def keep_freed_memory() -> None:
     """Have the C library keep freed memory for the next block of events, and share it between threads.
 
-    With the usual settings each block of solutions gets new pages, which the system clears first: a fifth of the engine's time. And eight
-    heaps for each core keep what their threads have freed. `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
+    With the usual settings each block of solutions gets new pages, which the system clears first. That took a sixth of the time of rules that
+    derive much (docs/decisions/0121-freed-memory-is-kept.md). And eight heaps for each core keep what their threads have freed. `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
     """
     tune = getattr(ctypes.CDLL(None), "mallopt", None)
     if tune is not None:

@@ -113,14 +113,14 @@ class ManifestChain:
         """Take the store over as `before` says it stands, by the manifest of that number.
 
         It goes on under the name of the earlier server, which can start again, until this one commits. Raises: StoreTaken if another server does so at
-        this moment; StoreFailed.
+        this moment, or has written since `before`; StoreFailed.
         """
         self.number = number - 1
         claims, epoch = [*before.claims, number], before.epoch or number
         claim = msgspec.structs.replace(before, server=before.server or server, start=self.start, epoch=epoch, claims=claims)
         self._create(claim)
         name = manifest_name(self.number)
-        if f"{MANIFESTS}/{self._store.names(MANIFESTS)[-1]}" != name:  # the number was free again: what `before` says was long ago
+        if f"{MANIFESTS}/{self._store.names(MANIFESTS)[-1]}" != name:  # it was free again: `before` was read long ago
             self._store.remove(name)
             raise StoreTaken(str(self._store), "another server has begun to write to")
         if self._store.create(manifest_name(number), b""):
