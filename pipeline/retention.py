@@ -12,6 +12,7 @@ from pathlib import Path
 from engine.messages import Micros
 from pipeline.log.segments import read_begin, segment_path, segments, sync_directory, write_begin
 from pipeline.partition_count import NEEDED, name_of, recorded
+from pipeline.solutions.query_index import InUse
 from pipeline.solutions.solution_log import SolutionReader
 
 
@@ -42,6 +43,9 @@ class Retention:
         self._data, self._limits, self._solutions, self._saved, self._secured = Path(data_dir), limits, solutions, saved, secured
         self.log_holds: list[Callable[[], int]] = []
         self.solution_holds: list[Callable[[], int]] = []
+        self.find_in_use: Callable[[], InUse] | None = None
+        """If it is None, something of each registration is kept for ever."""
+        self._in_use: InUse | None = None
 
     def sweep(self, now: Micros) -> Removed:
         """Remove segments beyond the limits. Raises: OSError; segments that were not removed are removed another time."""
@@ -52,7 +56,11 @@ class Retention:
         freed = _remove(log, _cut(log, self._limits, now, needed))
         cut = _cut(solutions, self._limits, now, min([self._solutions.position, *(hold() for hold in self.solution_holds)]))
         if cut is not None:
-            self._solutions.drop_segment(cut)
+            used = self._in_use
+            reached = used is not None and self._solutions.position >= used.position
+            self._solutions.drop_segment(cut, used if reached else None)
+        if self.find_in_use is not None:
+            self._in_use = self.find_in_use()
         return Removed(freed, _remove(solutions, cut))
 
 

@@ -17,6 +17,7 @@ from pipeline.runners.engine_report import DeadlineReader
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.log_follower import LogRunner
 from pipeline.scrub import Scrubber
+from pipeline.solutions.query_index import InUse
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.warmup import compile_formats
 from server.process import give_back_memory
@@ -34,10 +35,13 @@ _log = logging.getLogger("epsparql.server")
 class Lifecycle:
     """Holds what has a life of its own. `stopping` is set when the server stops."""
 
-    def __init__(self, settings: Settings, log: LogWriter, solutions: SolutionReader, export: Exporter | None, keeper: Replicator | None) -> None:
+    def __init__(
+        self, settings: Settings, log: LogWriter, solutions: SolutionReader, notifier: Notifier, export: Exporter | None, keeper: Replicator | None
+    ) -> None:
         self.export, self.keeper = export, keeper
         self.runner = _runner_of(settings, log, solutions)
         self.retention = _retention_of(settings, log, solutions, export, keeper)
+        self.retention.find_in_use = partial(_find_in_use, log, notifier)
         self.scrubber = Scrubber(settings.data, log.tell_damage)
         self.stopping = asyncio.Event()
         self.preparing = True  # the compiled code is being loaded, or compiled
@@ -156,6 +160,14 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
     if keeper is not None:
         retention.solution_holds.append(lambda: keeper.solutions_until)
     return retention
+
+
+def _find_in_use(log: LogWriter, notifier: Notifier) -> InUse:
+    """Find the registrations that have solutions or followers. Another thread may write entries meanwhile, so the position is read on both sides."""
+    since = log.catalogue.position
+    queries = list(log.catalogue.queries.values())
+    kept = {query.registered for query in queries} | {version.offset for query in queries for version in query.versions}
+    return InUse(since, frozenset(kept | notifier.followed), log.catalogue.position)
 
 
 def _runner_of(settings: Settings, log: LogWriter, solutions: SolutionReader) -> LogRunner:

@@ -48,7 +48,7 @@ class Service:
         self.admission = Admission(settings, gate, log, self.solutions)
         self.notifier = Notifier(log, self.solutions)
         self.output = QueryOutput(self.catalog, self.notifier, self.solutions)
-        self.lifecycle = Lifecycle(settings, log, self.solutions, export, keeper)
+        self.lifecycle = Lifecycle(settings, log, self.solutions, self.notifier, export, keeper)
         self.intake = LogIntake(log)
 
     def read_report(self) -> EngineReport | None:

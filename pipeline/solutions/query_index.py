@@ -102,6 +102,21 @@ class FrameIndex:
                 del column[:stop]
 
 
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """Says for which registrations solutions may still come or be asked for: `kept`, and those from `since` on.
+
+    It holds for solutions that have reached `position`: before that, a query that was dropped may still give some.
+    """
+
+    since: int
+    kept: frozenset[int]
+    position: int
+
+    def has(self, registered: int) -> bool:
+        return registered >= self.since or registered in self.kept
+
+
 _Noted = list[tuple[int, msgspec.Raw]]
 """This lists the frames of a segment: where each stands, and its `FrameSummary`, which takes a fifth of the memory as encoded bytes."""
 _KEPT = 64
@@ -177,13 +192,17 @@ class Index:
         self._add(frame.segment, frame.byte, summary)
         self.position = frame.after
 
-    def drop_segment(self, directory: Path, segment: int) -> None:
+    def drop_segment(self, directory: Path, segment: int, in_use: InUse | None) -> None:
         """Keep of the frames before a segment what nothing else tells.
 
         That is how many solutions there were, the last of each registration, and changes of state.
         """
         for places in self.places.values():
             places.drop_segment(segment)
+        if in_use is not None:
+            unused = [registered for registered, places in self.places.items() if not places.ends and not in_use.has(registered)]
+            for registered in unused:
+                del self.places[registered]
         tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
         write_base(directory, Base(segment, tallies, [change for change in self.changes if change.entry < segment]))
 

@@ -22,7 +22,7 @@ from pipeline.head_poll import HeadPoll
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.reader import Published
 from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
-from pipeline.solutions.query_index import FrameIndex, Index, RecentFrames, read_base
+from pipeline.solutions.query_index import FrameIndex, Index, InUse, RecentFrames, read_base
 from pipeline.solutions.solution_ids import (
     STORED,
     FrameSummary,
@@ -302,14 +302,14 @@ class SolutionReader:
             beyond = places.after(None if key is None or (places.before is not None and key < places.before) else key, 1)
             return beyond[0][0] if beyond else self._index.position
 
-    def drop_segment(self, segment: int) -> None:
+    def drop_segment(self, segment: int, in_use: InUse | None = None) -> None:
         """Note what must outlive the solutions in segments before this one, which are to be removed.
 
-        Whoever reads on from an earlier id is told that it is gone.
+        Whoever reads on from an earlier id is told that it is gone. Nothing is noted of registrations that are not in use, and have no solution left.
         """
         with self._lock:
             self._index.read_on(self._frames, self.recent)
-            self._index.drop_segment(self._directory, segment)
+            self._index.drop_segment(self._directory, segment, in_use)
 
     def close(self) -> None:
         with self._lock, self._stored_lock:

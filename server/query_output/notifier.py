@@ -110,6 +110,11 @@ class Notifier:
             if not signal.followers:
                 del self._signals[registration.registered]
 
+    @property
+    def followed(self) -> set[int]:
+        """Return the registrations that somebody follows. Any thread may ask."""
+        return set(self._signals)
+
     def generation_of(self, registration: Registration) -> int:
         """Return the generation in which something of the registration was last new. What was read since then still holds."""
         return self._signals[registration.registered].generation

@@ -5,12 +5,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from engine.messages import CatchUp, Facts, Pause, Resume
+from engine.messages import CatchUp, Drop, Facts, Pause, Resume
 from pipeline.errors import Corrupt, Gone, PartitionsFixed
 from pipeline.log import LogReader, LogWriter
 from pipeline.log.segments import oldest, segment_path, segments
@@ -19,6 +20,8 @@ from pipeline.retention import Limits, Removed, Retention, secured
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.partitions import host_for
 from pipeline.runners.renumbering import settle
+from pipeline.solutions.query_index import InUse
+from pipeline.solutions.solution_ids import key_of
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter, StoredSolution, listed
 from tests.support import spark_cases as cases
 
@@ -101,6 +104,46 @@ def test_what_is_left_goes_on_as_if_all_were_there(data: Path, tmp_path: Path) -
         assert some.changes[0].name == "broken"
     with retention(data) as (swept, _):
         assert swept.sweep(cases.START).log > 0
+
+
+def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: Path) -> None:
+    """It stays while a solution is kept, while it is followed, and until the runner has reached its drop. The others keep their ids."""
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        followed, dropped = (cases.register(log, name, cases.HIGH) for name in ("followed", "dropped"))
+    fill(data, range(150, 160))
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        for registered, name in ((followed, "followed"), (dropped, "dropped")):
+            log.append(partial(lambda registered, name, offset: Drop(offset, registered, name), registered, name))
+    fill(data, range(160, 161))
+    first = emitted(data)[0].registered
+    with closing(SolutionReader(data)) as solutions:
+        swept = Retention(data, SMALL, solutions, lambda: 0, lambda: 0)  # the input log stays
+
+        def sweep(since: int, position: int) -> int:
+            """Sweep when so much is in use, and once more when the log is longer. Return how many solutions of the dropped one are known then."""
+            swept.find_in_use = lambda: InUse(since, frozenset({first, followed}), position)
+            swept.sweep(cases.START)
+            fill(data, range(200, 240))
+            swept.sweep(cases.START)
+            return solutions.tally(dropped).count
+
+        counts = solutions.counts((first, followed, dropped))
+        assert min(counts.values()) > 0
+        solutions.drop_segment(oldest(data / "solutions"), InUse(dropped + 1, frozenset({first, followed}), 0))
+        assert solutions.counts(counts) == counts
+        assert sweep(dropped + 1, solutions.position + 10_000) == counts[dropped]
+        assert sweep(dropped, 0) == counts[dropped]
+        last = solutions.tally(first).last
+        assert sweep(dropped + 1, solutions.position) == 0
+        assert solutions.tally(followed).count == counts[followed]
+        assert solutions.tally(first).count > counts[first]
+    with closing(SolutionReader(data)) as solutions:
+        assert solutions.counts((followed, dropped)) == {followed: counts[followed], dropped: 0}
+    fill(data, range(350, 400))
+    ids = [solution.id for solution in emitted(data)]
+    assert last is not None
+    assert key_of(ids[-1]) > key_of(last)
+    assert len(set(ids)) == len(ids)
 
 
 def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> None:
