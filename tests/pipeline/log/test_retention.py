@@ -115,7 +115,7 @@ def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: P
         for registered, name in ((followed, "followed"), (dropped, "dropped")):
             log.append(partial(lambda registered, name, offset: Drop(offset, registered, name), registered, name))
     fill(data, range(160, 161))
-    first = emitted(data)[0].registered
+    first, later = emitted(data)[0].registered, iter([range(200, 240), range(240, 280), range(280, 320)])
     with closing(SolutionReader(data)) as solutions:
         swept = Retention(data, SMALL, solutions, lambda: 0, lambda: 0)  # the input log stays
 
@@ -123,7 +123,7 @@ def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: P
             """Sweep when so much is in use, and once more when the log is longer. Return how many solutions of the dropped one are known then."""
             swept.find_in_use = lambda: InUse(since, frozenset({first, followed}), position)
             swept.sweep(cases.START)
-            fill(data, range(200, 240))
+            fill(data, next(later))
             swept.sweep(cases.START)
             return solutions.tally(dropped).count
 
