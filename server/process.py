@@ -57,8 +57,10 @@ def keep_freed_memory() -> None:
     """Have the C library keep freed memory for the next block of events, and share it between threads.
 
     With the usual settings each block of solutions gets new pages, which the system clears first. That took a sixth of the time of rules that
-    derive much (docs/decisions/0121-freed-memory-is-kept.md). And eight heaps for each core keep what their threads have freed. `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
+    derive much (docs/decisions/0121-freed-memory-is-kept.md). And eight heaps for each core keep what their threads have freed. Arrow uses the
+    same heaps, if this is called before its import. `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
     """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     tune = getattr(ctypes.CDLL(None), "mallopt", None)
     if tune is not None:
         for parameter, value in ((_TRIM_THRESHOLD, KEPT_BYTES), (_MMAP_THRESHOLD, LARGE_BYTES), (_ARENA_MAX, max(os.cpu_count() or 1, 2))):

@@ -109,9 +109,10 @@ def load_server() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # read when pyarrow is imported
     from server.cli import commands
-    from server.process import leave_out_unused
+    from server.process import keep_freed_memory, leave_out_unused
 
     gc.set_threshold(*commands.GARBAGE_LOOK)
+    keep_freed_memory()
     leave_out_unused()
     for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process"):
         importlib.import_module(module)
