@@ -5,7 +5,7 @@ From these places the frames are found again, the last first.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,22 +41,27 @@ class BackwardReader:
 
     def read_last(self, stream: str, created: int, count: int, before: int | None = None) -> Look:
         """Return the last `count` rows that `stream` has, late ones too, in entries from `created` on and before position `before`."""
-        over, budget = time.monotonic() + self._most_s, self._most_bytes
         found: list[RecentRows] = []
+        read_from, is_cut = self.visit_last(stream, created, count, found.append, before)
+        return Look(tuple(found), read_from, is_cut)
+
+    def visit_last(self, stream: str, created: int, count: int, take: Callable[[RecentRows], None], before: int | None = None) -> tuple[int, bool]:
+        """Have `take` called with the pieces that `read_last` returns, the newest first. Return the position, and whether it is cut, as in `Look`."""
+        over, budget = time.monotonic() + self._most_s, self._most_bytes
         read_from = self._frames.head().position if before is None else before
         for frame in self._backwards(created, before):
             if frame.rows:
                 if budget <= 0 or time.monotonic() > over:
-                    return Look(tuple(found), read_from, is_cut=True)
+                    return read_from, True
                 budget -= frame.length
                 for piece in read_pieces(frame, self._frames.payload(frame), stream, created, before):
                     taken = piece.cut(max(0, piece.rows.num_rows - count))
-                    found.append(taken)
+                    take(taken)
                     count -= taken.rows.num_rows
                     if not count:
-                        return Look(tuple(found), piece.offset, is_cut=False)
+                        return piece.offset, False
             read_from = frame.first
-        return Look(tuple(found), read_from, is_cut=False)
+        return read_from, False
 
     def close(self) -> None:
         self._frames.close()

@@ -1,20 +1,24 @@
 """This module counts what the last events of a stream carry: predicates, classes and datatypes. It counts on Arrow's dictionaries, not row by row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from engine.messages import OCCURRENCES, Micros
+from engine.messages import END_OF_TIME, OCCURRENCES, Micros
 from epsparql.terms import RDF, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING
-from pipeline.inspection.backward_reader import Look
+from pipeline.inspection.backward_reader import BackwardReader
+from pipeline.inspection.recent_rows import RecentRows
+from pipeline.log.catalog import Stream
 
 RATE_SPAN: Micros = 300_000_000
 """Rates are those of the last five minutes, by the clock at arrival."""
 TYPE = f"<{RDF}type>"
 Ints = NDArray[np.int64]
+_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,46 +50,95 @@ class StreamProfile:
     datatypes: tuple[SeenName, ...] = ()
 
 
-def profile_of(look: Look, accepted: int, now: Micros) -> StreamProfile:
-    """Count what a look has found of a stream that has accepted so many events."""
-    if not look.pieces:
-        return StreamProfile(0, 0, look.read_from, not accepted, 0.0)
-    table = pa.Table.from_batches([piece.rows for piece in look.pieces], OCCURRENCES).unify_dictionaries().combine_chunks()
-    arrived = np.repeat([piece.arrived for piece in look.pieces], [piece.rows.num_rows for piece in look.pieces])
-    is_complete = table.num_rows >= accepted
-    span = RATE_SPAN if is_complete else min(RATE_SPAN, max(now - int(arrived.min()), 1))
-    tally = _Tally(table, arrived >= now - span, span / 1_000_000)
-    predicates, objects = _texts(table, "p"), _texts(table, "o")
-    is_class = np.fromiter((text[0] == "<" and text[1] != "<" for text in objects), bool, len(objects))
-    is_type = np.fromiter((text == TYPE for text in predicates), bool, len(predicates))
-    kinds = [_kind_of(text) for text in objects]
-    known = sorted({kind for kind in kinds if kind})
-    number = {kind: at for at, kind in enumerate(known)}
-    datatype_of = np.fromiter((number.get(kind, -1) for kind in kinds), np.int64, len(kinds))
-    of_object = _codes(table, "o")
-    typed = np.flatnonzero(is_type[_codes(table, "p")] & is_class[of_object])
-    literal = np.flatnonzero(datatype_of[of_object] >= 0)
+def profile_of(reader: BackwardReader, stream: Stream, most: int, now: Micros) -> StreamProfile:
+    """Count what the last events of a stream carry, `most` at the most."""
+    counter = _Counter(now - RATE_SPAN)
+    read_from, _ = reader.visit_last(stream.name, stream.created, most, counter.add)
+    counter.finish()
+    if not counter.events:
+        return StreamProfile(0, 0, read_from, not stream.accepted, 0.0)
+    is_complete = counter.events >= stream.accepted
+    span_s = (RATE_SPAN if is_complete else min(RATE_SPAN, max(now - counter.oldest, 1))) / 1_000_000
     return StreamProfile(
-        events=table.num_rows,
-        late=int(np.count_nonzero(table.column("late").to_numpy())),
-        since=look.read_from,
+        events=counter.events,
+        late=counter.late,
+        since=read_from,
         is_complete=is_complete,
-        rate=float(np.count_nonzero(tally.recent)) / tally.span_s,
-        predicates=tally.list_seen(np.arange(table.num_rows), _codes(table, "p"), predicates),
-        classes=tally.list_seen(typed, of_object[typed], objects),
-        datatypes=tally.list_seen(literal, datatype_of[of_object[literal]], known),
+        rate=counter.recent / span_s,
+        predicates=_list_seen(counter.predicates, span_s),
+        classes=_list_seen(counter.classes, span_s),
+        datatypes=_list_seen(counter.datatypes, span_s),
     )
 
 
+@dataclass(slots=True)
 class _Tally:
-    """Counts the rows of a table by a name that each has."""
+    """Counts the rows of one name. `recent` of them have come lately."""
 
-    def __init__(self, table: pa.Table, recent: NDArray[np.bool_], span_s: float) -> None:
-        self._table, self.recent, self.span_s = table, recent, span_s
+    count: int
+    first: Micros
+    last: Micros
+    recent: int
+    example: str
+
+    def merge(self, earlier: "_Tally") -> None:
+        self.count += earlier.count
+        self.recent += earlier.recent
+        self.first, self.last = min(self.first, earlier.first), max(self.last, earlier.last)
+
+
+class _Counter:
+    """Counts rows by the names that they have, some thousands at once: all rows of a look would take tens of MB.
+
+    The newest rows come first, and those that came before `recent_since` are not recent.
+    """
+
+    def __init__(self, recent_since: Micros) -> None:
+        self._recent_since = recent_since
+        self.events = self.late = self.recent = 0
+        self.oldest = END_OF_TIME
+        """The earliest arrival of a row."""
+        self.predicates, self.classes, self.datatypes = dict[str, _Tally](), dict[str, _Tally](), dict[str, _Tally]()
+        self._pieces, self._waiting = list[RecentRows](), 0
+
+    def add(self, piece: RecentRows) -> None:
+        self._pieces.append(piece)
+        self._waiting += piece.rows.num_rows
+        if self._waiting >= _AT_ONCE:
+            self.finish()
+
+    def finish(self) -> None:
+        """Count the rows that wait."""
+        pieces, self._pieces, self._waiting = self._pieces, [], 0
+        if not pieces:
+            return
+        table = pa.Table.from_batches([piece.rows for piece in pieces], OCCURRENCES).unify_dictionaries().combine_chunks()
+        arrived = np.repeat([piece.arrived for piece in pieces], [piece.rows.num_rows for piece in pieces])
+        rows = _Rows(table, arrived >= self._recent_since)
+        self.events += table.num_rows
+        self.oldest = min(self.oldest, *(piece.arrived for piece in pieces))
+        self.late += int(np.count_nonzero(table.column("late").to_numpy()))
+        self.recent += int(np.count_nonzero(rows.recent))
+        predicates, objects = _column(table, "p").dictionary, _column(table, "o").dictionary
+        of_predicate, of_object = _codes(table, "p"), _codes(table, "o")
+        is_class, datatype_of, datatypes = _kinds_of(objects)
+        is_type = pc.equal(predicates, TYPE).to_numpy(zero_copy_only=False)
+        typed = np.flatnonzero(is_type[of_predicate] & is_class[of_object])
+        literal = np.flatnonzero(datatype_of[of_object] >= 0)
+        rows.count_into(self.predicates, np.arange(table.num_rows), of_predicate, predicates)
+        rows.count_into(self.classes, typed, of_object[typed], objects)
+        rows.count_into(self.datatypes, literal, datatype_of[of_object[literal]], pa.array(datatypes, pa.utf8()))
+
+
+class _Rows:
+    """Holds the rows that are counted at once."""
+
+    def __init__(self, table: pa.Table, recent: NDArray[np.bool_]) -> None:
+        self._table, self.recent = table, recent
         self._start, self._end = (_instants(table, name) for name in ("start", "end"))
 
-    def list_seen(self, rows: Ints, codes: Ints, names: Sequence[str]) -> tuple[SeenName, ...]:
-        """Count these rows, whose names are `names` at `codes`; the most frequent name comes first."""
+    def count_into(self, tallies: dict[str, _Tally], rows: Ints, codes: Ints, names: pa.StringArray) -> None:
+        """Count these rows, whose names are `names` at `codes`."""
         size = len(names)
         counts, recent = np.bincount(codes, minlength=size), np.bincount(codes, weights=self.recent[rows], minlength=size)
         first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, np.iinfo(np.int64).min)
@@ -93,26 +146,40 @@ class _Tally:
         np.maximum.at(last, codes, self._end[rows])
         example = np.zeros(size, np.int64)
         example[codes[::-1]] = rows[::-1]  # the newest body stands first, and the last assignment holds
-        seen = sorted(np.flatnonzero(counts).tolist(), key=lambda code: (-int(counts[code]), names[code]))
-        return tuple(
-            SeenName(
-                names[code], int(counts[code]), int(first[code]), int(last[code]), float(recent[code]) / self.span_s, self._triple(int(example[code]))
-            )
-            for code in seen
-        )
+        seen = np.flatnonzero(counts)
+        for code, name in zip(seen.tolist(), names.take(pa.array(seen)).to_pylist(), strict=True):
+            known = tallies.get(name)
+            tally = _Tally(int(counts[code]), int(first[code]), int(last[code]), int(recent[code]), "")
+            if known is not None:
+                known.merge(tally)
+            else:
+                tally.example = self._triple(int(example[code]))
+                tallies[name] = tally
 
     def _triple(self, row: int) -> str:
         s, p, o = (self._table.column(name)[row].as_py() for name in "spo")
         return f"{s} {p} {o} ."
 
 
+def _list_seen(tallies: Mapping[str, _Tally], span_s: float) -> tuple[SeenName, ...]:
+    """List names; the most frequent comes first."""
+    found = sorted(tallies.items(), key=lambda each: (-each[1].count, each[0]))
+    return tuple(SeenName(name, each.count, each.first, each.last, each.recent / span_s, each.example) for name, each in found)
+
+
 def _column(table: pa.Table, name: str) -> pa.DictionaryArray:
     return table.column(name).chunk(0)
 
 
-def _texts(table: pa.Table, name: str) -> list[str]:
-    found: list[str] = _column(table, name).dictionary.to_pylist()
-    return found
+def _kinds_of(terms: pa.StringArray) -> tuple[NDArray[np.bool_], Ints, list[str]]:
+    """Return which terms are IRIs, and for each the number of its datatype, -1 for other terms; then the datatypes."""
+    is_iri, datatype_of, numbers = np.zeros(len(terms), bool), np.full(len(terms), -1), dict[str, int]()
+    for at, term in enumerate(terms.to_pylist()):
+        if kind := _kind_of(term):
+            datatype_of[at] = numbers.setdefault(kind, len(numbers))
+        else:
+            is_iri[at] = term[0] == "<" and term[1] != "<"
+    return is_iri, datatype_of, list(numbers)
 
 
 def _codes(table: pa.Table, name: str) -> Ints:

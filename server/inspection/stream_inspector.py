@@ -70,5 +70,4 @@ class StreamInspector:
 
     def _count(self, stream: Stream) -> _KnownProfile:
         begun = time.monotonic()
-        look = self._reader.read_last(stream.name, stream.created, PROFILED_ROWS)
-        return _KnownProfile(stream, profile_of(look, stream.accepted, self._clock()), begun, time.monotonic() - begun)
+        return _KnownProfile(stream, profile_of(self._reader, stream, PROFILED_ROWS, self._clock()), begun, time.monotonic() - begun)

@@ -7,8 +7,9 @@ import pytest
 
 from engine.messages import DropStream, Events, SetStream
 from pipeline.inspection.backward_reader import BackwardReader
-from pipeline.inspection.stream_profile import profile_of
+from pipeline.inspection.stream_profile import RATE_SPAN, profile_of
 from pipeline.log import LogReader, LogWriter
+from pipeline.log.catalog import Stream
 from pipeline.log.segments import segment_path, segments
 from tests.support.logs import Clock, occurrences
 
@@ -87,9 +88,25 @@ def test_a_profile_of_a_part(tmp_path: Path) -> None:
         clock.now += 60_000_000
         log.append_events("s", occurrences(4))
         log.append(lambda offset: DropStream(offset, "t"))
-    found = profile_of(BackwardReader(tmp_path).read_last("s", 0, 100), 5, clock())
+    found = profile_of(BackwardReader(tmp_path), Stream("s", 0, accepted=5), 100, clock())
     assert (found.events, found.is_complete, [each.count for each in found.predicates]) == (3, False, [3])
     assert found.rate == pytest.approx(3 / 60), "the events cover a minute"
+
+
+def test_a_profile_of_more_rows_than_are_counted_at_once(tmp_path: Path) -> None:
+    """Counts, times and rates are those of all rows, and the example is the newest one."""
+    clock = Clock()
+    with LogWriter(tmp_path, clock) as log:
+        for number in range(3):
+            log.append_events("s", occurrences(*range(5000 * number, 5000 * (number + 1)), subject=f"<http://e/s{number}>"))
+            clock.now += RATE_SPAN
+    found = profile_of(BackwardReader(tmp_path), Stream("s", 0, accepted=15_000), 100_000, clock())
+    (seen,) = found.predicates
+    assert (found.events, found.is_complete, seen.count, seen.first, seen.last) == (15_000, True, 15_000, 0, 14_999)
+    assert found.rate == seen.rate == 5000 * 1e6 / RATE_SPAN
+    assert seen.example.startswith("<http://e/s2> ")
+    some = profile_of(BackwardReader(tmp_path), Stream("s", 0, accepted=15_000), 7_000, clock())
+    assert (some.events, some.is_complete, some.predicates[0].count, some.predicates[0].first) == (7_000, False, 7_000, 8_000)
 
 
 def test_after_segments_were_removed(tmp_path: Path) -> None:
@@ -102,4 +119,4 @@ def test_after_segments_were_removed(tmp_path: Path) -> None:
         look = BackwardReader(tmp_path).read_last("s", 0, 100)
         assert (look.read_from, look.is_cut) == (kept[0], False)
         assert [piece.offset for piece in look.pieces] == list(reversed(range(kept[0], 50)))
-        assert not profile_of(look, 50, 0).is_complete
+        assert not profile_of(BackwardReader(tmp_path), Stream("s", 0, accepted=50), 100, 0).is_complete
