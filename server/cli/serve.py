@@ -25,7 +25,8 @@ from engine.warmup import compile_engine
 from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreFailed, StoreTaken
 from pipeline.log import LogWriter
-from pipeline.object_store.backends import ObjectStore, connect_store, redact_uri
+from pipeline.object_store.backends import ObjectStore, connect_store
+from pipeline.object_store.store_uri import redact_uri
 from pipeline.parquet_export import CHANGELOG, Exporter, export_place
 from pipeline.partition_count import recorded
 from pipeline.registrations.query_cache import recall_texts

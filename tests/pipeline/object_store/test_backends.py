@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import StoreFailed
-from pipeline.object_store.backends import DirectoryStore, ObjectStore, StoreUri, connect_client, open_store, redact_uri
+from pipeline.object_store.backends import DirectoryStore, ObjectStore, open_store
+from pipeline.object_store.remote_store import connect_client
+from pipeline.object_store.store_uri import StoreUri, redact_uri
 from tests.support.s3_emulator import ACCESS, CREDENTIALS, SECRET, served
 
 SHOWN = [

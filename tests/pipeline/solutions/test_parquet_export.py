@@ -21,7 +21,7 @@ from pipeline.errors import Locked, NotOfThisLog, Overtaken, StoreFailed
 from pipeline.log import LogWriter
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import oldest
-from pipeline.object_store.backends import RemoteStore
+from pipeline.object_store.remote_store import RemoteStore
 from pipeline.parquet_export import Exporter, folder_of
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.spark_session import session
