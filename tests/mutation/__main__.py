@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="children at once")
     parser.add_argument("--tests", nargs="+", type=Path, default=TESTS)
     parser.add_argument("--marks", default="not slow and not soak", help="which tests are used, by their marks")
-    parser.add_argument("--most-s", type=float, default=10.0, help="seconds of CPU for the tests of one mutant")
+    parser.add_argument("--most-s", type=float, default=10.0, help="seconds of CPU for the tests of one mutant, and for a test as it is")
     chosen = parser.parse_args()
     usual = ["engine/kernel"] if chosen.kernel else [f"engine/{name}" for name in HOST]
     files = defaultdict[Path, set[int]](set)

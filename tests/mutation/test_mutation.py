@@ -56,6 +56,15 @@ def test_is_near():
 def test_is_one():
     assert sample.is_one(1)
     assert not sample.is_one(2)
+
+
+def test_that_fails():
+    assert not sample.is_adult(18)
+
+
+def test_that_takes_too_long():
+    while sample.is_one(1):
+        pass
 """
 
 
@@ -67,7 +76,7 @@ def test_what_becomes_of_mutants(tmp_path: Path) -> None:
     (tmp_path / "sample.py").write_text(SAMPLE)
     (tmp_path / "test_sample.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    soak\n")
-    done = run_mutation(tmp_path / "sample.py", "--tests", tmp_path / "test_sample.py")
+    done = run_mutation(tmp_path / "sample.py", "--most-s", "1", "--tests", tmp_path / "test_sample.py")
     told = re.findall(r"\d+ of \d+: (\w+) \d+ tests: \S+ \w+: (.*)", done.stdout)
     fates = {
         "a - b  ->  a + b": "survived",
@@ -78,6 +87,8 @@ def test_what_becomes_of_mutants(tmp_path: Path) -> None:
         "0  ->  1": "unreached",
     }
     assert {change: fate for fate, change in told} == fates, done.stdout + done.stderr
+    unused = re.findall(r"(.*), and was not used: .*::(\w+)", done.stdout)
+    assert unused == [("fails as it is", "test_that_fails"), ("takes more than 1 s", "test_that_takes_too_long")]
     assert done.returncode == 1
 
 
@@ -87,7 +98,7 @@ def test_mutants_of_the_kernel() -> None:
     done = run_mutation(
         "--kernel", "engine/kernel/state/temporal_relations.py", "--number", "20", "--tests", "tests/engine/semantics/test_policies.py"
     )
-    assert "fails as it is" not in done.stdout, done.stdout
+    assert "was not used" not in done.stdout, done.stdout
     found = re.search(r"\| all \| 20 \| (\d+) \|", done.stdout)
     assert found, done.stdout + done.stderr
     assert int(found[1]) > 10, done.stdout

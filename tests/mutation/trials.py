@@ -34,8 +34,6 @@ KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
 """What becomes of a mutant, by the code with which its child exits. UNFINISHED: no test failed in the time that there was."""
 UNREACHED = "unreached"
-MOST_TEST_S = 5.0
-"""One test may take so long when all run as they are; else it is not used."""
 LONGER, AT_LEAST_S = 10, 2
 """A test hangs that takes so many times what it took, and so many seconds more."""
 WALL_S = 900
@@ -140,7 +138,7 @@ class Survey:
 
     reaching: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     cost_s: list[float] = field(default_factory=list)
-    failing: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
     kills: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def tests_of(self, mutant: Mutant) -> list[int]:
@@ -170,10 +168,6 @@ class _Marks(ast.NodeTransformer):
         return [ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement)), statement]
 
 
-def _give_up(*_: object) -> None:
-    raise TimeoutError(f"a test takes more than {MOST_TEST_S:.0f} s")
-
-
 class Trials:
     """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
 
@@ -183,7 +177,7 @@ class Trials:
         self.survey, self.found = Survey(), list[Trial]()
         self._live: dict[Key, list[FunctionType]] = {}
         self._caches: list[_lru_cache_wrapper[object]] = []
-        self._failed = False
+        self._failed, self._late = False, False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -209,8 +203,8 @@ class Trials:
         mutants = [each for each in mutants if each.number in self.draw.only or not self.draw.only]
         self._look_at(session.items, mutants)
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
-        for name in self.survey.failing:
-            self.tell(f"fails as it is, and was not used: {name}")
+        for text in self.survey.unused:
+            self.tell(text)
         self._caches = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper) and ".native." not in each.__module__]
         gc.freeze()  # children share what is there
         running: dict[int, Mutant] = {}
@@ -242,23 +236,31 @@ class Trials:
 
     # ------------------------------------------------------------ the tests as they are
     def _look_at(self, items: Sequence[pytest.Item], mutants: Sequence[Mutant]) -> None:
-        """Run all tests once. Those that fail are of no use."""
+        """Run all tests once. Those that fail are of no use, nor are those that alone take longer than a mutant's tests may.
+
+        Tests that measure their CPU time need the clock of their thread: under an interval timer, Linux counts that of the process in ticks.
+        """
         reached = set[Place]()
-        before = signal.signal(signal.SIGVTALRM, _give_up)
+        before = signal.signal(signal.SIGVTALRM, self._give_up)
         with self._marked(mutants, reached):
             for number, item in enumerate(items):
                 reached.clear()
-                self._failed, began = False, time.process_time()
-                signal.setitimer(signal.ITIMER_VIRTUAL, MOST_TEST_S)
+                self._failed, self._late, began = False, False, time.process_time()
+                signal.setitimer(signal.ITIMER_VIRTUAL, self.most_s)
                 self._run(item, items[number + 1] if number + 1 < len(items) else None)
                 self.survey.cost_s.append(time.process_time() - began)
                 if self._failed:
-                    self.survey.failing.append(item.nodeid)
+                    reason = f"takes more than {self.most_s:g} s" if self._late else "fails as it is"
+                    self.survey.unused.append(f"{reason}, and was not used: {item.nodeid}")
                     continue
                 for place in reached:
                     self.survey.reaching[place].append(number)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+
+    def _give_up(self, *_: object) -> None:
+        self._late = True
+        raise TimeoutError(f"a test takes more than {self.most_s:g} s")
 
     @contextmanager
     def _marked(self, mutants: Sequence[Mutant], reached: set[Place]) -> Iterator[None]:
@@ -301,12 +303,12 @@ class Trials:
     def _judge(self, tests: Sequence[int], items: Sequence[pytest.Item]) -> str:
         began = time.process_time()
         for number, following in zip(tests, [*tests[1:], None], strict=True):
+            if time.process_time() - began > self.most_s:
+                return UNFINISHED
             self._failed = False
             signal.setitimer(signal.ITIMER_VIRTUAL, AT_LEAST_S + LONGER * self.survey.cost_s[number])
             self._run(items[number], None if following is None else items[following])
             if self._failed:
                 self.survey.kills[number] += 1
                 return KILLED
-            if time.process_time() - began > self.most_s:
-                return UNFINISHED
         return SURVIVED

@@ -7,7 +7,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import Entry, Events, Finish
+from engine.messages import Entry, Events, Facts, Finish
 from epsparql.algebra import DEFAULT_STREAM
 from tests.engine.background.test_background_update import (
     ANOTHER_WAY,
@@ -23,8 +23,10 @@ from tests.engine.background.test_background_update import (
     registered,
 )
 from tests.engine.network.books import check_books
+from tests.engine.runtime.test_engine import Log
+from tests.engine.runtime.test_quotas import bounded
 from tests.support import query_strategies
-from tests.support.feeds import parse_feed
+from tests.support.feeds import EXAMPLE, parse_feed
 from tests.support.run_both import blocks, in_order
 
 
@@ -91,3 +93,18 @@ def test_what_a_join_keeps_is_as_if_the_background_had_always_been_so(pattern: s
         between = kept([query, "Z@0", events[0], *parts, *events[1:], "Z@9"])
         always = kept([*parts, query, "Z@0", *events, "Z@9"])
     assert changed == between == always
+
+
+@pytest.mark.parametrize(("n", "most"), [pytest.param(20, 1, id="before the first triple"), pytest.param(0, c.CHUNK, id="after some triples")])
+def test_a_query_that_is_stopped_amid_the_background_gives_its_rows_back(n: int, most: int) -> None:
+    """Its OPTIONAL finds so many goals of the stream, and then more triples of the background than one step takes."""
+    facts = "".join(f"<{EXAMPLE}s> <{EXAMPLE}K> <{EXAMPLE}k{k}> .\n" for k in range(2 * c.CHUNK))
+    with copied(0):
+        log = Log(Engine())
+        log.put(Facts(0, "", facts))
+        log.register("costly", "SELECT * WHERE { { ?s :A ?a } OPTIONAL { ?s :K ?k FILTER(?k != :z) } }")
+        log.send(" ".join([*(f"K(s,x{k})@1" for k in range(n)), "A(s,1)@2"]))
+        bounded(log, most)
+        log.send("Z@3")
+    assert log.failed.keys() == {"costly"}
+    check_books(log.engine)

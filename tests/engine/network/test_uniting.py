@@ -127,6 +127,21 @@ def test_a_background_that_concerns_what_is_shared_parts_it(restored: bool) -> N
     assert send(log, "B(t,1)@6 C1(1)@6 C1(t,1)@7") == ["other1", "pair1", "pair1", "pair1"]
 
 
+def test_goals_that_are_copied_come_behind_those_that_end_later() -> None:
+    """The goals of all queries are on the chains of one table, so the copies meet younger goals of other queries there."""
+    log, n = RegistrationLog(), 50
+    for k in range(2):
+        log.register(f"pair{k}", text(f"{{{PREFIX}}} SEQ {{?s :C{k} ?z}}"))
+    log.register("later", text("{?s :D ?x} SEQ {?s :E ?y}"))
+    send(log, " ".join(f"A(s{k},1)@1" for k in range(n)))
+    send(log, " ".join(f"D(s{k},1)@2" for k in range(n)))
+    log.put(Facts(0, "", f"<{EXAMPLE}t> <{EXAMPLE}A> <{EXAMPLE}u> .\n"))
+    send(log, "Z@3")
+    assert shares_of(log) == []
+    assert send(log, " ".join(f"E(s{k},1)@4 B(s{k},1)@4" for k in range(n))) == ["later"] * n
+    assert send(log, " ".join(f"C1(s{k},1)@5" for k in range(n))) == ["pair1"] * n
+
+
 def test_columns_are_moved_to_those_of_another_query() -> None:
     log = RegistrationLog()
     log.register("one", text("{?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z}"))
