@@ -236,8 +236,8 @@ def measure_queries(queries: int) -> Iterator[str]:
                        answered_s=round(time.perf_counter() - began, 2), resident_mb=round(resident_mb(child)))  # fmt: skip
 
 
-_EACH = 2
-"""Each query has so many events, before those of the restart."""
+_EACH = 10
+"""Each query has so many events, before those of the restart. With two, the first solution of each query is most of the cost."""
 _POLL_S = 0.1  # rarely: the server's answers count
 _QUERY_S = 0.1
 """A restart, and the settling of events, may take so long for each query, on a machine with much other work."""

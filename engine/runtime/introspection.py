@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import Net
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
@@ -109,32 +108,49 @@ def _list_goals(
 def measure_progress(network: Network, planned: Planned) -> tuple[OperatorState, ...]:
     """Return the query's operators, outermost first; what only hands rows on is none."""
     names = {column: str(variable) for variable, column in planned.columns.items() if not variable.hidden}
-    nodes = (node for node in range(planned.at.node, planned.after.node) if not _hands_on(network.net, node))
-    return tuple(_describe_operator(network, planned, node, names) for node in nodes)
+    own = _Operators(network, planned.at.node, planned.after.node)
+    keeps_own = planned.registered not in network.host.shares.readings
+    found = []
+    for node in range(planned.at.node, planned.after.node):
+        if not own.hands_on(node):
+            held = node if keeps_own else network.host.shares.find_keeper(planned, node)
+            found.append(own.describe(node, own if held == node else _Operators(network, held, held + 1), held, names))
+    return tuple(found)
 
 
-def _hands_on(net: Net, node: int) -> bool:
-    """Return whether a node stands for no step of a plan."""
-    kind, filter_, span, keep, moves = net.nodes[node, [c.KIND, c.FILTER, c.SPAN, c.KEEP, c.MOVE_N]].tolist()
-    plain = kind == c.PASS and filter_ == c.NONE and span >= _NO_SPAN
-    return bool(kind == c.DROPPED or plain or (kind == c.MOVE and keep == 1 and moves == 0))
+_NODE = np.array([c.KIND, c.FILTER, c.SPAN, c.KEEP, c.MOVE_N, c.RELATION, c.KEY_AT, c.KEY_N])
+_STORE = np.array([c.HEAD, c.COUNT, c.TAKEN, c.GIVEN, c.REFUSED])
 
 
-def _describe_operator(network: Network, planned: Planned, node: int, names: dict[int, str]) -> OperatorState:
-    net, held = network.net, network.host.shares.find_keeper(planned, node)
-    kind, relation = net.nodes[held, [c.KIND, c.RELATION]].tolist()
-    at, n = net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
-    on = sorted(names[column] for column in net.slots[at : at + n].tolist() if column in names)
-    sides = (_describe_side(net, held, side, name) for side, name in SIDES.items())
-    size = network.collectors.placed[node].collector.size() if node in network.collectors.placed else 0
-    told = tuple(side for side in sides if side.goals or side.taken)
-    given, refused = net.stores[c.SIDES * held, [c.GIVEN, c.REFUSED]].tolist()
-    return OperatorState(RELATION_WORDS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), told, size, given, refused, kind)
+class _Operators:
+    """Reads the nodes from `begin` on and before `end` at once: thousands of queries are described in one report."""
 
+    def __init__(self, network: Network, begin: int, end: int) -> None:
+        self._network, self._begin = network, begin
+        self._nodes = network.net.nodes[begin:end, _NODE].tolist()
+        self._stores = network.net.stores[c.SIDES * begin : c.SIDES * end, _STORE].tolist()
 
-def _describe_side(net: Net, node: int, side: int, name: SideName) -> Side:
-    head, goals, taken = net.stores[c.SIDES * node + side, [c.HEAD, c.COUNT, c.TAKEN]].tolist()
-    return Side(name, goals, None if head == c.NONE else int(net.rows[head, c.END]), taken)
+    def hands_on(self, node: int) -> bool:
+        """Return whether a node stands for no step of a plan."""
+        kind, filter_, span, keep, moves, *_ = self._nodes[node - self._begin]
+        plain = kind == c.PASS and filter_ == c.NONE and span >= _NO_SPAN
+        return bool(kind == c.DROPPED or plain or (kind == c.MOVE and keep == 1 and moves == 0))
+
+    def describe(self, node: int, keeper: "_Operators", held: int, names: dict[int, str]) -> OperatorState:
+        """Describe a node, whose rows and goals are counted at the node `held` of `keeper`."""
+        *_, at, n = self._nodes[node - self._begin]
+        kind, *_, relation, _, _ = keeper._nodes[held - keeper._begin]
+        on = sorted(names[column] for column in self._network.net.slots[at : at + n].tolist() if column in names) if n else ()
+        first = c.SIDES * (held - keeper._begin)
+        placed = self._network.collectors.placed
+        size = placed[node].collector.size() if node in placed else 0
+        *_, given, refused = keeper._stores[first]
+        sides = tuple(
+            Side(name, goals, None if head == c.NONE else int(self._network.net.rows[head, c.END]), taken)
+            for name, (head, goals, taken, *_) in ((name, keeper._stores[first + side]) for side, name in SIDES.items())
+            if goals or taken
+        )
+        return OperatorState(RELATION_WORDS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), sides, size, given, refused, kind)
 
 
 class ChangedQueries:

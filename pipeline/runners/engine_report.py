@@ -108,9 +108,10 @@ class Reporter:
 
 
 def _standing_of(engine: EngineState, registered: int) -> Standing:
-    matches = engine.partial_matches(registered)
+    usage = engine.usage(registered)
+    matches = engine.partial_matches(registered) if usage.goals else []
     waiting = (msgspec.Raw(msgspec.json.encode(matches)),) if matches else ()
-    return Standing(engine.usage(registered), engine.quota(registered), engine.progress(registered), engine.reads(registered), waiting)
+    return Standing(usage, engine.quota(registered), engine.progress(registered), engine.reads(registered), waiting)
 
 
 def read_report(data_dir: Path | str) -> EngineReport | None:

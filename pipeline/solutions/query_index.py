@@ -5,8 +5,10 @@ The index is derived from the frames, so it may be thrown away at any time.
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,7 @@ from pipeline.errors import Corrupt, Gone
 from pipeline.log.segments import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
 from pipeline.solutions.solution_ids import FrameSummary, Key, KeyRange, SolutionRun, decode_summary, solution_id
 
-
-def _longs() -> "array[int]":
-    return array("q")
+_longs: Callable[[], "array[int]"] = partial(array, "q")
 
 
 @dataclass(slots=True)
