@@ -28,7 +28,7 @@ def test_every_history_keeps_what_was_promised(stored: bool) -> None:
         run_history(seed, stored=stored)
 
 
-@pytest.mark.parametrize("seed", [1471, 2000617, 2000721, 2003089])
+@pytest.mark.parametrize("seed", [1471, 2000617, 2000721, 2003089, 3003977])
 def test_histories_that_once_went_wrong(seed: int) -> None:
     """Run histories again in which a fault was found, of the product or of the simulation.
 
@@ -36,6 +36,7 @@ def test_histories_that_once_went_wrong(seed: int) -> None:
     - 2000617: The power was lost after a synced file got its name and before its folder was synced. The disk then kept half of the file.
     - 2000721: A server was refused while the thread of its copies went on, and met its own lock, which ends with a process.
     - 2003089: A server was paused after its look at the store. It then claimed the store by a number that was free again, and lacked acknowledged events.
+    - 3003977: Two servers answered one subscriber of the simulation at once, and each told it the same solutions.
     """
     run_history(seed, stored=True)
 

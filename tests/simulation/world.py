@@ -160,12 +160,17 @@ class World:
                 self.scheduler.sleep(self.scheduler.random.random() * 0.5)
 
     def _tell(self, log: LogWriter, solutions: SolutionReader, name: str) -> int:
-        """Give subscribers of a query some of what they have not seen, and return how many solutions that were."""
+        """Give subscribers of a query some of what they have not seen, and return how many solutions that were.
+
+        A subscriber has one connection. So what another server has told meanwhile counts, and what was read here does not.
+        """
         query, seen = log.catalogue.queries.get(name), self.seen[name]
         if query is None:
             return 0
+        known = len(seen)
         found = listed(solutions.read(query.registered, seen[-1][0] if seen else None, 4))
-        seen += [(solution.id, solution.values) for solution in found]
+        if len(seen) == known:
+            seen += [(solution.id, solution.values) for solution in found]
         return len(found)
 
     def clock(self) -> int:
