@@ -1,15 +1,16 @@
 """Reads what a replay is given: files of queries, streams and background, and bodies in memory. A fault names file, line and column."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 import epsparql
-from engine.messages import UNRESTRICTED
+from engine.messages import UNRESTRICTED, int64s
 from epsparql.etalis.translator import query_text
 from epsparql.events.media_types import MAPPED_SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
@@ -246,33 +247,57 @@ def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterato
     A span of time is over in all streams before the next begins, so no occurrence is late.
     """
     ordered: list[tuple[str, pa.RecordBatch]] = []
-    pieces: list[tuple[int, int, int, int]] = []  # for each instant: end, stream, first row, number of rows
+    pieces: list[_Instants] = []
     for index, (name, batches) in enumerate(streams):
         rows = _sorted(batches)
         ordered.append((name, rows))
-        ends = rows.column("end").cast(pa.int64()).to_numpy()
+        ends = int64s(rows.column("end"))
         firsts = np.flatnonzero(np.diff(ends, prepend=ends[0] - 1)) if len(ends) else np.empty(0, np.int64)
-        counts = np.diff(firsts, append=len(ends))
-        pieces += [(int(ends[first]), index, int(first), int(count)) for first, count in zip(firsts, counts, strict=True)]
-    for block in _blocks(sorted(pieces)):
-        for index, (first, count) in block.items():
-            name, rows = ordered[index]
-            yield StreamRows(name, rows.slice(first, count))
+        pieces.append(_Instants(ends[firsts], np.full(len(firsts), index), firsts, np.diff(firsts, append=len(ends))))
+    for index, first, count in _blocks(pieces):
+        name, rows = ordered[index]
+        yield StreamRows(name, _with_own_terms(rows.slice(first, count)))
 
 
-def _blocks(pieces: Iterable[tuple[int, int, int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
-    """Yield blocks, each with first row and number of rows by stream; a stream's pieces follow each other."""
-    block: dict[int, tuple[int, int]] = {}
-    taken = 0
-    for _, index, first, count in pieces:
-        if block and taken + count > BLOCK_ROWS:
-            yield block
-            block, taken = {}, 0
-        begun, before = block.get(index, (first, 0))
-        block[index] = begun, before + count
-        taken += count
-    if block:
-        yield block
+@dataclass(frozen=True, slots=True)
+class _Instants:
+    """Holds the instants at which occurrences end, with the number of their stream, the first row there, and the number of rows."""
+
+    ends: NDArray[np.int64]
+    streams: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def _blocks(pieces: Sequence[_Instants]) -> Iterator[tuple[int, int, int]]:
+    """Yield streams with first row and number of rows, block by block. A stream's rows follow each other."""
+    if not pieces:
+        return
+    ends, streams, firsts, counts = (np.concatenate([getattr(each, name) for each in pieces]) for name in ("ends", "streams", "firsts", "counts"))
+    order = np.lexsort((streams, ends))
+    streams, firsts, counts = streams[order], firsts[order], counts[order]
+    taken, begin = np.cumsum(counts), 0
+    while begin < len(order):
+        before = int(taken[begin - 1]) if begin else 0
+        after = max(int(np.searchsorted(taken, before + BLOCK_ROWS, side="right")), begin + 1)
+        found, places = np.unique(streams[begin:after], return_index=True)
+        sizes = np.bincount(streams[begin:after], weights=counts[begin:after])
+        for place, stream in sorted(zip(places.tolist(), found.tolist(), strict=True)):
+            yield stream, int(firsts[begin + place]), int(sizes[stream])
+        begin = after
+
+
+def _with_own_terms(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with only their own terms in the dictionaries: otherwise each block would carry all terms of the files."""
+    columns = []
+    for column in rows.columns:
+        if isinstance(column, pa.DictionaryArray):
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            used, places = np.unique(column.indices.fill_null(0).to_numpy(), return_inverse=True)
+            terms = column.dictionary.take(pa.array(used)) if len(column.dictionary) else column.dictionary
+            column = pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32), mask=missing), terms)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def _sorted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
