@@ -22,7 +22,7 @@ from engine.partitioning import PartitionShare
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON, parse_body
 from pipeline.log import LogReader, LogWriter
-from pipeline.runners.engine_host import EngineHost
+from pipeline.runners.engine_host import EngineHost, block_rows
 from pipeline.runners.merge import MergeWork
 from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
 from pipeline.solutions.solution_log import SolutionReader
@@ -208,12 +208,12 @@ def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> float:
     """Return the CPU seconds that the events take, once the query is registered: a task does that when it starts."""
     with closing(LogReader(data)) as log, closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.partition)) as writer:
         begin = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if isinstance(entry, Events))
-        _commit_range(host, writer, 0, begin)
+        _commit_range(host, writer, (0, begin), share)
         began = time.process_time()
-        _commit_range(host, writer, begin, log.head())
+        _commit_range(host, writer, (begin, log.head()), share)
         return time.process_time() - began
 
 
-def _commit_range(host: EngineHost, writer: PartitionWriter, lo: int, hi: int) -> None:
-    for piece in host.run(lo, hi):
+def _commit_range(host: EngineHost, writer: PartitionWriter, entries: tuple[int, int], share: PartitionShare) -> None:
+    for piece in host.run(*entries, block_rows(share)):
         writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
