@@ -328,7 +328,8 @@ Many have `values` over a dictionary (`engine.dictionary.arrow_encoding`).
 TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
 """These are solutions of one of several partitions.
 
-`by` has the texts that order those of one query, entry and interval; null means the values themselves.
+`by` has the texts that order those of one query, entry and interval; null means the values themselves. Where the variables of a SELECT do not stand in
+order of their names, the metadata of the schema say in which order its values count.
 """
 
 

@@ -3,15 +3,13 @@
 import ctypes
 import gc
 import os
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from typing import Any
 
 from engine.messages import Micros
+from pipeline.hidden_modules import hide_modules
 
 
 def clock() -> Micros:
@@ -19,22 +17,9 @@ def clock() -> Micros:
     return time.time_ns() // 1000
 
 
-class _Without(MetaPathFinder):
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if fullname == self._name:
-            raise ModuleNotFoundError(f"{fullname} is not for this process", name=fullname)
-        return None
-
-
 def leave_out_unused() -> None:
-    """Hide modules that libraries load only in case someone uses them.
-
-    pyarrow loads pandas (32 MB) to recognise its objects, so call this before the first array. httpx loads its command line (7 MB).
-    """
-    sys.meta_path[:0] = [_Without("pandas"), _Without("httpx._main")]
+    """Hide what a server never uses. httpx loads its command line (7 MB)."""
+    hide_modules("pandas", "httpx._main")
 
 
 def set_aside() -> None:

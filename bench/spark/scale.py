@@ -22,7 +22,7 @@ from engine.partitioning import PartitionShare
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON, parse_body
 from pipeline.log import LogReader, LogWriter
-from pipeline.runners.engine_host import EngineHost
+from pipeline.runners.engine_host import EngineHost, block_rows
 from pipeline.runners.merge import MergeWork
 from pipeline.solutions.partition_log import PartitionLogs, PartitionWriter
 from pipeline.solutions.solution_log import SolutionReader
@@ -47,6 +47,11 @@ class Asked:
     def text(self) -> str:
         text = PREFIXES + WORKLOADS[self.workload]
         return text if self.by == "subject" else re.sub(r"{\?s (:\w) \?(\w)}", r"{?o_\2 :by ?s ; \1 ?\2}", text)
+
+    @property
+    def registered(self) -> int:
+        """Return the offset of the query's registration, which the stream's key precedes."""
+        return 0 if self.by == "subject" else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def measure(workload: str, n: int, k: int, by: str = "subject") -> Iterator[str]
         root = Path(place)
         _append_bodies({number: root / f"of {number}" / "warm" for number in PARTITIONS}, asked, drawn(min(_WARM_EVENTS, n), k))
         parsing, appending = _append_bodies({number: root / f"of {number}" for number in PARTITIONS}, asked, drawn(n, k))
-        rounds = _run_rounds(root, lambda matches: check(workload, n, k, matches))
+        rounds = _run_rounds(root, asked.registered, lambda matches: check(workload, n, k, matches))
 
     def medians(read: Callable[[Shared], float]) -> dict[str, float]:
         return {str(number): round(median([read(each[number]) for each in rounds]), 3) for number in PARTITIONS}
@@ -153,8 +158,8 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def _merge_logs(data: Path, logs: PartitionLogs, number: int) -> tuple[float, int]:
-    """Merge the partitions' logs into a new solution log. Return CPU seconds and solutions."""
+def _merge_logs(data: Path, logs: PartitionLogs, number: int, registered: int) -> tuple[float, int]:
+    """Merge the partitions' logs into a new solution log. Return CPU seconds, and the solutions of the query that was registered at an offset."""
     shutil.rmtree(data / "solutions", ignore_errors=True)
     began = time.process_time()
     work = MergeWork(data, logs, number)
@@ -163,7 +168,7 @@ def _merge_logs(data: Path, logs: PartitionLogs, number: int) -> tuple[float, in
             writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
     seconds = time.process_time() - began
     with closing(SolutionReader(data)) as solutions:
-        return seconds, solutions.tally(0).count
+        return seconds, solutions.tally(registered).count
 
 
 # ---------------------------------------------------------------- the tasks
@@ -176,7 +181,7 @@ class _Task:
     share: PartitionShare
 
 
-def _run_rounds(root: Path, counted: Callable[[int], None]) -> Rounds:
+def _run_rounds(root: Path, registered: int, counted: Callable[[int], None]) -> Rounds:
     """Run the tasks of each number of partitions over its log, in turns, on a cluster; merge what they find, and count solutions.
 
     Tasks of one number run at once, each on a worker of its own: it is a barrier job.
@@ -192,7 +197,7 @@ def _run_rounds(root: Path, counted: Callable[[int], None]) -> Rounds:
                 logs = PartitionLogs(data / "partitions" / uuid4().hex, 0)
                 tasks = [_Task(data, logs, PartitionShare(partition, number)) for partition in range(number)]
                 seconds = spark.sparkContext.parallelize(tasks, number).barrier().mapPartitions(_solve_logs).collect()
-                merging, matches = _merge_logs(data, logs, number)
+                merging, matches = _merge_logs(data, logs, number, registered)
                 found[number] = Shared(tuple(seconds), merging)
                 if turn >= 0:
                     counted(matches)
@@ -208,12 +213,12 @@ def _solve_log(data: Path, logs: PartitionLogs, share: PartitionShare) -> float:
     """Return the CPU seconds that the events take, once the query is registered: a task does that when it starts."""
     with closing(LogReader(data)) as log, closing(EngineHost(data, share)) as host, closing(PartitionWriter(logs, share.partition)) as writer:
         begin = next(entry.offset for block in log.blocks(0, 1) for entry in block.entries if isinstance(entry, Events))
-        _commit_range(host, writer, 0, begin)
+        _commit_range(host, writer, (0, begin), share)
         began = time.process_time()
-        _commit_range(host, writer, begin, log.head())
+        _commit_range(host, writer, (begin, log.head()), share)
         return time.process_time() - began
 
 
-def _commit_range(host: EngineHost, writer: PartitionWriter, lo: int, hi: int) -> None:
-    for piece in host.run(lo, hi):
+def _commit_range(host: EngineHost, writer: PartitionWriter, entries: tuple[int, int], share: PartitionShare) -> None:
+    for piece in host.run(*entries, block_rows(share)):
         writer.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)

@@ -50,11 +50,12 @@ def plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def one_after_another(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join the solutions of several batches, of which some may be packed, into SOLUTIONS or TIED as the first is."""
+    """Join the solutions of several batches, of which some may be packed, into SOLUTIONS or TIED as the first is. Their metadata are joined, too."""
     values = concat_lists([part.column(_VALUES) for part in parts])
     rest = [pa.concat_arrays([part.column(k) for part in parts]) for k in range(parts[0].num_columns) if k != _VALUES]
-    schema = SOLUTIONS if parts[0].num_columns == len(SOLUTIONS) else TIED
-    return pa.RecordBatch.from_arrays([*rest[:_VALUES], values, *rest[_VALUES:]], schema=schema_of(values, schema))
+    schema = schema_of(values, SOLUTIONS if parts[0].num_columns == len(SOLUTIONS) else TIED)
+    metadata = {key: value for part in parts for key, value in (part.schema.metadata or {}).items()}
+    return pa.RecordBatch.from_arrays([*rest[:_VALUES], values, *rest[_VALUES:]], schema=schema.with_metadata(metadata) if metadata else schema)
 
 
 def concat_lists(parts: Sequence[pa.ListArray]) -> pa.ListArray:

@@ -83,9 +83,13 @@ class Planned:
         return len(self.emitted) // 2
 
     @property
-    def shows_by_name(self) -> bool:
-        """Return whether what a SELECT shows stands in order of its variables' names."""
-        return bool((self.emitted[1 : 1 + self.shown] == self.emitted[1 + self.shown :]).all())
+    def name_order(self) -> tuple[int, ...]:
+        """Return, in order of their names, which of the variables that a SELECT shows each is; nothing if that is their order."""
+        if not isinstance(self.source.query, a.Select):
+            return ()
+        shown = self.source.query.projection
+        order = tuple(sorted(range(len(shown)), key=lambda k: shown[k].name))
+        return order if order != tuple(range(len(shown))) else ()
 
     @property
     def out(self) -> int:

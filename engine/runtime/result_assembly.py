@@ -51,6 +51,9 @@ class Outlets:
     described: Mapping[int, Planned]
     rules: Mapping[int, tuple[Planned, a.Construct]]  # those that write streams, by their nodes
     silent: Ints  # nodes whose solutions are not told: those of queries' own rules, or all
+    orders: Mapping[
+        int, tuple[int, ...]
+    ]  # by registration, which of a SELECT's values sorts its solutions first, second and so on, if others than these
 
 
 def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets:
@@ -59,14 +62,16 @@ def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets
     rules = {node: (one, rule) for one in planned for node, rule in one.written.items()}
     empty = {node for node, (_, rule) in rules.items() if not rule.template}
     hushed = [node for one in planned for node in ((*one.rules, one.out) if silent or one.out in empty else one.rules)]
-    return Outlets(_make_forms([one for one in planned if one.out not in described]), described, rules, np.array(hushed, np.int64))
+    orders = {one.registered: order for one in planned if (order := one.name_order)}
+    return Outlets(_make_forms([one for one in planned if one.out not in described]), described, rules, np.array(hushed, np.int64), orders)
 
 
 def add_outlet(outlets: Outlets, planned: Planned, *, silent: bool = False) -> Outlets:
     """Return what `make_outlets` gives with one more query. Rows of the others move, and none is made anew."""
     one = make_outlets([planned], silent=silent)
     forms = outlets.forms if one.described else _add_form(outlets.forms, planned)
-    return Outlets(forms, {**outlets.described, **one.described}, {**outlets.rules, **one.rules}, np.append(outlets.silent, one.silent))
+    rules, orders = {**outlets.rules, **one.rules}, {**outlets.orders, **one.orders}
+    return Outlets(forms, {**outlets.described, **one.described}, rules, np.append(outlets.silent, one.silent), orders)
 
 
 def _add_form(forms: FormTables, planned: Planned) -> FormTables:
@@ -107,7 +112,7 @@ def _make_forms(planned: Sequence[Planned]) -> FormTables:
 def _describe_form(one: Planned, constants: list[str]) -> tuple[Ints, list[int]]:
     """Return the row of a query, without places in what the rows share, and the cells that it shows. Constants of its triples join the others."""
     row = np.zeros(QUERY_WIDTH, np.int64)
-    row[REGISTERED], row[SHOWN], row[ALIKE], row[NAME_SIZE] = one.registered, one.shown, one.shows_by_name, len(one.source.name.encode())
+    row[REGISTERED], row[SHOWN], row[ALIKE], row[NAME_SIZE] = one.registered, one.shown, True, len(one.source.name.encode())
     match one.source.query:
         case a.Select():
             cells: list[int] = one.emitted.tolist()
@@ -145,17 +150,41 @@ def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: Fa
 
     `known` is the background. If the solutions are `tied`, they have the texts that order them (`by`).
     """
-    schema = TIED if tied else SOLUTIONS
     if len(outlets.silent):
         rows = rows[~np.isin(rows[:, c.OUT_NODE], outlets.silent)]
     if not outlets.described:
-        return [terms.emitted(rows, outlets.forms, schema, tied=tied)]
+        return [_emit_tied(outlets, rows, terms) if tied else terms.emitted(rows, outlets.forms, SOLUTIONS, tied=False)]
     nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()
     for node in np.unique(nodes).tolist():
         if node in outlets.described:
             found.append(_describe_query(outlets.described[node], rows[nodes == node], terms, known, tied=tied))
     formed = rows[~np.isin(nodes, list(outlets.described))]
-    return found if not len(formed) else [*found, terms.emitted(formed, outlets.forms, schema, tied=tied)]
+    if len(formed):
+        found.append(_emit_tied(outlets, formed, terms) if tied else terms.emitted(formed, outlets.forms, SOLUTIONS, tied=False))
+    return found
+
+
+def _emit_tied(outlets: Outlets, rows: Ints, terms: TermTable) -> pa.RecordBatch:
+    """Return TIED solutions, with the orders of their queries in the schema's metadata."""
+    batch = terms.emitted(rows, outlets.forms, TIED, tied=True)
+    if not outlets.orders or not batch.num_rows:
+        return batch
+    queries = np.unique(int64s(batch.column("registered"))).tolist()
+    return batch.replace_schema_metadata({_order_key(k): np.array(outlets.orders[k], np.int32).tobytes() for k in queries if k in outlets.orders})
+
+
+def _order_key(registered: int) -> bytes:
+    return b"order of %d" % registered
+
+
+def read_sort_key(tied: pa.RecordBatch, row: int) -> list[str | None]:
+    """Return the texts that order a solution among those of its query, entry and interval."""
+    by: list[str | None] | None = tied.column("by")[row].as_py()
+    if by is not None:
+        return by
+    values: list[str | None] = tied.column("values")[row].as_py()
+    order = (tied.schema.metadata or {}).get(_order_key(tied.column("registered")[row].as_py()))
+    return values if order is None else [values[k] for k in np.frombuffer(order, np.int32)]
 
 
 def _make_list(texts: pa.StringArray, n: int) -> pa.ListArray:

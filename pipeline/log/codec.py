@@ -33,7 +33,7 @@ from engine.messages import (
     Withdraw,
 )  # fmt: skip
 from engine.partitioning import NO_KEYS
-from pipeline.log.encoding.arrow_ipc import Part, write_rows
+from pipeline.log.encoding.arrow_ipc import Part, open_rows, write_rows
 from pipeline.log.encoding.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
 from pipeline.rejected_rows import Rejected
 
@@ -121,7 +121,7 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
     if is_sliced(payload):
         at, records, rows = decode_slices(first, fetch_from(payload))
         return at, records, rows.read_all
-    reader = pa.ipc.open_stream(pa.py_buffer(payload))
+    reader = open_rows(payload)
     at, records = _decode_entries(first, reader.schema.metadata[b"entries"])
     return at, records, lambda: reader.read_next_batch().replace_schema_metadata(None)
 

@@ -31,6 +31,8 @@ HEAD_MAGIC = b"\xffEPH"
 SEGMENT_BYTES = 16 << 20
 """A segment that has so many bytes is full. Retention removes whole segments, so they are small beside what people keep."""
 CHUNK = 256 << 10
+WINDOW = 32 << 10
+"""So many bytes are read at least: many small frames, or the header of a large one and what a partition reads to find its own rows."""
 SUFFIX = ".frames"
 LINK = 1 << 31
 """This frame flag says that the frame covers no positions, and that its payload is a `SegmentLink`."""
@@ -277,7 +279,7 @@ class SegmentFile:
     def bytes_at(self, byte: int, count: int, limit: int) -> memoryview:
         """Return `count` bytes, fewer where the file or `limit` ends."""
         if not self._at <= byte <= byte + count <= self._at + len(self._window):
-            self._window, self._at = os.pread(self._fd, min(max(count, CHUNK), max(limit - byte, 0)), byte), byte
+            self._window, self._at = os.pread(self._fd, min(max(count, WINDOW), max(limit - byte, 0)), byte), byte
         start = byte - self._at
         return memoryview(self._window)[start : start + count]
 

@@ -24,7 +24,13 @@ from pipeline.runners.host_messages import Advance
 from pipeline.runners.snapshots import Snapshots
 
 MAX_ROWS = 50_000
+_WIDEST = 4  # a query without a key reads all rows of a block, in one of the partitions
 _ENTRY = 100  # to read an entry of the log, or to write a query, costs as much as so many rows
+
+
+def block_rows(share: PartitionShare) -> int:
+    """Return how many rows of the log a block has, of which a partition decodes its own: as many as a block of one partition has, up to a limit."""
+    return MAX_ROWS * min(share.partitions, _WIDEST)
 
 
 class EngineHost:

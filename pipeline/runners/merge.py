@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
-from engine.runtime.result_assembly import rank_starts
+from engine.runtime.result_assembly import rank_starts, read_sort_key
 from pipeline.head_poll import HeadPoll
 from pipeline.runners.host_messages import Advance
 from pipeline.solutions.partition_log import PartitionLogs, PartitionReader
@@ -138,7 +138,7 @@ def merge_emitted(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
     def terms_of(row: int) -> tuple[tuple[bool, bytes], ...]:
         part, place = filled[partition[row]], int(row - begins[partition[row]])
-        return _key(part.column("by")[place].as_py() or part.column("values")[place].as_py())
+        return _key(read_sort_key(part, place))
 
     for first, after in _ties(key[order], partition[order]):
         order[first:after] = sorted(order[first:after].tolist(), key=terms_of)
@@ -167,7 +167,7 @@ def _keys(columns: Sequence[Ints]) -> Ints:
 
 
 def _plain(tied: pa.RecordBatch) -> pa.RecordBatch:
-    return tied.select(SOLUTIONS.names)
+    return tied.select(SOLUTIONS.names).replace_schema_metadata(None)
 
 
 def _ranks(registered: Ints, names: pa.DictionaryArray) -> Ints:

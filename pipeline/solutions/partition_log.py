@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.messages import TIED, Outcome, StateChange, int64s
-from pipeline.log.encoding.arrow_ipc import parts_of
+from pipeline.log.encoding.arrow_ipc import open_rows, parts_of
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments, write_begin
 
 _MERGED = "merged"
@@ -61,7 +61,7 @@ class PartitionWriter:
         """Append and publish the solutions (TIED) of the entries [lo, hi). Raises: OutOfOrder, OSError."""
         payload: Sequence[bytes | memoryview] = ()
         if solutions.num_rows or changes:
-            metadata = {_CHANGES: msgspec.json.encode([astuple(change) for change in changes])}
+            metadata = {**(solutions.schema.metadata or {}), _CHANGES: msgspec.json.encode([astuple(change) for change in changes])}
             payload = parts_of(solutions.replace_schema_metadata(metadata))
         self._frames.append(payload, lo, hi, solutions.num_rows)
         self._frames.publish()
@@ -124,6 +124,6 @@ class PartitionReader:
 def _decode_frame(payload: memoryview) -> Outcome:
     if not payload:
         return Outcome(_NOTHING, ())
-    stream = pa.ipc.open_stream(pa.py_buffer(payload))
+    stream = open_rows(payload)
     changes = msgspec.json.decode(stream.schema.metadata[_CHANGES])
     return Outcome(stream.read_next_batch(), tuple(StateChange(*change) for change in changes))

@@ -2,7 +2,10 @@
 
 import sys
 
-from pipeline.spark.job import main
+from pipeline.hidden_modules import hide_modules
 
 if __name__ == "__main__":  # Spark's workers import it under another name
+    hide_modules("pandas")
+    from pipeline.spark.job import main
+
     sys.exit(main())

@@ -19,6 +19,7 @@ from pipeline.log.lock import take_when_free
 from pipeline.spark.jvm import clear
 from pipeline.spark.spark_conf import SPARK_CONF, chosen_settings
 from pipeline.spark.spark_session import STOP_PATIENCE_S, session
+from pipeline.spark.worker_daemon import HIDDEN
 
 
 class Lock(Protocol):
@@ -100,7 +101,7 @@ class SparkDriver:
         return 0 if self._failure is None else 1
 
     def _serve(self, scratch: Path) -> None:
-        chosen = chosen_settings(os.environ.get(SPARK_CONF, ""))
+        chosen = {f"spark.executorEnv.{HIDDEN}": "pandas"} | chosen_settings(os.environ.get(SPARK_CONF, ""))
         with session(self._master, scratch, self._data / "spark.log", chosen=chosen) as spark:
             try:
                 position = self._job.begin(spark, scratch, self._committed)

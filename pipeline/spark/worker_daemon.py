@@ -8,8 +8,14 @@ import gc
 import os
 import sys
 import traceback
+from importlib import import_module
 
 from pyspark.daemon import manager
+
+HIDDEN = "EPSPARQL_HIDDEN_MODULES"
+"""This variable names modules that no task of a session uses, separated by commas."""
+SHARED = ("pyspark.worker", "pipeline.runners.log_follower", "pipeline.spark.long_running_task")
+"""Each worker would import these for itself."""
 
 
 def load_engine() -> None:
@@ -18,8 +24,12 @@ def load_engine() -> None:
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # read when pyarrow is imported
     with contextlib.redirect_stdout(sys.stderr):
         try:
+            from pipeline.hidden_modules import hide_modules
+
+            hide_modules(*filter(None, os.environ.get(HIDDEN, "").split(",")))
+            for module in SHARED:
+                import_module(module)
             from engine.warmup import compile_engine
-            from pipeline.runners import log_follower  # noqa: F401  # what a task imports
 
             compile_engine()
         except Exception:  # noqa: BLE001  # a task meets the same fault, and its message reaches the server

@@ -14,7 +14,7 @@ from engine.dictionary.native.layout import NONE
 # rows: columns of what the kernel found
 BEGIN, END, NODE, ENTRY = range(4)
 # queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank, then of the terms by which its
-# solutions are sorted, in order of their variables, as many as are SHOWN. Then come these as they are shown; ALIKE: that is the same. Where a query
+# solutions are sorted, in order of their variables, as many as are SHOWN. Then come these as they are shown; ALIKE: those tell the order, too. Where a query
 # makes TRIPLES, their parts come instead: a column, NONE for what is never bound, or a constant
 NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, TRIPLES, QUERY_WIDTH = range(8)
 FIRST_CONSTANT = -2

@@ -1,6 +1,7 @@
 """This module writes rows as an Arrow stream: as one buffer, in a file, or as the parts it consists of; compressed where there are many."""
 
 import io
+import struct
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -26,12 +27,41 @@ def write_stream(sink: pa.NativeFile, rows: pa.RecordBatch | pa.Table, options: 
 _FEW_ROWS = 64
 COMPRESSED_ROWS = 512
 """Fewer rows of the input log are written as they are, because it takes 0.2 ms to compress a stream, whatever its size."""
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1), use_threads=False)
+_ZSTD = pa.Codec("zstd", compression_level=1)
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression=_ZSTD, use_threads=False)
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+_PACKED = b"zstd"  # a stream begins by 0xffffffff
+_HEAD = struct.Struct("<4sII")  # _PACKED, bytes of the stream, and those that it takes compressed
 
 
 def write_rows(sink: pa.NativeFile, rows: pa.RecordBatch) -> None:
     """Write rows of the input log as a stream. Where there are many, its buffers are compressed, which any reader of Arrow undoes."""
     write_stream(sink, rows, _COMPRESSED if rows.num_rows >= COMPRESSED_ROWS else _AS_THEY_ARE)
+
+
+def open_rows(payload: Part) -> pa.ipc.RecordBatchStreamReader:
+    """Open a stream. Its buffers are decompressed by the caller's thread: to hand each to another thread costs a third of the time."""
+    return pa.ipc.open_stream(pa.py_buffer(payload), options=_ONE_THREAD)
+
+
+def pack_rows(rows: pa.RecordBatch) -> Part:
+    """Return rows as a stream, padded to a multiple of 8 bytes. Where there are many, it is compressed as a whole.
+
+    That takes half of the time of compressed buffers, because Zstandard prepares its memory once and not ten times (docs/decisions/0117-slices-in-one-piece.md).
+    """
+    stream = stream_of(rows)
+    if rows.num_rows < COMPRESSED_ROWS:
+        return memoryview(stream)
+    packed: bytes = _ZSTD.compress(stream, asbytes=True)
+    return _HEAD.pack(_PACKED, stream.size, len(packed)) + packed + bytes(-(_HEAD.size + len(packed)) % 8)
+
+
+def unpack_rows(part: Part) -> pa.RecordBatch:
+    """Return the rows that `pack_rows` packed, or of a stream."""
+    if part[: len(_PACKED)] == _PACKED:
+        _, size, packed = _HEAD.unpack_from(part)
+        part = memoryview(_ZSTD.decompress(pa.py_buffer(part[_HEAD.size : _HEAD.size + packed]), size))
+    return open_rows(part).read_next_batch()
 
 
 def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:

@@ -2,7 +2,7 @@
 
     prefix | number of each row's slice, entries and index | end of each row | slice 0 | slice 1 | ...
 
-A slice is a stream of OCCURRENCES with dictionaries of its own. Each part has its own checksum, and begins at a multiple of 8 bytes. The numbers of
+A slice is a stream of OCCURRENCES with dictionaries of its own, compressed as a whole. Each part has its own checksum, and begins at a multiple of 8 bytes. The numbers of
 slices tell the order of the rows. There are as many slices as the server has partitions. A partition of another number reads the slices that it
 overlaps, and leaves rows out.
 """
@@ -33,7 +33,7 @@ from engine.partitioning import (
     number_bodies,
     source_of,
 )
-from pipeline.log.encoding.arrow_ipc import Part, write_rows
+from pipeline.log.encoding.arrow_ipc import Part, pack_rows, unpack_rows
 from pipeline.log.encoding.renumber import renumber
 
 MAGIC = b"\xffEPS"  # another stream begins by 0xffffffff
@@ -66,22 +66,18 @@ def encode_slices(
 ) -> tuple[list[Part], int]:
     """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum. `keys` are those that streams declare."""
     which = find_partitions(key_column(rows, number_bodies(events), events, keys), slices)
-    sink, bounds = pa.BufferOutputStream(), [0]
-    for batch in _deal(rows, which, slices):
-        if batch.num_rows:
-            write_rows(sink, batch)
-        bounds.append(sink.tell())
-    streams, ends = memoryview(sink.getvalue()), PlainRows(rows).read_ends()
+    dealt = [pack_rows(batch) if batch.num_rows else b"" for batch in _deal(rows, which, slices)]
+    ends = PlainRows(rows).read_ends()
     low, beyond = _pack_ends(ends)
     packed = _padded(beyond.tobytes())
-    parts = [(len(packed), zlib.crc32(packed))] + [(end - begin, zlib.crc32(streams[begin:end])) for begin, end in pairwise(bounds)]
+    parts = [(len(part), zlib.crc32(part)) for part in (packed, *dealt)]
     index = msgspec.json.encode(_Index(msgspec.Raw(entries), list(find_latest_ends(ends, events).items()), low, beyond.itemsize, parts))
     head = _padded(which.astype(np.uint8).tobytes() + index)
     prefix = _PREFIX.pack(MAGIC, rows.num_rows, len(index), zlib.crc32(head))
     crc = zlib.crc32(head, zlib.crc32(prefix))
     for length, other in parts:
         crc = join_crcs(crc, other, length)
-    return [prefix, head, packed, streams], crc
+    return [prefix, head, packed, *dealt], crc
 
 
 def _pack_ends(ends: Ints) -> tuple[Micros, NDArray[Any]]:
@@ -159,8 +155,7 @@ class SlicedFrame:
 
     def read_slice(self, number: int) -> pa.RecordBatch:
         if number not in self._known:
-            stream = pa.ipc.open_stream(pa.py_buffer(self._part(1 + number)))
-            self._known[number] = stream.read_next_batch()
+            self._known[number] = unpack_rows(self._part(1 + number))
         return self._known[number]
 
     def read_ends(self) -> Ints:

@@ -145,25 +145,25 @@ def test_rows_found_are_theirs_whose_query_moved_meanwhile() -> None:
 
 
 DESCRIBED = [
-    pytest.param("SELECT ?x ?s WHERE { ?s :A ?x }", False, 2, False, id="not by name"),
-    pytest.param("SELECT ?s ?x WHERE { ?s :A ?x }", True, 2, False, id="by name"),
-    pytest.param("SELECT ?x WHERE { ?s :A ?x }", True, 1, False, id="one"),
-    pytest.param("SELECT ?x ?s ?a WHERE { ?s :A ?x }", False, 3, False, id="one that is never bound"),
-    pytest.param("SELECT * WHERE { GRAPH ?g { ?s :A ?x } }", True, 3, True, id="in which graph"),
-    pytest.param("SELECT * WHERE { GRAPH :g { ?s :A ?x } ?s :B ?y }", True, 3, True, id="in a graph, and beside it"),
-    pytest.param("ASK { ?s :A ?x }", True, 0, False, id="ASK"),
-    pytest.param("CONSTRUCT { ?s :C ?x } INTO STREAM <c> WHERE { ?s :A ?x }", True, 0, False, id="a rule"),
+    pytest.param("SELECT ?x ?s WHERE { ?s :A ?x }", (1, 0), 2, False, id="not by name"),
+    pytest.param("SELECT ?s ?x WHERE { ?s :A ?x }", (), 2, False, id="by name"),
+    pytest.param("SELECT ?x WHERE { ?s :A ?x }", (), 1, False, id="one"),
+    pytest.param("SELECT ?x ?s ?a WHERE { ?s :A ?x }", (2, 1, 0), 3, False, id="one that is never bound"),
+    pytest.param("SELECT * WHERE { GRAPH ?g { ?s :A ?x } }", (), 3, True, id="in which graph"),
+    pytest.param("SELECT * WHERE { GRAPH :g { ?s :A ?x } ?s :B ?y }", (), 3, True, id="in a graph, and beside it"),
+    pytest.param("ASK { ?s :A ?x }", (), 0, False, id="ASK"),
+    pytest.param("CONSTRUCT { ?s :C ?x } INTO STREAM <c> WHERE { ?s :A ?x }", (), 0, False, id="a rule"),
 ]
 
 
 @pytest.mark.parametrize(("text", "by_name", "shown", "graphs"), DESCRIBED)
-def test_what_is_said_of_a_query_at_its_place(text: str, by_name: bool, shown: int, graphs: bool) -> None:
+def test_what_is_said_of_a_query_at_its_place(text: str, by_name: tuple[int, ...], shown: int, graphs: bool) -> None:
     log = Log(Engine())
     log.register("before", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
     query = log.register("q", text)
     planned = network_of(log).planned[query]
     assert (planned.shown, planned.graphs, planned.writes) == (shown, graphs, "c" if "INTO" in text else None)
-    assert planned.shows_by_name == by_name
+    assert planned.name_order == by_name
     assert (planned.last is not None) == text.startswith("ASK")
     if planned.last is not None:
         assert planned.last in network_of(log).collectors.placed

@@ -231,6 +231,27 @@ def _knows(engine: Engine, text: str) -> bool:
     return len(engine.terms) == before
 
 
+TIES = [
+    pytest.param(["SELECT ?w ?s ?v"], id="not in order of names"),
+    pytest.param(["SELECT ?s ?v ?w"], id="in order of names"),
+    pytest.param(["SELECT ?w ?z ?s"], id="one that is never bound"),
+    pytest.param(["SELECT ?w ?s", "SELECT ?v ?w ?s", "CONSTRUCT { ?w :r ?v . ?s :r ?w }"], id="several"),
+]
+
+
+@pytest.mark.parametrize("forms", TIES)
+@pytest.mark.parametrize("together", [1, 3])
+def test_solutions_of_one_instant_stand_in_order_of_their_variables_names(forms: list[str], together: int) -> None:
+    """Solutions of several partitions at one instant are sorted by texts that they may not show in this order."""
+    feed = [f"p({s},{v})@{at}" for at in (1, 3) for k, s in enumerate("gcaebfd") for v in (k % 3, 7 - k)]
+    fed = {DEFAULT_STREAM: parse_feed(" ".join(feed))}
+    queries = {f"q{k}": f"{PREFIX}{form} {{ {{ ?s :p ?v }} SEQ {{ ?s :p ?w }} }}" for k, form in enumerate(forms)}
+    log = blocks(entries(queries, fed, in_order(fed), []), range(1, 30, together))
+    found, _, _ = shared_out(log, 3)
+    assert len(found) > 20
+    assert found == whole(log)[0]
+
+
 def test_a_query_that_fails_in_one_partition_fails_in_all() -> None:
     """It has as many goals as it may in the partition that has most; what the others find afterwards is nobody's any more."""
     text = PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"

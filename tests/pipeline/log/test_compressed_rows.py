@@ -7,7 +7,7 @@ import pytest
 from engine.messages import INSTANT, OCCURRENCES, Events
 from pipeline.log.codec import Record, decode, encode
 from pipeline.log.encoding import sliced_rows
-from pipeline.log.encoding.arrow_ipc import COMPRESSED_ROWS, stream_of
+from pipeline.log.encoding.arrow_ipc import COMPRESSED_ROWS, pack_rows, stream_of, unpack_rows, write_rows
 
 MOST_BYTES = 30
 """An event of W1 takes at most this much in a body of a thousand."""
@@ -45,6 +45,17 @@ def test_slices_are_compressed_too() -> None:
     payload = encoded(rows, 4)
     assert len(payload) <= 2 * MOST_BYTES * rows.num_rows
     assert decode(3, payload).rows.to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("n", [COMPRESSED_ROWS - 1, COMPRESSED_ROWS, 10_000])
+def test_a_slice_is_compressed_as_a_whole_and_one_with_compressed_buffers_is_read(n: int) -> None:
+    rows, earlier = events_of_w1(n), pa.BufferOutputStream()
+    write_rows(earlier, rows)
+    packed = pack_rows(rows)
+    assert len(packed) % 8 == 0
+    assert len(packed) <= 1.05 * earlier.tell()
+    assert unpack_rows(memoryview(packed)).equals(rows)
+    assert unpack_rows(memoryview(earlier.getvalue())).equals(rows)
 
 
 def test_few_rows_are_as_they_were_in_earlier_versions() -> None:

@@ -89,16 +89,19 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
 # ---------------------------------------------------------------- the process that workers are forked from
 LOADED = """
 import os, sys
-from pipeline.spark.worker_daemon import load_engine
+from pipeline.spark.worker_daemon import HIDDEN, load_engine
+os.environ[HIDDEN] = sys.argv[1]
 load_engine()
 from engine.kernel.scheduler import run
 assert run.signatures, "the kernel's code is loaded"
-print(len(os.listdir("/proc/self/task")))
+assert {"pyspark.worker", "pipeline.spark.long_running_task"} <= set(sys.modules), "a worker would import them for itself"
+print(len(os.listdir("/proc/self/task")), "pandas" in sys.modules)
 """
 
 
 @pytest.mark.slow
-def test_the_engine_is_loaded_and_no_thread_runs() -> None:
+@pytest.mark.parametrize(("hidden", "loaded"), [pytest.param("", "1 True", id="for any task"), pytest.param("pandas", "1 False", id="for a server")])
+def test_the_engine_is_loaded_and_no_thread_runs(hidden: str, loaded: str) -> None:
     compile_kernel()
-    done = subprocess.run([sys.executable, "-W", "error", "-c", LOADED], capture_output=True, text=True, check=False, timeout=300)
-    assert done.stdout == "1\n", done.stderr
+    done = subprocess.run([sys.executable, "-W", "error", "-c", LOADED, hidden], capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout == f"{loaded}\n", done.stderr

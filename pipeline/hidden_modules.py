@@ -1,0 +1,20 @@
+"""This module hides modules that libraries load only in case someone uses them."""
+
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+
+
+class _Hidden(MetaPathFinder):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if fullname == self._name:
+            raise ModuleNotFoundError(f"{fullname} is not for this process", name=fullname)
+        return None
+
+
+def hide_modules(*names: str) -> None:
+    """Have this process do without modules. pyarrow loads pandas (32 MB) to recognise its objects, so call this before the first array."""
+    sys.meta_path[:0] = [_Hidden(name) for name in names]
