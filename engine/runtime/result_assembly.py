@@ -51,9 +51,8 @@ class Outlets:
     described: Mapping[int, Planned]
     rules: Mapping[int, tuple[Planned, a.Construct]]  # those that write streams, by their nodes
     silent: Ints  # nodes whose solutions are not told: those of queries' own rules, or all
-    orders: Mapping[
-        int, tuple[int, ...]
-    ]  # by registration, which of a SELECT's values sorts its solutions first, second and so on, if others than these
+    orders: Mapping[int, tuple[int, ...]]
+    """The numbers of a SELECT's values in the order in which they sort its solutions, by registration, if that is not their own order."""
 
 
 def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets:

@@ -59,9 +59,12 @@ def _run_command(argv: list[str] | None) -> int:
         fault = _fault_of_functions()
         if fault is not None:
             return fail(fault)
-        from server.process import keep_freed_memory
+        if argv is None:  # the process is this command's
+            from server.process import keep_freed_memory, leave_out_unused
 
-        keep_freed_memory()
+            keep_freed_memory()
+            if first != "bench":  # it measures data frames, too
+                leave_out_unused()
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)
@@ -174,9 +177,6 @@ def _tell_compiling() -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from server.process import leave_out_unused
-
-    leave_out_unused()
     from pipeline.errors import PipelineError
     from pipeline.replay.input_files import SourceFault
     from server.cli.serve import serve
