@@ -1,13 +1,18 @@
 """This bench goes from the bytes of request bodies to the bytes of solutions: N-Quads in, ndjson out, through what the server calls for each."""
 
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 import pyarrow as pa
 
 from bench.measurement import line, median, one_core, peak_rss_mb
-from bench.workloads import BATCH, WORKLOADS, Drawn, check, drawn, engine_with, texts_of, times_of
+from bench.workloads import BATCH, PREFIXES, WORKLOADS, Drawn, check, drawn, engine_with, texts_of, times_of
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Block, Events, int64s
 from pipeline.formats.batches.timestamps import iso
@@ -37,7 +42,7 @@ class Run:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line: events a second over all, and where the time goes."""
+    """Yield a line with events a second over all, and where the time goes. Then yield one of `epsparql replay`. Raises: WrongCount."""
     one_core()
     log = bodies(drawn(n, k))
     _run(workload, log[:2])
@@ -58,6 +63,37 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
         engine_s=round(middle.engine, 3),
         writing_s=round(middle.writing, 3),
         peak_rss_mb=peak_rss_mb(),
+    )
+
+    yield _measure_replay(workload, n, k)
+
+
+def _measure_replay(workload: str, n: int, k: int) -> str:
+    """Replay a tenth of the events, and all of them. A file of twice the size should take twice as long, after the start. Raises: WrongCount."""
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
+        query = Path(directory) / "q.rq"
+        query.write_text(PREFIXES + WORKLOADS[workload])
+        took_s, sizes = [], (n // 10, n)
+        for size in sizes:
+            file = Path(directory) / f"{size}.nq"
+            file.write_bytes(b"".join(bodies(drawn(size, k))))
+            command = [sys.executable, "-m", "server.cli", "replay", "--query", str(query), "--stream", str(file)]
+            before = getrusage(RUSAGE_CHILDREN)
+            found = subprocess.run(command, check=True, capture_output=True).stdout.count(b"\n")
+            after = getrusage(RUSAGE_CHILDREN)
+            check(workload, size, k, found)
+            took_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    us = (took_s[1] - took_s[0]) / (sizes[1] - sizes[0]) * 1e6
+    start_s = took_s[0] - us * sizes[0] / 1e6
+    return line(
+        "end-to-end",
+        workload=f"{workload} by replay",
+        n=n,
+        k=k,
+        matches=found,
+        cpu_s=round(took_s[1], 2),
+        start_cpu_s=round(start_s, 2),
+        cpu_us_per_event=round(us, 2),
     )
 
 

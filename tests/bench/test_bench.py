@@ -92,7 +92,6 @@ LINES = [
         marks=pytest.mark.soak,
     ),
     pytest.param(lambda: static_rules.measure(2), {"closed", "registering_s", "closing_s", "adding_ms", "removing_ms"}, id="static rules"),
-    pytest.param(lambda: end_to_end.measure("W1", 2_000, 200), {"events_per_s", "parsing_s", "engine_s", "writing_s"}, id="end to end"),
 ]
 
 
@@ -104,6 +103,13 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     assert all(isfinite(found[name]) for name in named)
     noise = {"slope", "kernel_slope", "late_over_early"}  # over this little
     assert all(found[name] > 0 for name in named - noise)
+
+
+def test_from_bodies_to_lines_and_by_replay() -> None:
+    found = [json.loads(line) for line in end_to_end.measure("W1", 2_000, 200)]
+    assert all(found[0][name] > 0 for name in ("events_per_s", "parsing_s", "engine_s", "writing_s"))
+    assert found[1]["matches"] == found[0]["matches"]
+    assert found[1]["cpu_s"] > 0
 
 
 @pytest.mark.soak
