@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pipeline.errors import Corrupt
-from pipeline.log.segments import FrameReader, segment_path, segments
+from pipeline.log.segments import FrameWriter, segment_path, segments
 from pipeline.replication.replicator import PATIENCE_S
 from tests.simulation.disk import Disk
 from tests.simulation.scheduler import Scheduler, Task
@@ -128,7 +128,7 @@ class _Chaos:
         data = disk.root / "data"
         old, self._old_log = self._old_log, self._world.root / f"log{len(self._world.servers)}"
         shutil.copytree(data / "log", self._old_log, dirs_exist_ok=True)
-        before, after = None if old is None else _head(old), _head(data / "solutions")
+        before, after = None if old is None else self._find_reach(old), self._find_reach(data / "solutions")
         if old is not None and before is not None and after is not None and before < after:
 
             def replace() -> None:
@@ -138,6 +138,16 @@ class _Chaos:
 
             self._expect_refusal(disk, replace)
         self._again(disk)
+
+    def _find_reach(self, directory: Path) -> int | None:
+        """Return the position to which the next writer brings a log that a loss of power may have torn; None where it cannot be mended."""
+        with tempfile.TemporaryDirectory(dir=self._world.root) as copy:
+            try:
+                shutil.copytree(directory, copy, dirs_exist_ok=True)
+                with closing(FrameWriter(Path(copy), durable=False)) as writer:
+                    return writer.position
+            except (Corrupt, FileNotFoundError):
+                return None
 
     def _expect_refusal(self, disk: Disk, spoil: Callable[[], object]) -> None:
         """Spoil the data of a server that does not run, see that the next one refuses them, and mend them."""
@@ -210,12 +220,3 @@ class _Chaos:
                 world.boot(world.new_machine() if world.stored else server.disk)
                 self._scheduler.sleep(30.0)
         world.calm = True
-
-
-def _head(directory: Path) -> int | None:
-    """Return the position of a log; None where a loss of power has torn its head, which the next writer mends."""
-    try:
-        with closing(FrameReader(directory)) as reader:
-            return reader.head().position
-    except Corrupt:
-        return None
