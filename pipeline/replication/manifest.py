@@ -2,7 +2,8 @@
 
 Manifests are numbered, and each is created only where there is none of its number. A server that starts creates the next one, its *claim*: so the next
 manifest of the server before it is refused. The object of a claim stays, so that an earlier server never finds its number free again. Other
-manifests go, so a server that was paused after its look may find a number free that was taken: a claim counts only as the newest manifest.
+manifests go, so a server that was paused after its look may find a number free that was taken: a claim counts only as the newest manifest. One that
+others have followed stays, too: otherwise the earlier server would find its number free.
 """
 
 import struct
@@ -119,9 +120,10 @@ class ManifestChain:
         claims, epoch = [*before.claims, number], before.epoch or number
         claim = msgspec.structs.replace(before, server=before.server or server, start=self.start, epoch=epoch, claims=claims)
         self._create(claim)
-        name = manifest_name(self.number)
-        if f"{MANIFESTS}/{self._store.names(MANIFESTS)[-1]}" != name:  # it was free again: `before` was read long ago
-            self._store.remove(name)
+        newest = self.look()
+        if newest is None or newest.start != self.start:
+            if newest is not None and number not in newest.claims:  # the number was free again: `before` was read long ago
+                self._store.remove(manifest_name(number))
             raise StoreTaken(str(self._store), "another server has begun to write to")
         if self._store.create(manifest_name(number), b""):
             raise StoreFailed("it lets an object be written twice, so two servers could both write; it has to refuse that (If-None-Match)")

@@ -75,3 +75,29 @@ def test_a_claim_does_not_count_that_follows_a_look_of_long_ago(tmp_path: Path) 
     one.commit(Manifest("one", one.start, 1, tail=4, claims=[1]))
     assert other.look() == Manifest("one", one.start, 1, tail=4, claims=[1])
     assert store.names("manifests") == [f"{number:020d}" for number in (1, 5)]
+
+
+def test_a_claim_that_another_has_followed_stays(tmp_path: Path) -> None:
+    """A server was paused after its claim, and another one claimed the store after it. The earlier server must not find the first claim's number free."""
+    store = DirectoryStore(tmp_path, locked=False)
+    one, third = ManifestChain(store), ManifestChain(store)
+    one.claim("one", Manifest(), 1)
+    before = third.look()
+    assert before is not None
+
+    class Paused(DirectoryStore):
+        """Lets the third server claim the store before the second one sees whether its claim is the newest manifest."""
+
+        def names(self, folder: str) -> list[str]:
+            if third.number != 3:
+                seen = third.look()
+                assert seen is not None
+                third.claim("third", seen, 3)
+            return super().names(folder)
+
+    with pytest.raises(StoreTaken):
+        ManifestChain(Paused(tmp_path, locked=False)).claim("second", before, 2)
+    with pytest.raises(StoreTaken):
+        one.commit(Manifest("one", one.start, 1, tail=1, claims=[1]))
+    third.commit(Manifest("one", third.start, 3, tail=1, claims=[1, 2, 3]))
+    assert store.names("manifests") == [f"{number:020d}" for number in (1, 2, 3, 4)]
