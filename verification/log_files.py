@@ -163,7 +163,7 @@ def _read_sliced(payload: memoryview) -> tuple[list[Any], list[pa.RecordBatch], 
     for length, _ in parts[1:]:
         starts.append(count)
         if length:
-            found = list(pa.ipc.open_stream(pa.py_buffer(payload[begin : begin + length])))
+            found = list(pa.ipc.open_stream(_unpack_slice(payload[begin : begin + length])))
             count += sum(batch.num_rows for batch in found)
             batches += found
         begin += length
@@ -172,6 +172,14 @@ def _read_sliced(payload: memoryview) -> tuple[list[Any], list[pa.RecordBatch], 
         order.append(starts[number])
         starts[number] += 1
     return entries, batches, order
+
+
+def _unpack_slice(part: memoryview) -> pa.Buffer:
+    """Return the Arrow stream of a slice, which may be compressed as a whole."""
+    if bytes(part[:4]) != b"zstd":
+        return pa.py_buffer(part)
+    size, packed = struct.unpack_from("<II", part, 4)
+    return pa.Codec("zstd").decompress(pa.py_buffer(part[12 : 12 + packed]), size)
 
 
 def _plain_rows(batch: pa.RecordBatch) -> pa.RecordBatch:

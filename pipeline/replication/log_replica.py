@@ -61,8 +61,11 @@ class LogReplica:
                 return False
         return True
 
-    def push(self, segment: int, size: int, write: Callable[[int, int, bytes], Extent]) -> None:
-        """Bring the log to the store up to byte `size` of `segment`; `write` writes a piece of a segment. Raises: StoreFailed, StoreTaken."""
+    def push(self, segment: int, size: int, write: Callable[[int, int, bytes], Extent], noted: Callable[[], None] = lambda: None) -> None:
+        """Bring the log to the store up to byte `size` of `segment`; `write` writes a piece of a segment. Raises: StoreFailed, StoreTaken.
+
+        `noted` is called under the lock when the piece is among the extents.
+        """
         for first in segments(self._directory):
             if self.bound[0] <= first <= segment:
                 end = size if first == segment else segment_path(self._directory, first).stat().st_size
@@ -71,6 +74,7 @@ class LogReplica:
                     extent = write(first, at, self._read_segment(first, at, min(at + PIECE_BYTES, end)))
                     with self.lock:
                         self.extents.append(extent)
+                        noted()
                     self.bound = first, extent.end
 
     def write_object(self, segment: int, begin: int, data: bytes) -> Extent:

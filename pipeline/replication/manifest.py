@@ -218,7 +218,10 @@ class LogTail:
         self.fences: list[int] = []
 
     def append(self, segment: int, begin: int, data: bytes) -> Extent:
-        """Write bytes of the log. Raises: StoreTaken if another server has put its fence there; StoreFailed."""
+        """Write bytes of the log as the next piece; `advance` then goes on to the piece after it.
+
+        Raises: StoreTaken if another server has put its fence there; StoreFailed.
+        """
         whole = self._pack(segment, begin, data)
         while not self._store.create(tail_name(self.number), whole):
             found = read_piece(self._store, self.number)
@@ -227,9 +230,11 @@ class LogTail:
             if (found.extent, found.data) == (self._extent(segment, begin, whole), data):
                 break
             self.number += 1  # an earlier try had other bytes; what comes from the same byte on replaces them
-        extent = self._extent(segment, begin, whole)
+        return self._extent(segment, begin, whole)
+
+    def advance(self) -> None:
+        """Count the piece that was written. Its extent has to be noted in the same step, or a manifest of this moment would have neither."""
         self.number += 1
-        return extent
 
     def fence(self, manifest: Manifest) -> list[Extent]:
         """End the tail of earlier servers, and return its extents from where the manifest ends. Raises: StoreFailed."""

@@ -157,7 +157,7 @@ class Replicator:
 
         A store that does not answer is waited for. Raises: StoreFailed, StoreTaken.
         """
-        self._retry_until_deadline(lambda: self.log.push(segment, size, self._append), "an entry of the log")
+        self._retry_until_deadline(lambda: self.log.push(segment, size, self._append, self._tail.advance), "an entry of the log")
 
     def write_files(self, paths: Sequence[Path]) -> None:
         """Bring small files to the store as they are here, or remove them there; otherwise as `write_log`.

@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.messages import SetStream
 from pipeline.errors import StoreTaken
+from pipeline.log import LogWriter
+from pipeline.log.segments import segment_path
 from pipeline.object_store.backends import DirectoryStore
 from pipeline.replication.manifest import Extent, LogTail, Manifest, ManifestChain, read_tail, replay
+from pipeline.replication.replicator import Replicator
 
 WRITES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(1, 12)), max_size=8)
 
@@ -30,10 +34,9 @@ def test_a_piece_that_was_written_and_not_answered_is_there_once(tmp_path: Path)
     tail = LogTail(store, "aaaaaaaa")
     assert tail.fence(Manifest()) == []
     tail.append(0, 0, b"first")
-    tail.number -= 1  # as before an answer that never came
-    tail.append(0, 0, b"first")
-    tail.number -= 1
+    tail.append(0, 0, b"first")  # as after an answer that never came
     tail.append(0, 0, b"first and second")
+    tail.advance()
     assert [(each.begin, each.end) for each in replay(read_tail(store, Manifest()))] == [(0, 16)]
     later = LogTail(store, "bbbbbbbb")
     assert [each.read(store) for each in replay(later.fence(Manifest()))] == [b"first and second"]
@@ -101,3 +104,27 @@ def test_a_claim_that_another_has_followed_stays(tmp_path: Path) -> None:
         one.commit(Manifest("one", one.start, 1, tail=1, claims=[1]))
     third.commit(Manifest("one", third.start, 3, tail=1, claims=[1, 2, 3]))
     assert store.names("manifests") == [f"{number:020d}" for number in (1, 2, 3, 4)]
+
+
+def test_a_manifest_of_any_moment_has_the_piece_that_was_just_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of the copies writes one between the piece and the note of it. Who takes over then finds the piece, as an extent or in the tail."""
+    store, data = DirectoryStore(tmp_path / "store", locked=False), tmp_path / "data"
+    data.mkdir()
+    keeper = Replicator(data, store)
+    append = keeper._tail.append
+
+    def append_and_commit(segment: int, begin: int, piece: bytes) -> Extent:
+        extent = append(segment, begin, piece)
+        keeper.write_files([])
+        return extent
+
+    with LogWriter(data, lambda: 0, keep=keeper.write_log) as log:
+        log.append(lambda offset: SetStream(offset, "a"))
+        monkeypatch.setattr(keeper._tail, "append", append_and_commit)
+        for name in ("b", "c"):
+            log.append(lambda offset, name=name: SetStream(offset, name))  # type: ignore[misc]  # mypy cannot infer it
+            manifest = ManifestChain(store).look()
+            assert manifest is not None
+            found = replay(manifest.logs["log"] + read_tail(store, manifest))
+            assert b"".join(each.read(store) for each in found) == segment_path(data / "log", 0).read_bytes()
+    keeper.stop()
