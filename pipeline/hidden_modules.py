@@ -1,5 +1,6 @@
 """This module hides modules that libraries load only in case someone uses them."""
 
+import os
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -16,5 +17,9 @@ class _Hidden(MetaPathFinder):
 
 
 def hide_modules(*names: str) -> None:
-    """Have this process do without modules. pyarrow loads pandas (32 MB) to recognise its objects, so call this before the first array."""
-    sys.meta_path[:0] = [_Hidden(name) for name in names]
+    """Have this process do without modules. pyarrow loads pandas (32 MB) to recognise its objects, so call this before the first array.
+
+    Nothing is hidden from a process with functions of users, because these may want any module.
+    """
+    if "EPSPARQL_FUNCTIONS" not in os.environ:
+        sys.meta_path[:0] = [_Hidden(name) for name in names]

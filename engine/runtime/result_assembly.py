@@ -152,21 +152,21 @@ def assemble_solutions(outlets: Outlets, rows: Ints, terms: TermTable, known: Fa
     if len(outlets.silent):
         rows = rows[~np.isin(rows[:, c.OUT_NODE], outlets.silent)]
     if not outlets.described:
-        return [_emit_tied(outlets, rows, terms) if tied else terms.emitted(rows, outlets.forms, SOLUTIONS, tied=False)]
+        return [_emit(outlets, rows, terms, tied=tied)]
     nodes, found = rows[:, c.OUT_NODE], list[pa.RecordBatch]()
     for node in np.unique(nodes).tolist():
         if node in outlets.described:
             found.append(_describe_query(outlets.described[node], rows[nodes == node], terms, known, tied=tied))
     formed = rows[~np.isin(nodes, list(outlets.described))]
     if len(formed):
-        found.append(_emit_tied(outlets, formed, terms) if tied else terms.emitted(formed, outlets.forms, SOLUTIONS, tied=False))
+        found.append(_emit(outlets, formed, terms, tied=tied))
     return found
 
 
-def _emit_tied(outlets: Outlets, rows: Ints, terms: TermTable) -> pa.RecordBatch:
-    """Return TIED solutions, with the orders of their queries in the schema's metadata."""
-    batch = terms.emitted(rows, outlets.forms, TIED, tied=True)
-    if not outlets.orders or not batch.num_rows:
+def _emit(outlets: Outlets, rows: Ints, terms: TermTable, *, tied: bool) -> pa.RecordBatch:
+    """Return the solutions of rows. Those that are `tied` have the orders of their queries in the schema's metadata."""
+    batch = terms.emitted(rows, outlets.forms, TIED if tied else SOLUTIONS, tied=tied)
+    if not tied or not outlets.orders or not batch.num_rows:
         return batch
     queries = np.unique(int64s(batch.column("registered"))).tolist()
     return batch.replace_schema_metadata({_order_key(k): np.array(outlets.orders[k], np.int32).tobytes() for k in queries if k in outlets.orders})

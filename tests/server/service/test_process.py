@@ -1,5 +1,6 @@
 """These tests check what a server's process does without, and that nothing waits for a compiler once `epsparql warm` has run."""
 
+import os
 import subprocess
 import sys
 
@@ -40,6 +41,12 @@ SMALL = {
 def test_pandas_is_left_out_where_it_is_installed() -> None:
     assert subprocess.run([sys.executable, "-c", "import pandas"], check=False).returncode == 0, "the tests have it installed"
     assert subprocess.run([sys.executable, "-c", _PROGRAM], check=True, capture_output=True, text=True).stdout == "False\n"
+
+
+def test_functions_of_users_may_want_pandas() -> None:
+    program = "from server.process import leave_out_unused\nleave_out_unused()\nimport pandas"
+    for functions, code in (({}, 1), ({"EPSPARQL_FUNCTIONS": "mine"}, 0)):
+        assert subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, env=os.environ | functions).returncode == code
 
 
 def test_all_that_python_calls_is_compiled_but_what_is_small() -> None:
