@@ -75,18 +75,14 @@ def concat_lists(parts: Sequence[pa.ListArray]) -> pa.ListArray:
 
 def joined_terms(parts: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
     """Join several columns into one, over their dictionaries one after the other."""
-    begins = np.cumsum([0, *(len(part.dictionary) for part in parts)])
-    indices = [_moved(part.indices, begin) for part, begin in zip(parts, begins.tolist(), strict=False)]
-    return pa.DictionaryArray.from_arrays(pa.concat_arrays(indices), pa.concat_arrays([part.dictionary for part in parts]), safe=False)
-
-
-def _moved(indices: pa.Int32Array, by: int) -> pa.Int32Array:
-    """Return the numbers raised by `by`; null stays null."""
-    if not by:
-        return indices
+    if len(parts) == 1:
+        return parts[0]
+    begins = np.cumsum([0, *(len(part.dictionary) for part in parts[:-1])], dtype=np.int32)
+    indices = pa.concat_arrays([part.indices for part in parts])
     valid, numbers = indices.buffers()
-    raised = np.frombuffer(numbers, np.int32)[: indices.offset + len(indices)] + np.int32(by)
-    return pa.Array.from_buffers(pa.int32(), len(indices), [valid, pa.py_buffer(raised)], -1, indices.offset)
+    raised = np.frombuffer(numbers, np.int32, len(indices)) + np.repeat(begins, [len(part) for part in parts])
+    moved = pa.Array.from_buffers(pa.int32(), len(indices), [valid, pa.py_buffer(raised)])
+    return pa.DictionaryArray.from_arrays(moved, pa.concat_arrays([part.dictionary for part in parts]), safe=False)
 
 
 def _from_zero(values: pa.ListArray) -> pa.Int32Array:

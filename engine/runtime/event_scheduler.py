@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,10 +210,10 @@ def insert_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
     if not marks:
         return table
     added = np.zeros((c.FEED_HEIGHT, len(marks)), np.int64)
-    places, added[c.IN_KIND], added[c.IN_S], added[c.IN_END], added[c.IN_ENTRY] = np.array(marks, np.int64).T
-    if all(place == table.shape[1] for place, *_ in marks):
-        return np.concatenate([table, added], axis=1)
-    return np.ascontiguousarray(np.insert(table, places, added, axis=1))
+    places, added[c.IN_KIND], added[c.IN_S], added[c.IN_END], added[c.IN_ENTRY] = np.array(sorted(marks, key=itemgetter(0)), np.int64).T
+    bounds = [0, *places.tolist(), table.shape[1]]
+    parts = [part for k, (begin, end) in enumerate(pairwise(bounds)) for part in (table[:, begin:end], added[:, k : k + 1])]
+    return np.concatenate(parts, axis=1)
 
 
 def find_reached(streams: Iterable[str], rules: Sequence[a.Construct], *, onwards: bool = False) -> set[str]:
