@@ -358,7 +358,8 @@ class TermTable:
         heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
         self._at[c.USED] = used
         self._small[:] = c.NONE
-        sweep(self._at, self._cells, heads, self._kinds, self._text, marks, moved)
+        sweep(self._at, self._cells, self._kinds, self._text, marks, moved)
+        spread(self._at, self._cells, heads)
         self._cells[used : len(marks)] = 0
         self._text, self._heads = moved, heads
         room = max(used, most, _FEW)
@@ -386,7 +387,8 @@ class TermTable:
         room = max(len(ends) + 1, _FEW)
         table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int64)
         table._heads = np.zeros(1 << room.bit_length(), np.int64)
-        enter(table._at, table._cells, table._heads, table._text, table._kinds, ends)
+        enter(table._at, table._cells, table._text, table._kinds, ends)
+        spread(table._at, table._cells, table._heads)
         table._show()
         return table
 

@@ -24,6 +24,7 @@ LARGE = 1 << 18
 """An array of this many bytes or more comes in pieces."""
 _ROWS_APART = 14  # bits: one row in 16,384 begins a piece
 _LONGEST = 8 << _ROWS_APART
+_EARLIER_BYTES = 16
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Put = Callable[[str, memoryview], None]
@@ -116,8 +117,14 @@ def _fetched(fetch: Fetch | None, digest: str) -> bytes:
 
 
 def digest_of(piece: bytes | memoryview) -> str:
-    """Return the digest that names a piece."""
-    return hashlib.blake2b(piece, digest_size=16).hexdigest()
+    """Return the digest that names a piece. Processors have instructions for it."""
+    return hashlib.sha256(piece).hexdigest()
+
+
+def is_digest(digest: str, piece: bytes | memoryview) -> bool:
+    """Return whether a digest is that of a piece. Earlier versions named pieces by shorter ones."""
+    found = digest_of(piece) if len(digest) > 2 * _EARLIER_BYTES else hashlib.blake2b(piece, digest_size=_EARLIER_BYTES).hexdigest()
+    return found == digest
 
 
 def apart(data: bytes) -> set[str]:

@@ -327,7 +327,9 @@ def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays
     at = arrays["goals.places"]
     stores = np.repeat(c.SIDES * places.find_nodes(at) + at[:, 2], at[:, 3])
     goals = arrays["goals"]
-    order = np.argsort(goals[:, meta["row"].index("end")], kind="stable")  # as they came: chains of several stores fall in end too
+    ends = goals[:, meta["row"].index("end")]
+    in_order = bool((ends[1:] >= ends[:-1]).all())
+    order = slice(None) if in_order else np.argsort(ends, kind="stable")  # as they came: chains of several stores fall in end too
     numbers = np.empty(len(goals), np.int64)
     numbers[order] = entered = _enter_rows(network, meta["row"], goals[order])
     marked = arrays["goals.marked"][order] if len(arrays["goals.marked"]) else np.full(len(goals), -c.BIG)

@@ -14,7 +14,7 @@ from engine.engine import Engine
 from engine.errors import EngineError
 from engine.partitioning import ONE, PartitionShare, Sets
 from engine.query_lifecycle.moves import find_needed_position
-from engine.snapshot.format import apart, digest_of
+from engine.snapshot.format import apart, is_digest
 from pipeline.partition_count import NEEDED, SETS, name_of
 
 SNAPSHOT_NAME = re.compile(r"([^-]+)-(\d{20})\.snapshot")
@@ -122,7 +122,7 @@ class Snapshots:
         path = self._pieces / digest
         with suppress(FileNotFoundError):
             data = path.read_bytes()
-            if digest_of(data) == digest:
+            if is_digest(digest, data):
                 return data
             path.unlink(missing_ok=True)
         return b""

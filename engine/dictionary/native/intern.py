@@ -202,10 +202,10 @@ def spread(at, cells, heads):
 
 
 @entry_point
-def enter(at, cells, heads, text, kinds, ends):
-    """Take in texts that stand in the arena one after the other, the one of each number up to `ends`.
+def enter(at, cells, text, kinds, ends):
+    """Take in texts that stand in the arena one after the other, the one of each number up to `ends`. `spread` enters them into a table.
 
-    The number of an empty text is free.
+    The number of an empty text is free. A loop of its own over the table waits for several of its places at once.
     """
     begin = 0
     for k in range(len(ends)):
@@ -216,7 +216,6 @@ def enter(at, cells, heads, text, kinds, ends):
             cells[number, HASH] = hash_bytes(address_of(text) + begin, n, at[SEED])
             kinds[number] = kind_of(address_of(text) + begin, ends[k] - begin)
             at[LIVE] += 1
-            link_term(cells, heads, number)
         else:
             cells[number, NEXT] = at[FREE]
             at[FREE] = number
@@ -225,8 +224,8 @@ def enter(at, cells, heads, text, kinds, ends):
 
 
 @entry_point
-def sweep(at, cells, heads, kinds, text, held, moved):
-    """Free the numbers that are not `held`, move the other texts to the arena `moved` in order, and enter them into the empty `heads`."""
+def sweep(at, cells, kinds, text, held, moved):
+    """Free the numbers that are not `held`, and move the other texts to the arena `moved` in order. `spread` enters them into a table."""
     at[FREE], at[LIVE], at[BYTES] = NONE, 0, 0
     last_free = NONE
     for number in range(1, at[USED]):
@@ -236,7 +235,6 @@ def sweep(at, cells, heads, kinds, text, held, moved):
             cells[number, START] = at[BYTES]
             at[BYTES] += n
             at[LIVE] += 1
-            link_term(cells, heads, number)
             continue
         cells[number, LENGTH], cells[number, NEXT], kinds[number] = 0, NONE, 0
         if last_free == NONE:

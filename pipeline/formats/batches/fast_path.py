@@ -21,6 +21,7 @@ from pipeline.formats.native import interning, ndjson, nquads
 LONGEST = 1 << 30
 """A body of at most this many bytes is read here, for offsets are of 32 bits."""
 
+_AT_ONCE = 1 << 20  # bytes: what is compared at once stays in the caches
 _SEED = np.uint64(int.from_bytes(os.urandom(8), "little"))
 """This seed of the hashes keeps anybody from preparing a body whose terms all collide. No output depends on it."""
 
@@ -81,7 +82,8 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
 
 def _most(text: Bytes, shortest: int) -> int:
     """Return the greatest number of rows, for lines that are not blank and have at least `shortest` bytes."""
-    return min(int(np.count_nonzero(text == ord("\n"))) + 1, len(text) // shortest + 1)
+    lines = sum(int(np.count_nonzero(text[at : at + _AT_ONCE] == ord("\n"))) for at in range(0, len(text), _AT_ONCE))
+    return min(lines + 1, len(text) // shortest + 1)
 
 
 def _terms_for(most: int) -> tuple[Ints, Bytes]:

@@ -81,6 +81,7 @@ def test_evaluations_begin_a_turn_apart_and_share_what_comes_meanwhile(tmp_path:
         thread = Thread(target=following.run)
         thread.start()
         register(log)
+        until(lambda: following.position == log.head(), "the registration is evaluated alone")
         for first in range(0, 3_000, 1_500):
             feed(log, range(first, first + 20))
             log.append_events("default", occurrences(*range(first + 20, first + 1_500)))

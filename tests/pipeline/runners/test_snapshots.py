@@ -1,5 +1,6 @@
 """Snapshots in files: large ones share their pieces, each is whole or ignored, and nothing that is of no use is left."""
 
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,17 @@ def test_pieces_are_shared_and_swept(tmp_path: Path, log: Log) -> None:
     assert found is not None
     log.engine = found
     assert len(log.send("B(1)@46")) == 45_000
+
+
+def test_pieces_with_the_names_of_earlier_versions_are_read_and_checked(tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshots = Snapshots(tmp_path, "0")
+    with monkeypatch.context() as earlier:
+        earlier.setattr("engine.snapshot.format.digest_of", lambda piece: blake2b(piece, digest_size=16).hexdigest())
+        snapshots.write(log.engine)
+    assert {len(name) for name in pieces(tmp_path)} == {32}
+    assert snapshots.newest(log.engine.position) is not None
+    (tmp_path / "0-pieces" / pieces(tmp_path).pop()).write_bytes(b"something else")
+    assert snapshots.newest(log.engine.position) is None
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"something else"], ids=["torn", "of another content"])
