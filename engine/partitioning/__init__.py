@@ -3,7 +3,7 @@
 from engine.partitioning.crc32 import join_crcs
 from engine.partitioning.hash_partitioner import ONE, Part, PartitionShare, find_partitions, partition_of
 from engine.partitioning.key_inference import Key, NoKey, keys_of, partition, propose_message_key
-from engine.partitioning.message_keys import NO_KEYS, NoSingleKey, find_message_keys, key_column, number_bodies
+from engine.partitioning.message_keys import NO_KEYS, NodeKeys, NoSingleKey, find_message_keys, key_column, number_bodies
 from engine.partitioning.placement import Division, Moved, Route, Sets, division_from_json, division_to_json
 from engine.partitioning.plain_rows import PlainRows, events_of, find_latest_ends, source_of
 from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
@@ -17,6 +17,7 @@ __all__ = [
     "NoKey",
     "NoSingleKey",
     "NoSlices",
+    "NodeKeys",
     "Part",
     "PartitionShare",
     "PlainRows",

@@ -6,20 +6,23 @@ A node that comes again with another key would be looked for in the wrong partit
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from engine.dictionary.term_dictionary import TermTable, longer
 from engine.messages import MessageKey
-from engine.partitioning import NoSingleKey, find_message_keys
+from engine.partitioning import NodeKeys, NoSingleKey, find_message_keys
 from pipeline.errors import MessageKeyRefused
 
+Ints = NDArray[np.int64]
 REMEMBERED = 200_000
-"""This many nodes of a stream are remembered at least, and at most twice as many."""
+"""This many nodes of a stream are remembered at least."""
 
 
 class KeyMemory:
     """Remembers the keys of the last nodes of each stream, since the writer was opened. One thread at a time."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[MessageKey, dict[str, str], dict[str, str]]] = {}
+        self._known: dict[str, StreamKeys] = {}
 
     def take_in(self, stream: str, rows: pa.RecordBatch, key: MessageKey | None) -> None:
         """Take in the nodes of a body; `key` is what its stream declares. Raises: MessageKeyRefused, and nothing of the body is remembered."""
@@ -30,18 +33,57 @@ class KeyMemory:
             return
         try:
             found = find_message_keys(rows, np.zeros(rows.num_rows, np.int64), key, strict=True)
-        except NoSingleKey as fault:
-            raise MessageKeyRefused(stream, str(fault)) from None
-        texts = found.texts.take(pa.array(found.nodes))
-        lasting = pc.starts_with(texts, "<")
-        nodes, keys = texts.filter(lasting).to_pylist(), found.texts.take(pa.array(found.of_node)).filter(lasting).to_pylist()
+        except NoSingleKey as several:
+            raise MessageKeyRefused(stream, str(several)) from None
         known = self._known.get(stream)
-        if known is None or known[0] != key:
-            known = key, {}, {}
-        _, young, old = known
-        before = list(map(young.get, nodes, map(old.get, nodes, keys)))
-        if before != keys:
-            node, was, now = next(each for each in zip(nodes, before, keys, strict=True) if each[1] != each[2])
-            raise MessageKeyRefused(stream, f"{node} had the key {was} before, and has now {now}")
-        young.update(zip(nodes, keys, strict=True))
-        self._known[stream] = (key, {}, young) if len(young) >= REMEMBERED else (key, young, old)
+        if known is None or known.key != key:
+            known = self._known[stream] = StreamKeys(key)
+        if (fault := known.take_in(found)) is not None:
+            raise MessageKeyRefused(stream, fault)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._known.values()))
+
+
+class StreamKeys:
+    """Remembers the keys of a stream's last nodes. Texts have numbers, by which arrays hold each node's key and when it came last."""
+
+    def __init__(self, key: MessageKey) -> None:
+        self.key = key
+        self._terms = TermTable(REMEMBERED)
+        self._key_of = np.zeros(len(self._terms.cells), np.int64)  # 0: no node
+        self._came = np.zeros_like(self._key_of)
+        self._bodies = 0
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._key_of))
+
+    def take_in(self, found: NodeKeys) -> str | None:
+        """Remember the keys of a body's nodes. If a node has another key than before, remember nothing and return what is wrong."""
+        nodes, keys = self._number_nodes(found)
+        before = self._key_of[nodes]
+        wrong = np.flatnonzero((before != 0) & (before != keys))
+        if len(wrong):
+            node, was, now = (self._terms.text(int(numbers[wrong[0]])) for numbers in (nodes, before, keys))
+            return f"{node} had the key {was} before, and has now {now}"
+        self._key_of[nodes], self._came[nodes] = keys, self._bodies
+        self._bodies += 1
+        if self._terms.due:
+            self._forget()
+        return None
+
+    def _number_nodes(self, found: NodeKeys) -> tuple[Ints, Ints]:
+        """Return the numbers of the nodes that may come again, and those of their keys."""
+        numbers = self._terms.intern_strings(found.texts)
+        if len(self._key_of) < len(self._terms.cells):
+            self._key_of, self._came = (longer(array, len(self._terms.cells)) for array in (self._key_of, self._came))
+        lasting = pc.starts_with(found.texts, "<").to_numpy(zero_copy_only=False)[found.nodes]
+        return numbers[found.nodes[lasting]], numbers[found.of_node[lasting]]
+
+    def _forget(self) -> None:
+        """Forget all but the last nodes, and texts that are out of use."""
+        nodes = np.flatnonzero(self._key_of)
+        if len(nodes) > REMEMBERED:
+            self._key_of[nodes[np.argsort(self._came[nodes], kind="stable")[:-REMEMBERED]]] = 0
+        kept = np.flatnonzero(self._key_of)
+        self._terms.collect([kept, self._key_of[kept]])
