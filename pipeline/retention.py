@@ -55,12 +55,11 @@ class Retention:
         needed = min([self._saved(), self._secured(), *(hold() for hold in self.log_holds)])
         freed = _remove(log, _cut(log, self._limits, now, needed))
         cut = _cut(solutions, self._limits, now, min([self._solutions.position, *(hold() for hold in self.solution_holds)]))
+        noted, now_used = self._in_use, None if self.find_in_use is None else self.find_in_use()
         if cut is not None:
-            used = self._in_use
-            reached = used is not None and self._solutions.position >= used.position
-            self._solutions.drop_segment(cut, used if reached else None)
-        if self.find_in_use is not None:
-            self._in_use = self.find_in_use()
+            reached = noted is not None and now_used is not None and self._solutions.position >= noted.position
+            self._solutions.drop_segment(cut, noted.joined(now_used) if reached and noted and now_used else None)  # a drop may not have been written
+        self._in_use = now_used
         return Removed(freed, _remove(solutions, cut))
 
 

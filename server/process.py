@@ -8,12 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from engine.messages import Micros
 from pipeline.hidden_modules import hide_modules
 
 
-def clock() -> Micros:
-    """Return the time of day. Everything below the server is given this clock."""
+def clock() -> int:
+    """Return the time of day in µs since 1970. Everything below the server is given this clock."""
     return time.time_ns() // 1000
 
 

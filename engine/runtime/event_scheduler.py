@@ -16,6 +16,7 @@ from engine.runtime.event_queue import Key, Waiting
 from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Ints, NetworkTime
 from epsparql import algebra as a
 
+_FEW_MARKS = 512  # with more, a table is put together by a mask, whose time does not depend on their number
 Mark = tuple[int, int, int, int, int]
 """A mark is what the feed has beside occurrences: (place, kind, query, end, entry)."""
 
@@ -211,6 +212,8 @@ def insert_marks(table: Ints, marks: Sequence[Mark]) -> Ints:
         return table
     added = np.zeros((c.FEED_HEIGHT, len(marks)), np.int64)
     places, added[c.IN_KIND], added[c.IN_S], added[c.IN_END], added[c.IN_ENTRY] = np.array(sorted(marks, key=itemgetter(0)), np.int64).T
+    if len(marks) > _FEW_MARKS:
+        return np.ascontiguousarray(np.insert(table, places, added, axis=1))
     bounds = [0, *places.tolist(), table.shape[1]]
     parts = [part for k, (begin, end) in enumerate(pairwise(bounds)) for part in (table[:, begin:end], added[:, k : k + 1])]
     return np.concatenate(parts, axis=1)

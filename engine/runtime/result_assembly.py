@@ -1,5 +1,6 @@
 """This module turns found rows into solutions: projected, in order of emission, as N-Triples text."""
 
+import re
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -169,21 +170,36 @@ def _emit(outlets: Outlets, rows: Ints, terms: TermTable, *, tied: bool) -> pa.R
     if not tied or not outlets.orders or not batch.num_rows:
         return batch
     queries = np.unique(int64s(batch.column("registered"))).tolist()
-    return batch.replace_schema_metadata({_order_key(k): np.array(outlets.orders[k], np.int32).tobytes() for k in queries if k in outlets.orders})
+    first, last = int64s(batch.column("entry"))[[0, -1]].tolist()
+    orders = {
+        b"order of %d from %d to %d" % (k, first, last): np.array(outlets.orders[k], np.int32).tobytes() for k in queries if k in outlets.orders
+    }
+    return batch.replace_schema_metadata(orders)
 
 
-def _order_key(registered: int) -> bytes:
-    return b"order of %d" % registered
+_ORDER = re.compile(rb"order of (\d+) from (\d+) to (\d+)")
+Orders = Mapping[int, Sequence[tuple[int, int, list[int]]]]
+"""By registration, it has the orders that the metadata tell, each with its first and last entry: a promotion changes the text of a query."""
 
 
-def read_sort_key(tied: pa.RecordBatch, row: int) -> list[str | None]:
-    """Return the texts that order a solution among those of its query, entry and interval."""
+def read_orders(tied: pa.RecordBatch) -> Orders:
+    found: dict[int, list[tuple[int, int, list[int]]]] = {}
+    for key, order in (tied.schema.metadata or {}).items():
+        if (told := _ORDER.fullmatch(key)) is not None:
+            registered, first, last = map(int, told.groups())
+            found.setdefault(registered, []).append((first, last, np.frombuffer(order, np.int32).tolist()))
+    return found
+
+
+def read_sort_key(tied: pa.RecordBatch, row: int, orders: Orders) -> list[str | None]:
+    """Return the texts that order a solution among those of its query, entry and interval. `orders` are those of the batch."""
     by: list[str | None] | None = tied.column("by")[row].as_py()
     if by is not None:
         return by
     values: list[str | None] = tied.column("values")[row].as_py()
-    order = (tied.schema.metadata or {}).get(_order_key(tied.column("registered")[row].as_py()))
-    return values if order is None else [values[k] for k in np.frombuffer(order, np.int32)]
+    registered, entry = (tied.column(name)[row].as_py() for name in ("registered", "entry"))
+    order = next((each for first, last, each in orders.get(registered, ()) if first <= entry <= last), None)
+    return values if order is None else [values[k] for k in order]
 
 
 def _make_list(texts: pa.StringArray, n: int) -> pa.ListArray:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
-from engine.runtime.result_assembly import rank_starts, read_sort_key
+from engine.runtime.result_assembly import Orders, rank_starts, read_orders, read_sort_key
 from pipeline.head_poll import HeadPoll
 from pipeline.runners.host_messages import Advance
 from pipeline.solutions.partition_log import PartitionLogs, PartitionReader
@@ -135,12 +135,15 @@ def merge_emitted(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         key = _keys([entry, *(np.where(caught, 0, column) for column in columns[1:])])
     order = np.argsort(key, kind="stable")  # the sort sees that each partition's rows are sorted, and only merges
     begins = np.cumsum([0, *(part.num_rows for part in filled)])
+    orders: list[Orders] = []
 
     def terms_of(row: int) -> tuple[tuple[bool, bytes], ...]:
-        part, place = filled[partition[row]], int(row - begins[partition[row]])
-        return _key(read_sort_key(part, place))
+        k = partition[row]
+        return _key(read_sort_key(filled[k], int(row - begins[k]), orders[k]))
 
-    for first, after in _ties(key[order], partition[order]):
+    if ties := _ties(key[order], partition[order]):
+        orders += map(read_orders, filled)
+    for first, after in ties:
         order[first:after] = sorted(order[first:after].tolist(), key=terms_of)
     return whole.take(pa.array(order))
 

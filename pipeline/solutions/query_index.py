@@ -116,6 +116,10 @@ class InUse:
     def has(self, registered: int) -> bool:
         return registered >= self.since or registered in self.kept
 
+    def joined(self, other: "InUse") -> "InUse":
+        """Return what is in use by one of both, as of this one's position."""
+        return InUse(min(self.since, other.since), self.kept | other.kept, self.position)
+
 
 _Noted = list[tuple[int, msgspec.Raw]]
 """This lists the frames of a segment: where each stands, and its `FrameSummary`, which takes a fifth of the memory as encoded bytes."""
@@ -132,6 +136,8 @@ class RecentFrames:
         self._most = most
         self.head: Head | None = None
         """This is None where no writer in this process has opened the log."""
+        self.in_use: InUse | None = None
+        """The writer forgets the registrations that are not in use, if a reader has noted them here."""
         self._frames: dict[int, tuple[Frame, FrameSummary]] = {}  # by their first positions
         self._solutions: dict[tuple[int, int], pa.RecordBatch] = {}  # by segment and byte
 

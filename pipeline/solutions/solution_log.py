@@ -113,6 +113,9 @@ class SolutionWriter:
         assert frame is not None
         self._recent.add(frame, summary, stored if frame.length <= _SMALL_FRAME else None, self._frames.head)
         self._last.update(last_keys(runs))
+        if (used := self._recent.in_use) is not None:
+            self._recent.in_use = None
+            self._last = {number: last for number, last in self._last.items() if used.has(number)}
         return True
 
     def sync(self) -> int:
@@ -310,6 +313,7 @@ class SolutionReader:
         with self._lock:
             self._index.read_on(self._frames, self.recent)
             self._index.drop_segment(self._directory, segment, in_use)
+            self.recent.in_use = in_use
 
     def close(self) -> None:
         with self._lock, self._stored_lock:

@@ -56,15 +56,15 @@ def _run_command(argv: list[str] | None) -> int:
     else:
         check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
         arguments = parser().parse_args(argv)
-        fault = _fault_of_functions()
-        if fault is not None:
-            return fail(fault)
         if argv is None:  # the process is this command's
             from server.process import keep_freed_memory, leave_out_unused
 
-            keep_freed_memory()
+            keep_freed_memory()  # before Arrow is imported, by functions of users for example
             if first != "bench":  # it measures data frames, too
                 leave_out_unused()
+        fault = _fault_of_functions()
+        if fault is not None:
+            return fail(fault)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import epsparql
 from engine.engine import Engine
 from engine.engine_state import Past
-from engine.messages import Block, Drop, Entry, Facts, Register, StateChange
+from engine.messages import Block, Drop, Entry, Facts, Promote, Register, StateChange
 from engine.partitioning import NoKey, PartitionShare, keys_of, partition_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
@@ -250,6 +250,24 @@ def test_solutions_of_one_instant_stand_in_order_of_their_variables_names(forms:
     found, _, _ = shared_out(log, 3)
     assert len(found) > 20
     assert found == whole(log)[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("?s", "?w ?s ?v"), ("?w ?s ?v", "?s"), ("?s ?v ?w", "?w ?s ?v"), ("?w ?s ?v", "?s ?v ?w"), ("?v ?s", "?s ?v")]
+)
+@pytest.mark.parametrize("together", [1, 30])
+def test_a_promotion_to_other_columns_may_stand_among_the_events_of_a_block(before: str, after: str, together: int) -> None:
+    """Both texts have one registration. Solutions of each are sorted by the names of its own variables."""
+    feed = [f"p({s},{v})@{at}" for at in (1, 3, 5, 7) for k, s in enumerate("gcaebfd") for v in (k % 3, 7 - k)]
+    fed = {DEFAULT_STREAM: parse_feed(" ".join(feed))}
+    old, new = (f"{PREFIX}SELECT {shown} {{ {{ ?s :p ?v }} SEQ {{ ?s :p ?w }} }}" for shown in (before, after))
+    log = entries({"q": old}, fed, in_order(fed), [])
+    registered = next(entry.offset for entry, _ in log if isinstance(entry, Register))
+    promoted = blocks(inserted(log, [(len(log) // 2 + 1, Promote(0, registered, "q", new))]), range(1, 60, together))
+    found, changes, _ = shared_out(promoted, 3)
+    assert (found, changes) == whole(promoted)
+    assert [change.state for change in changes] == ["promoted"]
+    assert len({len(solution[-1]) for solution in found}) == len({before.count("?"), after.count("?")}), "there are solutions of both texts"
 
 
 def test_a_query_that_fails_in_one_partition_fails_in_all() -> None:

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from engine.messages import CatchUp, Drop, Facts, Pause, Resume
+from engine.runtime.result_assembly import NOTHING
 from pipeline.errors import Corrupt, Gone, PartitionsFixed
 from pipeline.log import LogReader, LogWriter
 from pipeline.log.segments import oldest, segment_path, segments
@@ -144,6 +145,19 @@ def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: P
     assert last is not None
     assert key_of(ids[-1]) > key_of(last)
     assert len(set(ids)) == len(ids)
+
+
+def test_a_writer_forgets_what_a_reader_beside_it_has_found_out_of_use(data: Path) -> None:
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        later = cases.register(log, "later", cases.HIGH)
+    fill(data, range(150, 160))
+    with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
+        cases.register(log, "latest", cases.HIGH)
+        with closing(SolutionReader(data)) as solutions, closing(SolutionWriter(data, recent=solutions.recent)) as writer:
+            known = set(writer._last)
+            solutions.drop_segment(oldest(data / "solutions"), InUse(later, frozenset(), 0))
+            assert writer.commit(writer.position, log.head(), NOTHING)
+            assert set(writer._last) == {later} < known
 
 
 def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> None:

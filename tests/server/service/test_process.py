@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ pytestmark = pytest.mark.slow
 
 _PROGRAM = """
 import sys
+from pathlib import Path
 from server.process import leave_out_unused
 leave_out_unused()
 import server.cli.serve
@@ -32,7 +34,7 @@ pipeline.compile_formats()
 print(*(each.py_func.__name__ for each in found if not each.signatures))
 """
 SMALL = {
-    "clear_stores", "enter_lists", "find_lists", "free_timeless_goals", "read_ages", "spread", "spread_goals", "spread_questions", "spread_seen",
+    "clear_stores", "enter_lists", "find_lists", "free_timeless_goals", "read_ages", "spread_goals", "spread_questions", "spread_seen",
     "spread_timeless_goals", "store_goals_in_order",
 }  # fmt: skip
 """These are for tables that grow and a background that changes. Each is compiled within half a second when it is first needed."""
@@ -104,3 +106,26 @@ print(faults() - before)
 def test_freed_memory_is_used_again_for_the_next_block() -> None:
     found = subprocess.run([sys.executable, "-c", _AGAIN], capture_output=True, text=True, check=True)
     assert int(found.stdout) < 5_000, "pages that the system cleared, of 100,000 that were written"
+
+
+_POOL = """
+import sys
+from pathlib import Path
+from server.cli.commands import main
+sys.argv = ["epsparql", "check", sys.argv[1]]
+code = main()
+import pyarrow
+print(code, pyarrow.default_memory_pool().backend_name)
+"""
+
+
+@pytest.mark.parametrize("functions", ["", "users_functions"])
+def test_a_command_has_arrow_use_the_heaps_that_are_kept(functions: str, tmp_path: Path) -> None:
+    """Arrow chooses its pool when it is imported, which functions of users may do first."""
+    (tmp_path / "users_functions.py").write_text("import pyarrow\nFUNCTIONS = {}\n")
+    (tmp_path / "q.rq").write_text("SELECT * WHERE { ?s ?p ?o }")
+    environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"} | {"PYTHONPATH": str(tmp_path)}
+    environment |= {"EPSPARQL_FUNCTIONS": functions} if functions else {}
+    command = [sys.executable, "-c", _POOL, str(tmp_path / "q.rq")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert found.stdout.splitlines()[-1] == "0 system", found.stderr
