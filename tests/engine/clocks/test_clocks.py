@@ -10,7 +10,7 @@ import pytest
 from engine.engine import Engine
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, NO_ROWS, Block, Drop, Entry, Events, Finish, Register, SetStream, Tick
-from engine.runtime import time_course
+from engine.runtime import event_scheduler, time_course
 from engine.runtime.event_scheduler import (
     ScheduledNetwork,
     find_last_instant,
@@ -169,6 +169,15 @@ def test_marks_stand_at_their_places() -> None:
     assert between[c.IN_KIND].tolist() == [c.OPENING, c.OCCURRENCE, c.TICK, c.OCCURRENCE, c.LAST]
     assert between[c.IN_S].tolist() == [3, 0, 0, 1, 0]
     assert between.flags.c_contiguous
+
+
+def test_many_marks_stand_as_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = event_scheduler._FEW_MARKS + 1
+    table, marks = arrived(range(n), range(n)), [(k // 2, c.TICK, 0, k, n + k) for k in range(n)]
+    many = insert_marks(table, marks)
+    monkeypatch.setattr(event_scheduler, "_FEW_MARKS", n)
+    assert many.tolist() == insert_marks(table, marks).tolist()
+    assert many.flags.c_contiguous
 
 
 def test_the_last_instant_is_marked_where_the_last_stream_ends() -> None:
