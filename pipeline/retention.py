@@ -58,7 +58,9 @@ class Retention:
         noted, now_used = self._in_use, None if self.find_in_use is None else self.find_in_use()
         if cut is not None:
             reached = noted is not None and now_used is not None and self._solutions.position >= noted.position
-            self._solutions.drop_segment(cut, noted.joined(now_used) if reached and noted and now_used else None)  # a drop may not have been written
+            self._solutions.drop_segment(
+                cut, noted.united_with(now_used) if reached and noted and now_used else None
+            )  # a drop may not have been written
         self._in_use = now_used
         return Removed(freed, _remove(solutions, cut))
 

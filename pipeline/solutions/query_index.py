@@ -116,7 +116,7 @@ class InUse:
     def has(self, registered: int) -> bool:
         return registered >= self.since or registered in self.kept
 
-    def joined(self, other: "InUse") -> "InUse":
+    def united_with(self, other: "InUse") -> "InUse":
         """Return what is in use by one of both, as of this one's position."""
         return InUse(min(self.since, other.since), self.kept | other.kept, self.position)
 
