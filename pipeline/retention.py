@@ -55,13 +55,12 @@ class Retention:
         needed = min([self._saved(), self._secured(), *(hold() for hold in self.log_holds)])
         freed = _remove(log, _cut(log, self._limits, now, needed))
         cut = _cut(solutions, self._limits, now, min([self._solutions.position, *(hold() for hold in self.solution_holds)]))
-        noted, now_used = self._in_use, None if self.find_in_use is None else self.find_in_use()
+        noted, found = self._in_use, None if self.find_in_use is None else self.find_in_use()
         if cut is not None:
-            reached = noted is not None and now_used is not None and self._solutions.position >= noted.position
-            self._solutions.drop_segment(
-                cut, noted.united_with(now_used) if reached and noted and now_used else None
-            )  # a drop may not have been written
-        self._in_use = now_used
+            is_reached = noted is not None and self._solutions.position >= noted.position
+            used = noted.united_with(found) if is_reached and noted and found else None  # a drop that was found first may not have been written
+            self._solutions.drop_segment(cut, used)
+        self._in_use = found
         return Removed(freed, _remove(solutions, cut))
 
 

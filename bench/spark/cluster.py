@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pipeline.spark.jvm import java_home, spark_environment, spark_home
@@ -25,11 +25,16 @@ def running_cluster(directory: Path, workers: int) -> Iterator[tuple[str, list[P
     with ExitStack() as stack:
         stack.enter_context(running_daemon(directory / "master", "org.apache.spark.deploy.master.Master", *flags, "--port", str(port)))
         _await_output(directory / "master", "Starting Spark master")
-        command = ("org.apache.spark.deploy.worker.Worker", *flags, "--cores", "1", "--memory", "1g", url)
-        found = [stack.enter_context(running_daemon(directory / f"worker-{number}", *command)) for number in range(workers)]
+        found = [stack.enter_context(running_worker(directory / f"worker-{number}", url)) for number in range(workers)]
         for number in range(workers):
             _await_output(directory / f"worker-{number}", "Successfully registered with master")
         yield url, found
+
+
+def running_worker(directory: Path, url: str) -> AbstractContextManager[Process]:
+    """Run a worker of one core and 1 GB for the master at `url`."""
+    flags = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g")
+    return running_daemon(directory, "org.apache.spark.deploy.worker.Worker", *flags, url)
 
 
 @contextmanager

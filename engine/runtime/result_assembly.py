@@ -183,6 +183,7 @@ Orders = Mapping[int, Sequence[tuple[int, int, list[int]]]]
 
 
 def read_orders(tied: pa.RecordBatch) -> Orders:
+    """Return the orders that the metadata of TIED solutions tell."""
     found: dict[int, list[tuple[int, int, list[int]]]] = {}
     for key, order in (tied.schema.metadata or {}).items():
         if (told := _ORDER.fullmatch(key)) is not None:

@@ -41,9 +41,6 @@ class KeyMemory:
         if (fault := known.take_in(found)) is not None:
             raise MessageKeyRefused(stream, fault)
 
-    def __len__(self) -> int:
-        return sum(map(len, self._known.values()))
-
 
 class StreamKeys:
     """Remembers the keys of a stream's last nodes. Texts have numbers, by which arrays hold each node's key and when it came last."""
@@ -55,11 +52,10 @@ class StreamKeys:
         self._came = np.zeros_like(self._key_of)
         self._bodies = 0
 
-    def __len__(self) -> int:
-        return int(np.count_nonzero(self._key_of))
-
     def take_in(self, found: NodeKeys) -> str | None:
         """Remember the keys of a body's nodes. If a node has another key than before, remember nothing and return what is wrong."""
+        if self._terms.due:  # bodies that are refused leave texts, too
+            self._forget()
         nodes, keys = self._number_nodes(found)
         before = self._key_of[nodes]
         wrong = np.flatnonzero((before != 0) & (before != keys))
@@ -68,8 +64,6 @@ class StreamKeys:
             return f"{node} had the key {was} before, and has now {now}"
         self._key_of[nodes], self._came[nodes] = keys, self._bodies
         self._bodies += 1
-        if self._terms.due:
-            self._forget()
         return None
 
     def _number_nodes(self, found: NodeKeys) -> tuple[Ints, Ints]:

@@ -3,6 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -50,8 +51,12 @@ def test_the_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         memory.take_in("s", body((f"o{k}", "by", "a")), KEYS["s"])
         with pytest.raises(MessageKeyRefused):
             memory.take_in("s", body((f"o{max(k - 5, 0)}", "by", "b")), KEYS["s"])
-        assert len(memory) <= 30
+        assert np.count_nonzero(memory._known["s"]._key_of) <= 30
         assert len(memory._known["s"]._terms) <= 40, "texts out of use go too"
+    for k in range(100):
+        with pytest.raises(MessageKeyRefused):
+            memory.take_in("s", body((f"refused{k}", "by", "a"), ("o99", "by", "b")), KEYS["s"])
+        assert len(memory._known["s"]._terms) <= 60, "those of refused bodies, too"
     memory.take_in("s", body(("o3", "by", "b")), KEYS["s"])
 
 
