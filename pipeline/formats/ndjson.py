@@ -109,11 +109,14 @@ def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.Reco
 
     Return None where a frame has to be read by itself. Names of blank nodes and warnings depend on the frame, and faults have places in it.
     """
-    found = events_batch(b"\n".join(bodies), Interval(arrived, arrived), frame=False)
+    joined = b"\n".join(bodies)
+    found = None if b"_:" in joined else events_batch(joined, Interval(arrived, arrived), frame=False)
     if found is None:
         return None
-    batch, counts = found[0], [sum(1 for line in body.split(b"\n") if line and not line.isspace()) for body in bodies]
-    named = any(b"_:" in terms.buffers()[2].to_pybytes() for terms in (batch.column(name).dictionary for name in "sog") if len(terms))
+    batch, counts = found[0], [sum(1 for line in body.split(b"\n") if line and not line.isspace()) if b"\n" in body else 1 for body in bodies]
+    named = b"\\u" in joined and any(
+        b"_:" in terms.buffers()[2].to_pybytes() for terms in (batch.column(k).dictionary for k in range(4)) if len(terms)
+    )
     if named or sum(counts) != batch.num_rows or (int64s(batch.column("end")) == arrived).any():
         return None
     begins = accumulate(counts, initial=0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
+import pyarrow as pa
 from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
@@ -63,6 +64,11 @@ class StreamBody:
     key: str | None = None
     source: Source | None = None
 
+    @classmethod
+    def from_batch(cls, batch: pa.RecordBatch, key: str | None = None, source: Source | None = None) -> "StreamBody":
+        """Return a body all of whose rows map."""
+        return cls(MappedBody(batch, (), batch.num_rows), key, source)
+
 
 def read_body(
     body: bytes,
@@ -89,20 +95,20 @@ def read_body(
         if fault.code == "media-type" and kind not in MEDIA_TYPES:
             raise FormatError("media-type", fault.message, expected=f"{fault.expected}; with a mapping also {', '.join(MAPPED_TYPES)}") from None
         raise
-    return StreamBody(MappedBody(batch, (), batch.num_rows))
+    return StreamBody.from_batch(batch)
 
 
-def read_together(bodies: Sequence[bytes], arrived: Micros) -> list[StreamBody] | None:
+def read_together(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBatch] | None:
     """Read short bodies of ndjson that came at once, for streams without a base, in the time that one of them takes.
 
     Return None where each is to be read by itself, for what one of them holds beside events with times.
     """
-    found = list[StreamBody]()
+    found = list[pa.RecordBatch]()
     for group in _cut_into_groups(bodies):
         batches = parse_event_frames(group, arrived)
         if batches is None:
             return None
-        found += [StreamBody(MappedBody(batch, (), batch.num_rows)) for batch in batches]
+        found += batches
     return found
 
 
@@ -148,7 +154,7 @@ def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: 
     first, _, rest = body.partition(b"\n") if not binary else (b"", b"", b"")
     if b'"format"' not in first:
         batch, key, source = parse_frame(body, arrived=arrived, binary=binary, short=settings.short)
-        return StreamBody(MappedBody(batch, (), batch.num_rows), key, source)
+        return StreamBody.from_batch(batch, key, source)
     try:
         head = msgspec.json.decode(first, type=_FrameHead)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:

@@ -1,4 +1,4 @@
-"""One call takes in a batch of occurrences through Arrow's C data interface and interns its terms, however few rows it has.
+"""One call takes in a batch of occurrences through Arrow's C data interface and interns its terms, and one makes such a batch, however few rows it has.
 
 The batch has the columns s, p, o, g, start, end (8 bytes) and late (bits). The first four are dictionaries of utf8 with indices of 4 bytes, g with nulls.
 Source: Arrow C data interface, struct ArrowArray.
@@ -6,16 +6,31 @@ Source: Arrow C data interface, struct ArrowArray.
 
 import numpy as np
 
-from engine.dictionary.native import entry_point, jit
-from engine.dictionary.native.arrow_c_data import BUFFERS, CHILDREN, DICTIONARY, OFFSET, ROWS, at_word, bit, let_go
+from engine.dictionary.native import borrowing, entry_point, inlined, jit
+from engine.dictionary.native.arrow_c_data import (
+    BUFFERS,
+    CHILDREN,
+    DICTIONARY,
+    OFFSET,
+    PRIVATE,
+    ROWS,
+    STRUCT_WORDS,
+    WORD,
+    allocated,
+    at_word,
+    bit,
+    fill_struct,
+    let_go,
+    padded,
+)
 from engine.dictionary.native.handle import arrays_at
 from engine.dictionary.native.intern import TOGETHER, intern_some
 from engine.dictionary.native.layout import NONE
-from engine.dictionary.native.memory import short_word
+from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, short_word
 
 # columns of the batch
 TERMS = 4
-START, END, LATE = 4, 5, 6
+START, END, LATE, COLUMNS = 4, 5, 6, 7
 # what `taken` gives, in rows of its table: the terms, from the first on; start and end; which row each was; and where it came from
 FIRST, ROW, SINCE, HEIGHT = 2, 8, 9, 10
 UNUSED = -1  # a string that no row has had yet, or no string
@@ -90,3 +105,82 @@ def taken(terms, batch, wanted, since, table):
             return short
     let_go(batch)
     return kept
+
+
+# ---------------------------------------------------------------- making a batch
+_STRUCTS = COLUMNS + TERMS
+_HEAD = WORD * (STRUCT_WORDS * _STRUCTS + COLUMNS + 1 + 2 * COLUMNS + 3 * TERMS)
+"""These are the bytes of the structs, and of the addresses of children and buffers."""
+
+
+@inlined
+def put_buffer(buffer, at, source, size):
+    """Copy so many bytes to an address, note it as that of a buffer, and return where the next buffer begins."""
+    int64s_at(buffer, 1)[0] = at
+    copy(at, source, size)
+    return at + padded(size)
+
+
+@borrowing
+def put_indices(column, dictionary, buffers, at, indices):
+    """Fill the struct and the buffers of a column of terms; indices below 0 are null. Return where the next buffer begins."""
+    rows, nulls = len(indices), 0
+    bits = bytes_at(at, padded(rows + 7 >> 3))
+    bits[:] = 0
+    for k in range(rows):
+        if indices[k] < 0:
+            nulls += 1
+        else:
+            bits[k >> 3] |= 1 << (k & 7)
+    int64s_at(buffers, 1)[0] = at if nulls else 0
+    fill_struct(column, rows, nulls, (2, buffers), (0, 0), dictionary)
+    return put_buffer(buffers + WORD, at + padded(rows + 7 >> 3), address_of(indices), 4 * rows)
+
+
+@borrowing
+def put_columns(block, buffers, columns, start, end):
+    """Fill the structs of all columns and their buffers, which begin behind the head of the block."""
+    indices, offsets, texts, sizes = columns
+    rows, at, width, place, first = len(start), block + _HEAD, WORD * STRUCT_WORDS, address_of(offsets), address_of(texts)
+    for k in range(TERMS):
+        dictionary, terms, size = block + width * (COLUMNS + k), sizes[k, 0], sizes[k, 1]
+        at = put_indices(block + width * k, dictionary, buffers, at, indices[k])
+        int64s_at(buffers + 2 * WORD, 1)[0] = 0
+        at = put_buffer(buffers + 3 * WORD, at, place, 4 * (terms + 1))
+        at = put_buffer(buffers + 4 * WORD, at, first, size)
+        fill_struct(dictionary, terms, 0, (3, buffers + 2 * WORD), (0, 0), 0)
+        place, first, buffers = place + 4 * (terms + 1), first + size, buffers + 5 * WORD
+    for k in range(TERMS, COLUMNS):
+        int64s_at(buffers, 1)[0] = 0
+        fill_struct(block + width * k, rows, 0, (2, buffers), (0, 0), 0)
+        if k == LATE:
+            int64s_at(buffers + WORD, 1)[0] = at
+            bytes_at(at, padded(rows + 7 >> 3))[:] = 0
+        else:
+            at = put_buffer(buffers + WORD, at, address_of(start if k == START else end), WORD * rows)
+        buffers += 2 * WORD
+
+
+@entry_point
+def make_batch(indices, offsets, texts, sizes, start, end, batch):
+    """Make `batch` (a struct, by address) a batch of occurrences that are not late, and return whether there is room for it.
+
+    `indices` has a row for each of s, p, o and g, below 0 for null. The offsets into their dictionaries' texts, from 0 each, and these texts stand one
+    after another; `sizes` has the terms and the bytes of each.
+    """
+    rows = len(start)
+    size = _HEAD + 2 * WORD * rows + (TERMS + 1) * padded(rows + 7 >> 3) + TERMS * padded(4 * rows)
+    for k in range(TERMS):
+        size += padded(4 * (sizes[k, 0] + 1)) + padded(sizes[k, 1])
+    block = allocated(size)
+    if block == 0:
+        return False
+    children = block + WORD * STRUCT_WORDS * _STRUCTS
+    for k in range(COLUMNS):
+        int64s_at(children, COLUMNS)[k] = block + WORD * STRUCT_WORDS * k
+    nothing = children + WORD * COLUMNS  # the batch's own buffer: none of its rows is null
+    int64s_at(nothing, 1)[0] = 0
+    put_columns(block, nothing + WORD, (indices, offsets, texts, sizes), start, end)
+    fill_struct(batch, rows, 0, (1, nothing), (COLUMNS, children), 0)
+    int64s_at(batch, STRUCT_WORDS)[PRIVATE] = block
+    return True

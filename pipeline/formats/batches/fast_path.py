@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
+from engine.dictionary.native.arrow_import import make_batch
 from engine.messages import INSTANT, OCCURRENCES
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
@@ -128,9 +130,13 @@ def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> B
 
 
 def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
-    s, p, o, g = columns
-    terms = [*(_column(text, spans, column, len(start)) for column in (s, p, o)), _column(text, spans, g, len(start), nulls=True)]
-    return batch_of_columns(terms, start, end)
+    """Return OCCURRENCES, none late; `columns` has a row of numbers for each of s, p, o and g."""
+    struct = np.zeros(STRUCT_WORDS, np.int64)
+    address = struct.__array_interface__["data"][0]
+    indices, offsets, texts, sizes = interning.columns_of(text, spans, columns, len(start))
+    if not make_batch(indices, offsets, texts, sizes, start, end, address):
+        raise MemoryError(f"no room for {len(start)} occurrences")
+    return pa.RecordBatch._import_from_c(address, OCCURRENCES)
 
 
 def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) -> pa.RecordBatch:
@@ -148,7 +154,10 @@ def batch_of_numbers(terms: pa.Array, cells: Cells, start: Ints, end: Ints) -> p
 def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
     """Return the column with a dictionary of the terms that stand in some row, in order of first appearance."""
     text, spans = _spans_of(column.dictionary)
-    return _column(text, spans, column.indices.fill_null(-1).to_numpy().copy(), len(column), nulls=column.null_count > 0)
+    cells = column.indices.fill_null(-1).to_numpy().reshape(1, -1).copy()
+    (indices,), offsets, texts, ((count, size),) = interning.columns_of(text, spans, cells, len(column))
+    terms = pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(offsets), pa.py_buffer(texts).slice(0, size)])
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0) if column.null_count else pa.array(indices), terms, safe=False)
 
 
 def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
@@ -179,11 +188,3 @@ def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
     for array in (text, places):
         array.setflags(write=False)  # the compiled code reads arrays that are not writable
     return text, places
-
-
-def _column(text: Bytes, spans: Ints, cells: Cells, rows: int, *, nulls: bool = False) -> pa.DictionaryArray:
-    """Return a column of terms; with `nulls` some cells may be null."""
-    indices, offsets, texts = interning.column_of(text, spans, cells, rows)
-    count = len(offsets) - 1
-    terms = pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(offsets), pa.py_buffer(texts).slice(0, int(offsets[-1]))])
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0) if nulls else pa.array(indices), terms, safe=False)

@@ -76,17 +76,12 @@ def grown(table, spans, count):
     return larger
 
 
-@native.entry_point
-def column_of(text, spans, cells, rows):
-    """Return a dictionary column of the first `rows` numbers in `cells`.
-
-    It consists of indices, offsets into the dictionary's text, and that text (longer than it says). NONE is null.
-    """
-    text, spans, cells = borrowed(text), borrowed(spans), borrowed(cells)
-    indices, new = np.empty(rows, np.int32), np.full(len(spans), NONE, np.int32)
-    chosen = np.empty(min(rows, len(spans)), np.int32)
+@native.jit
+def _choose(cells, spans, indices, new, chosen):
+    """Fill the indices of a column's numbers, NONE for NONE. Return how many terms are `chosen`, in order of first appearance, and their bytes at most."""
     count, size = 0, 0
-    for row in range(rows):
+    new[:] = NONE
+    for row in range(len(indices)):
         number = cells[row]
         if number == NONE:
             indices[row] = NONE
@@ -97,18 +92,39 @@ def column_of(text, spans, cells, rows):
             size += spans[number, SIZE]
             count += 1
         indices[row] = new[number]
-    offsets, texts, at = np.empty(count + 1, np.int32), np.empty(size + 8, np.uint8), 0
-    offsets[0], out = 0, borrowed(texts)  # `texts` is returned, so it lives
-    for k in range(count):
-        number = chosen[k]
-        start, close = spans[number, START], spans[number, CLOSE]
-        if close == 0:
-            at = copied(out, at, text, start, spans[number, SIZE])
-        else:  # a literal in JSON, whose two quotes are escaped: the backslashes are left out
-            at = copied(out, at, text, start + 1, close - start - 1)
-            at = copied(out, at, text, close + 1, start + spans[number, SIZE] - close - 1)
-        offsets[k + 1] = at
-    return indices, offsets, texts
+    return count, size
+
+
+@native.entry_point
+def columns_of(text, spans, cells, rows):
+    """Return a dictionary column for the first `rows` numbers in each row of `cells`. NONE is null.
+
+    It consists of indices (a row each). The offsets into the dictionaries' texts, from 0 each, and these texts stand one after another. The last result
+    counts each dictionary's terms and its bytes.
+    """
+    text, spans, cells = borrowed(text), borrowed(spans), borrowed(cells)
+    n, new, most = len(cells), np.empty(len(spans), np.int32), min(rows, len(spans))
+    indices, chosen, sizes = np.empty((n, rows), np.int32), np.empty((n, most), np.int32), np.empty((n, 2), np.int64)
+    terms, size = 0, 0
+    for k in range(n):
+        sizes[k, 0], sizes[k, 1] = _choose(cells[k], spans, indices[k], new, chosen[k])
+        terms, size = terms + sizes[k, 0], size + sizes[k, 1]
+    offsets, texts, place, at = np.empty(terms + n, np.int32), np.empty(size + 8, np.uint8), 0, 0
+    out = borrowed(texts)  # `texts` is returned, so it lives
+    for k in range(n):
+        first, offsets[place] = at, 0
+        for i in range(sizes[k, 0]):
+            number = chosen[k, i]
+            start, close = spans[number, START], spans[number, CLOSE]
+            if close == 0:
+                at = copied(out, at, text, start, spans[number, SIZE])
+            else:  # a literal in JSON, whose two quotes are escaped: the backslashes are left out
+                at = copied(out, at, text, start + 1, close - start - 1)
+                at = copied(out, at, text, close + 1, start + spans[number, SIZE] - close - 1)
+            place += 1
+            offsets[place] = at - first
+        place, sizes[k, 1] = place + 1, at - first
+    return indices, offsets, texts, sizes
 
 
 @native.entry_point
