@@ -27,6 +27,6 @@ class Admission:
         position = self._solutions.position
         if 0 < entries < (lag := self._log.head() - position):
             return f"{lag} entries behind, more than max_lag={entries}"
-        if 0 < rows < (lag := self._log.rows_beyond(position)):
+        if 0 < rows < (lag := self._log.backlog.beyond(position)):
             return f"{lag} rows behind, more than max_lag_rows={rows}"
         return ""

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+
+import pyarrow as pa
 
 from engine.messages import Micros
 from pipeline.log import Ack, AckFuture, LogWriter, Queueing
@@ -49,6 +51,12 @@ class LogIntake:
         self._end_turn_later()
         return submitted
 
+    def submit_all(self, stream: str, batches: Sequence[pa.RecordBatch], arrived: Micros) -> list[Future[Ack]]:
+        """Queue bodies as `LogWriter.submit_all` does. Raises: Overloaded, LogFailed."""
+        submitted = self._log.submit_all(stream, batches, arrived)
+        self._end_turn_later()
+        return submitted
+
     def submit_short(self, body: ShortBody) -> None:
         """Read and submit a body together with those that come in the same turn of the event loop, whatever their connections and streams."""
         self._short.append(body)
@@ -68,7 +76,7 @@ class LogIntake:
         for number, body in enumerate(short):
             warning = None
             try:
-                read, warning = body.read() if found is None else (found[number], None)
+                read, warning = body.read() if found is None else (StreamBody.from_batch(found[number]), None)
                 ack = body.submit(read)
             except Exception as fault:  # noqa: BLE001  # whatever it was, the body's sender is to be told
                 ack = AckFuture()

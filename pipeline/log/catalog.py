@@ -18,7 +18,6 @@ from engine.messages import (
     Drop,
     DropStream,
     Entail,
-    Entry,
     Events,
     Facts,
     Fail,
@@ -293,6 +292,8 @@ class Catalogue:
         match entry:
             case Events():
                 self._note_events(entry, record, at)
+                self.position = entry.offset + 1
+                return
             case Tick():
                 if entry.stream is not None:
                     stream = self.stream(entry.stream)
@@ -332,17 +333,9 @@ class Catalogue:
                 assert_never(entry)
         if isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop) and (self.leads or _may_lead(entry)):
             self._note_leads()
-        if self._may_revise(entry):
-            self.unrevised.setdefault(entry.stream if isinstance(entry, Events) else "", entry.offset)
+        if self._revised and isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Fail | Facts | Entail | DropStream):
+            self.unrevised.setdefault("", entry.offset)  # it may change what stands of revised queries otherwise than by going on
         self.position = entry.offset + 1
-
-    def _may_revise(self, entry: Entry) -> bool:
-        """Return whether an entry may change what stands of revised queries otherwise than by going on."""
-        if isinstance(entry, Events):
-            changes = entry.revises
-        else:
-            changes = isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Fail | Facts | Entail | DropStream)
-        return changes and bool(self._revised)
 
     def _note_events(self, entry: Events, record: Record, at: Micros) -> None:
         known = self.stream(entry.stream)
@@ -362,8 +355,10 @@ class Catalogue:
             arrived=at,
             by_clock=known.is_clocked(record.by_clock, entry.rows),
             rejected=known.rejected + len(record.rejected),
-            retractable=_mark_retractable(known, entry, record.latest),
+            retractable=known.retractable if known.revisable is None else _mark_retractable(known, entry, record.latest),
         )
+        if entry.revises and self._revised:
+            self.unrevised.setdefault(entry.stream, entry.offset)
         if entry.source is not None:
             name, position = entry.source
             sources = self.sources.setdefault(entry.stream, {})
@@ -510,9 +505,9 @@ _MARKS = 64
 
 
 def _mark_retractable(stream: Stream, entry: Events, latest: Micros | None) -> Waiting:
-    """Return the marks after an entry, which are some way apart. All but the last of those that the watermark has passed are forgotten."""
+    """Return the marks of a revisable stream after an entry. They are some way apart. All but the last of those that the watermark has passed are forgotten."""
     marks = stream.retractable
-    if stream.revisable is None or latest is None:
+    if latest is None:
         return marks
     if latest - marks[-1][0] >= max(stream.horizon // _MARKS, 1):
         marks = (*marks, (latest, entry.offset + 1))

@@ -5,7 +5,8 @@ Many rows are compressed, and stand in slices where the server has several parti
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -52,11 +53,11 @@ _KINDS: dict[str, type[Any]] = {
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}
+_EVENTS_VALUES = attrgetter(*_FIELDS[Events])
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """Holds an entry with what its writer knew about it.
+class Record(msgspec.Struct, frozen=True):
+    """Holds an entry with what its writer knew about it. It is a struct, which is made in a tenth of the time, because each body makes one.
 
     For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
     the latest end of the events of the body's source, so far, the rows of the body that did not map, and the ranges of rows that are retractions without
@@ -94,11 +95,10 @@ def encode(
     `slices` is how many slices the rows are to be in, if there are enough of them. `keys` are those that streams declare. A frame in which they may
     change has no slices.
     """
-    plain = [(_NAMES[type(r.entry)], [getattr(r.entry, name) for name in _FIELDS[type(r.entry)]], *_known(r)) for r in records]
-    entries = msgspec.json.encode((at, plain))
-    flags = (HAS_LATE if any(record.late for record in records) else 0) | (HAS_REJECTED if any(record.rejected for record in records) else 0)
-    settled = not any(isinstance(record.entry, SetStream | DropStream) for record in records)
-    if slices > 1 and settled and rows.num_rows > slices * SLICE_ROWS:
+    entries, flags = msgspec.json.encode((at, [_plain(record) for record in records])), 0
+    for record in records:
+        flags |= (HAS_LATE if record.late else 0) | (HAS_REJECTED if record.rejected else 0)
+    if slices > 1 and rows.num_rows > slices * SLICE_ROWS and not any(isinstance(record.entry, SetStream | DropStream) for record in records):
         events = [record.entry for record in records if isinstance(record.entry, Events)]
         parts, crc = encode_slices(entries, events, rows, slices, keys)
         return parts, flags | HAS_SLICES, crc
@@ -108,9 +108,11 @@ def encode(
     return [payload], flags, zlib.crc32(payload)
 
 
-def _known(record: Record) -> tuple[Any, ...]:
-    """Return what the writer knew, in the order of Record's fields."""
-    known = record.late, record.missed, record.latest, record.by_clock, record.source_latest
+def _plain(record: Record) -> tuple[Any, ...]:
+    """Return an entry's kind and members, and what the writer knew, in the order of Record's fields."""
+    entry = record.entry
+    values = _EVENTS_VALUES(entry) if type(entry) is Events else [getattr(entry, name) for name in _FIELDS[type(entry)]]
+    known = _NAMES[type(entry)], values, record.late, record.missed, record.latest, record.by_clock, record.source_latest
     if not record.rejected and not record.untargeted:
         return known
     return *known, [astuple(row) for row in record.rejected], record.untargeted
@@ -142,7 +144,7 @@ def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
     found = Record(_entry(offset, kind, values), *known[:5])
     if len(known) <= 5:
         return found
-    return replace(
+    return msgspec.structs.replace(
         found, rejected=tuple(Rejected(*row) for row in known[5]), untargeted=tuple((begin, after) for begin, after in known[6:] and known[6])
     )
 

@@ -18,11 +18,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -47,8 +47,7 @@ _NAME = re.compile(r"(\d{20})-(\d{20})-(\d{20})-([0-9a-f]{8})\.keys")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(msgspec.Struct, frozen=True):
     """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone.
 
     A `duplicate` is a body whose source position the stream has: nothing of it is written again. `rejected` counts rows that did not map.
@@ -93,13 +92,11 @@ class IdempotencyKeys:
         wanted = [(first, after) for first, after, newest in saved if newest > self._now - REMEMBERED]
         return min((first for first, after in wanted if not any(f.first <= first and after <= f.after for f in self._files)), default=None)
 
-    def get(self, stream: str, key: str | None, now: Micros) -> Ack | None:
+    def find_ack(self, stream: str, key: str, now: Micros) -> Ack | None:
         """Return the Ack that a key got within the last 24 hours, or None for a new key.
 
         Raises: Overloaded where a new key would be one too many for its stream: forgetting one early would break the promise made for it.
         """
-        if key is None:
-            return None
         digest = _digest(stream, key)
         at, ack = self._recent.get(digest) or next(filter(None, (file.find(digest) for file in reversed(self._files))), (0, None))
         if ack is not None and at > now - REMEMBERED:
@@ -108,12 +105,11 @@ class IdempotencyKeys:
             raise Overloaded(f"the stream {stream!r} has {KEYS} idempotency keys of the last 24 hours; send fewer, for larger bodies")
         return None
 
-    def remember(self, stream: str, key: str | None, at: Micros, ack: Ack) -> None:
-        if key is not None:
-            digest = _digest(stream, key)
-            if digest[:_STREAM] in self._counts and digest not in self._recent:
-                self._counts[digest[:_STREAM]] += 1
-            self._recent[digest] = at, ack
+    def remember(self, stream: str, key: str, at: Micros, ack: Ack) -> None:
+        digest = _digest(stream, key)
+        if digest[:_STREAM] in self._counts and digest not in self._recent:
+            self._counts[digest[:_STREAM]] += 1
+        self._recent[digest] = at, ack
 
     def recall(self, record: Record, at: Micros) -> None:
         """Take the key of an entry read back from the log, unless a file has it."""

@@ -2,10 +2,10 @@
 
 import logging
 from collections import ChainMap, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -88,7 +88,8 @@ class AckFuture(Future[Ack]):
 
     def set_result(self, result: Ack) -> None:
         self._ack, self._ended = result, True
-        self._call_back()
+        if self._calls:
+            self._call_back()
 
     def set_exception(self, exception: BaseException | None) -> None:
         self._reason, self._ended = exception, True
@@ -190,13 +191,15 @@ class LogWriter:
         self._changed = Condition()  # guards the queue, its counts and the two flags
         self._closing = self._broken = False
         self._open()
-        self._published, self._backlog = Published(self._frames.position), Backlog()
+        self._published, self.backlog = Published(self._frames.position), Backlog()
         self.wakeups = Wakeups(self._changed)
         self._thread = Thread(target=self._run, name="log-committer", daemon=True)
         self._thread.start()
 
     catalogue: Catalogue
     """The catalogue has streams and queries as of the last entry. It is for looking only."""
+    backlog: Backlog
+    """The backlog counts the rows that were written since the start, and of which frames."""
     saved: int = 0
     """A start reads the log for the catalogue from this position on."""
 
@@ -219,6 +222,20 @@ class LogWriter:
         assert batch.schema.equals(OCCURRENCES), batch.schema
         size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
         return self._enqueue(_Request(AckFuture(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), queueing)
+
+    def submit_all(self, stream: str, batches: Sequence[pa.RecordBatch], arrived: Micros) -> "list[Future[Ack]]":
+        """Queue bodies that share their memory and have nothing but rows, as `submit` does with Queueing.TOGETHER.
+
+        Return the futures of the first ones, for which there is room. Raises: Overloaded where there is room for none, LogFailed.
+        """
+        size, found = batches[0].get_total_buffer_size(), list[Future[Ack]]()
+        with self._changed:
+            for batch in batches:
+                request = _Request(AckFuture(), stream, batch, arrived=arrived, size=size)
+                if found and not self._has_room(request):
+                    break
+                found.append(self._queue_request(request))
+        return found
 
     def append_events(
         self, stream: str, batch: pa.RecordBatch, key: str | None = None, *, source: Source | None = None, arrived: Micros | None = None
@@ -278,10 +295,6 @@ class LogWriter:
         """Write nothing more: entries after the damage would be lost when the log is restored from a copy."""
         self._published.damage = str(fault)
 
-    def rows_beyond(self, position: int) -> int:
-        """Count the rows, written since the start, of frames that do not end by a position. The position must not fall from one call to the next."""
-        return self._backlog.beyond(position)
-
     def reader(self) -> LogReader:
         """Return a reader in this process, woken by each commit."""
         return LogReader(self._data, self._published)
@@ -306,29 +319,37 @@ class LogWriter:
 
     # ------------------------------------------------------------ queue
     def _enqueue(self, request: _Request, queueing: Queueing) -> "Future[Ack]":
-        def room() -> bool:
-            return (
-                self._closing
-                or not self._queue
-                or (
-                    len(self._queue) < QUEUED_REQUESTS
-                    and self._queued_rows + request.rows.num_rows <= QUEUED_ROWS
-                    and self._queued_bytes + request.size <= QUEUED_BYTES
-                )
-            )
-
         with self._changed:
-            if not (room() or (queueing is Queueing.WAIT and self._changed.wait_for(room))):
-                raise Overloaded(f"{len(self._queue)} bodies wait to be written; send more slowly, or again later")
-            if self._closing:
-                raise LogFailed("the log is closed")
-            if self.damage:
-                raise LogFailed(self.damage)
-            self._queue.append(request)
-            self._queued_rows += request.rows.num_rows
-            self._queued_bytes += request.size
+            if queueing is Queueing.WAIT:
+                self._changed.wait_for(lambda: self._has_room(request))
+            queued = self._queue_request(request)
             if queueing is not Queueing.TOGETHER:
                 self._changed.notify_all()
+        return queued
+
+    def _has_room(self, request: _Request) -> bool:
+        """Return whether a request need not wait. The lock is held."""
+        return (
+            not self._queue
+            or self._closing
+            or (
+                len(self._queue) < QUEUED_REQUESTS
+                and self._queued_rows + request.rows.num_rows <= QUEUED_ROWS
+                and self._queued_bytes + request.size <= QUEUED_BYTES
+            )
+        )
+
+    def _queue_request(self, request: _Request) -> "Future[Ack]":
+        """Queue a request. The lock is held. Raises: Overloaded, LogFailed."""
+        if not self._has_room(request):
+            raise Overloaded(f"{len(self._queue)} bodies wait to be written; send more slowly, or again later")
+        if self._closing:
+            raise LogFailed("the log is closed")
+        if self.damage:
+            raise LogFailed(self.damage)
+        self._queue.append(request)
+        self._queued_rows += request.rows.num_rows
+        self._queued_bytes += request.size
         return request.done
 
     def _take(self) -> list[_Request]:
@@ -395,7 +416,8 @@ class LogWriter:
                 records.append(record)
                 rows.append(batch)
                 self.catalogue.apply(record, at)
-                self._keys.remember(request.stream, request.key, at, ack)
+                if request.key is not None:
+                    self._keys.remember(request.stream, request.key, at, ack)
         if records:
             as_sent = len(rows) == len(requests) and all(batch is request.rows for batch, request in zip(rows, requests, strict=True))
             self._write_frame(at, first, records, joined if as_sent else _join(rows))
@@ -410,8 +432,8 @@ class LogWriter:
         rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
         self._frames.sync()
         self._frames.publish()
-        self._backlog.add(self._frames.position, batch.num_rows)
-        small = sum(map(len, payload)) <= SMALL and batch.get_total_buffer_size() <= SMALL
+        self.backlog.add(self._frames.position, batch.num_rows)
+        small = sum(map(len, payload)) <= SMALL
         self._published.announce(
             self._frames.position, (self._frames.last, Content(at, tuple(records), batch)) if small and self._frames.last else None
         )
@@ -430,8 +452,7 @@ class LogWriter:
             if isinstance(entry, Finish) and self.catalogue.stream(entry.stream).finished:
                 raise StreamFinished(entry.stream)
             return Ack(offset + 1), Record(entry), NO_ROWS
-        known = self._keys.get(request.stream, request.key, at)
-        if known is not None:
+        if request.key is not None and (known := self._keys.find_ack(request.stream, request.key, at)) is not None:
             return known, None, NO_ROWS
         if request.source is not None:
             sources = self.catalogue.sources.get(request.stream, {})
@@ -446,9 +467,9 @@ class LogWriter:
         record, batch = _judge_lateness(self.catalogue, request, columns, at, self._opened, presence)
         if self._max_waiting and stream.sources:
             self._check_waiting(request, record, at)
-        self._nodes.take_in(request.stream, batch, self.catalogue.stream(request.stream).message_key)
+        self._nodes.take_in(request.stream, batch, stream.message_key)
         if request.rejected:
-            record = replace(record, rejected=request.rejected)
+            record = msgspec.structs.replace(record, rejected=request.rejected)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
 
     def _find_presence(self, stream: Stream, *, retracts: bool) -> Presence | None:
@@ -526,7 +547,7 @@ class LogWriter:
         self._open()
         if self._frames.position > self._published.position:
             with closing(FrameReader(self._data / "log")) as reader:
-                self._backlog.add(self._frames.position, sum(frame.rows for frame in reader.frames(self._published.position)))
+                self.backlog.add(self._frames.position, sum(frame.rows for frame in reader.frames(self._published.position)))
             self._published.announce(self._frames.position)
         self._broken = False
 
@@ -590,7 +611,7 @@ def _judge_lateness(
             missed = ends < stream.watermark
             late += int(np.count_nonzero(timely < stream.watermark))
             rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
-        if stream.reached is not None and first < stream.reached:
+        if stream.latest is not None and first < stream.latest and stream.reached is not None and first < stream.reached:
             revises = revises or bool(((timely >= (stream.watermark or NO_END)) & (timely < stream.reached)).any())
     latest, sources = _later(stream.latest, last), catalogue.sources.get(stream.name, {})
     source, source_latest = request.source, None

@@ -28,7 +28,7 @@ from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_log import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
-_TURN_S = 0.004  # between the beginnings of two evaluations: what comes meanwhile shares the second one, with its commit and its delivery
+_TURN_S = 0.0025  # between the beginnings of two evaluations: what comes meanwhile shares the second one, with its commit and its delivery
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as long each time that nothing was gained
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ from engine.messages import SOLUTIONS, Micros, StateChange
 from pipeline.errors import OutOfOrder
 from pipeline.log.encoding.arrow_ipc import Part, parts_of
 
-STORED = SOLUTIONS.append(pa.field("ordinal", pa.int64(), nullable=False))
+_ORDINAL = pa.field("ordinal", pa.int64(), nullable=False)
+STORED = SOLUTIONS.append(_ORDINAL)
 _ID = re.compile(r"([0-9a-f]{16})-([0-9a-f]{8})(\.[0-9]{8})?")
 FIRST_ID = f"{0:016x}-{0:08x}"
 """This id is before all solutions'."""
@@ -126,8 +127,7 @@ def _assign_each(registered: Sequence[int], ends: Sequence[Micros], last: Mappin
 def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: FrameSummary) -> tuple[Sequence[Part], pa.RecordBatch]:
     """Return the parts of a payload, of which those that are columns are not copied, and the solutions as `decode_solutions` reads them from it."""
     plain = (summary.runs, [astuple(change) for change in summary.changes])
-    schema = solutions.schema.append(STORED.field("ordinal")).with_metadata({b"summary": msgspec.json.encode(plain)})
-    stored = pa.RecordBatch.from_arrays([*solutions.columns, pa.array(ordinals)], schema=schema)
+    stored = solutions.append_column(_ORDINAL, pa.array(ordinals)).replace_schema_metadata({b"summary": msgspec.json.encode(plain)})
     return parts_of(stored), stored
 
 

@@ -23,12 +23,31 @@ class _Signal:
     generation: int
     followers: int = 0
     count: int = 0
-    event: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
 
     def raise_at(self, generation: int) -> None:
         self.generation = generation
-        self.event.set()
-        self.event = asyncio.Event()
+        waiting, self.waiting = self.waiting, []
+        for waiter in waiting:
+            _end_wait(waiter)
+
+    async def wait(self, within_s: float) -> None:
+        """Wait until it is raised, at most `within_s` seconds. asyncio's timeouts would cost as much as the rest of a wake-up."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self.waiting.append(waiter)
+        timer = loop.call_later(within_s, _end_wait, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            with contextlib.suppress(ValueError):  # it has been raised
+                self.waiting.remove(waiter)
+
+
+def _end_wait(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class Notifier:
@@ -123,6 +142,4 @@ class Notifier:
         """Wait until something of the registration is newer than the generation `seen`, at most `within_s` seconds."""
         signal = self._signals[registration.registered]
         if signal.generation == seen:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    await signal.event.wait()
+            await signal.wait(within_s)

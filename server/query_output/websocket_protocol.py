@@ -1,7 +1,9 @@
-"""Writes frames that are encoded once for many subscribers straight to their WebSockets."""
+"""Writes frames that are encoded once for many subscribers straight to their WebSockets, and reads frames by turns."""
 
+import asyncio
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from starlette.types import Scope
 from starlette.websockets import WebSocketDisconnect
@@ -13,6 +15,34 @@ _AHEAD, _SMALL = 128, 4 << 10
 """So many messages of at most so many bytes may wait for the app before nothing more is read."""
 
 
+class MessageQueue:
+    """Holds the messages of a connection for its one reader. It has what uvicorn calls of asyncio's queue, which takes twenty calls for each message."""
+
+    def __init__(self) -> None:
+        self._messages = deque[Any]()
+        self._news: asyncio.Future[None] | None = None
+
+    def put_nowait(self, message: Any) -> None:
+        self._messages.append(message)
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    async def get(self) -> Any:
+        while not self._messages:
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        return self._messages.popleft()
+
+    def get_nowait(self) -> Any:
+        return self._messages.popleft()
+
+    def empty(self) -> bool:
+        return not self._messages
+
+    def qsize(self) -> int:
+        return len(self._messages)
+
+
 class WebSocketWriter(WebSocketsSansIOProtocol):
     """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `find_writer` finds it in the scope.
 
@@ -21,6 +51,10 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
 
     on_lost: Callable[[], None] | None = None
     _ignores_messages = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.queue = cast("asyncio.Queue[Any]", MessageQueue())
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
@@ -48,10 +82,23 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
         found = list[Any]()
         while len(found) < most and not self.queue.empty():
             found.append(self.queue.get_nowait())
-        if self.read_paused and self.queue.empty():
+        self._read_on()
+        return found
+
+    async def rest(self, seconds: float) -> None:
+        """Read nothing for a time, so that what comes meanwhile is read at once."""
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        if self.read_paused and self.queue.empty() and not self.transport.is_closing():
             self.read_paused = False
             self.transport.resume_reading()
-        return found
 
     def ignore_messages(self) -> None:
         """Ignore the client's messages from now on, but still notice when the client leaves."""

@@ -5,11 +5,12 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
+import msgspec
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
 from engine.messages import REVISED, Micros
@@ -44,7 +45,7 @@ _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
 _TOGETHER = 128
 """So many frames that came at once are taken at once, and read together if all of them are short."""
-_TURN_S = 0.004
+_TURN_S = 0.0025
 """Short frames that come within this time share a turn, where their sender does not wait for the acks."""
 _POLICIES = ("disconnect", "drop-oldest")
 
@@ -96,8 +97,7 @@ async def no_socket(request: Request) -> None:
 
 
 # ---------------------------------------------------------------- feeding a stream
-@dataclass(frozen=True, slots=True)
-class PendingAck:
+class PendingAck(NamedTuple):
     """Holds a frame that is in the log's queue, and the warning for its sender. `held` of its bytes count among those of bodies until the answer."""
 
     ack: Future[Ack]
@@ -105,25 +105,42 @@ class PendingAck:
     held: int
 
 
+class _AckMessage(msgspec.Struct, omit_defaults=True, gc=False):
+    """Represents the answer to a frame that is durable."""
+
+    ack: int
+    accepted: int
+    late: int = 0
+    rejected: int = 0
+    duplicate: bool = False
+    warning: str | None = None
+
+
 Answer = dict[str, Any] | PendingAck
 
 
 @dataclass(slots=True, eq=False)
 class _Answers:
-    """Queues the answers of a connection in the order of its frames. `room` has a place for each of _PENDING answers."""
+    """Queues the answers of a connection in the order of its frames, of which _PENDING may be unanswered."""
 
     bodies: BodyBudget
     intake: LogIntake
-    room: asyncio.Semaphore
     _unsent: deque[Answer] = field(default_factory=deque)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def any_unsent(self) -> bool:
         return bool(self._unsent)
 
-    def add(self, answer: Answer) -> None:
-        self._unsent.append(answer)
+    async def wait_for_room(self, frames: int = 1) -> None:
+        """Wait until so many more frames may be unanswered."""
+        while len(self._unsent) + frames > _PENDING:
+            self._sent.clear()
+            await self._sent.wait()
+
+    def add(self, *answers: Answer) -> None:
+        self._unsent.extend(answers)
         self._news.set()
 
     async def take_done(self) -> list[bytes]:
@@ -131,14 +148,21 @@ class _Answers:
         while not self._unsent:
             self._news.clear()
             await self._news.wait()
-        first, done = self._unsent[0], list[bytes]()
+        first, done, held = self._unsent[0], list[bytes](), 0
         if isinstance(first, PendingAck):
             await self.intake.wait_for(first.ack)
-        while self._unsent and (isinstance(answer := self._unsent[0], dict) or answer.ack.done()):
-            done.append(encode_message(answer if isinstance(answer, dict) else _describe_ack(answer)))
-            self.bodies.release_bytes(0 if isinstance(answer, dict) else answer.held)
+        while self._unsent:
+            answer = self._unsent[0]
+            if isinstance(answer, PendingAck):
+                if not answer.ack.done():
+                    break
+                done.append(_encode_answer(answer))
+                held += answer.held
+            else:
+                done.append(encode_message(answer))
             self._unsent.popleft()
-            self.room.release()
+        self.bodies.release_bytes(held)
+        self._sent.set()
         return done
 
     def abandon(self) -> None:
@@ -158,7 +182,7 @@ async def feed(websocket: WebSocket, name: str) -> None:
         admit(websocket, service, auth.ingest_scope(stream))
         check_parameters(websocket)
         with service.admission.connections.count_feeder():
-            answers = _Answers(service.admission.bodies, service.intake, asyncio.Semaphore(_PENDING))
+            answers = _Answers(service.admission.bodies, service.intake)
             try:
                 await _run_until_first(_take_frames(websocket, service, stream, answers), _send_answers(websocket, answers))
             finally:
@@ -179,16 +203,44 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
         turn_s = loop.time() + _TURN_S
         messages = [first, *writer.take_received(_TOGETHER - 1)]
         frames = [(message.get("text"), message.get("bytes")) for message in messages if message["type"] == "websocket.receive"]
-        together = _parse_together(frames, get_stream_settings(service, stream), service.clock())
-        if together is not None:
-            await _wait_for_runner(service)
-        for number, (text, data) in enumerate(frames):
-            body = data or b"" if text is None else text.encode()
-            parsed = None if together is None else together[number]
-            await answers.room.acquire()
-            answers.add(await accept_frame(service, stream, body, binary=text is None, parsed=parsed))
+        if not await _submit_together(service, stream, frames, answers):
+            for text, data in frames:
+                body = data or b"" if text is None else text.encode()
+                await answers.wait_for_room()
+                answers.add(await accept_frame(service, stream, body, binary=text is None))
         if len(frames) < len(messages):  # the last one says that the client has left
             return
+        if len(frames) > 1 and not waits_for_acks and (early_s := turn_s - loop.time()) > 0:
+            await writer.rest(early_s)
+
+
+async def _submit_together(service: Service, stream: str, frames: Sequence[tuple[str | None, bytes | None]], answers: _Answers) -> bool:
+    """Submit short text frames that came at once, in the time of a few. Returns False where each is to be read by itself."""
+    bodies, arrived = [text.encode() for text, _ in frames if text is not None and len(text) <= SHORT], service.clock()
+    settings = get_stream_settings(service, stream)
+    if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping or max(map(len, bodies)) > service.settings.max_frame:
+        return False
+    batches = read_together(bodies, arrived)
+    if batches is None:
+        return False
+    await _wait_for_runner(service)
+    await answers.wait_for_room(len(bodies))
+    await service.admission.bodies.reserve_frame(sum(map(len, bodies)))
+    warning, begin = undeclared_source_warning(service, stream, None), 0
+    while begin < len(bodies):
+        try:
+            submitted = service.intake.submit_all(stream, batches[begin:], arrived)
+        except Overloaded:  # as in `_submit_frame`
+            await asyncio.sleep(_AGAIN_S)
+            continue
+        except PipelineError as error:
+            problem = {"error": describe_exception(error).document()}
+            service.admission.bodies.release_bytes(sum(map(len, bodies[begin:])))
+            answers.add(*[problem] * (len(bodies) - begin))
+            break
+        answers.add(*(PendingAck(ack, warning, len(body)) for ack, body in zip(submitted, bodies[begin:], strict=False)))
+        begin += len(submitted)
+    return True
 
 
 async def _wait_for_runner(service: Service) -> None:
@@ -196,7 +248,7 @@ async def _wait_for_runner(service: Service) -> None:
         await service.notifier.wait_for_news(service.notifier.generation, 1.0)
 
 
-async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None" = None) -> Answer:
+async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> Answer:
     """Return the frame's place in the log's queue, or the problem with it.
 
     Its bytes count among those of bodies until it is durable; those of a small one, until it is answered.
@@ -206,7 +258,7 @@ async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bo
         return {"error": too_large("frame", service.settings.max_frame).document()}
     await service.admission.bodies.reserve_frame(size)
     try:
-        pending = await _submit_frame(service, stream, body, binary=binary, parsed=parsed)
+        pending = await _submit_frame(service, stream, body, binary=binary)
     except BaseException as error:
         service.admission.bodies.release_bytes(size)
         if isinstance(error, Fault | PipelineError):
@@ -214,7 +266,7 @@ async def accept_frame(service: Service, stream: str, body: bytes, *, binary: bo
         raise
     if size > SMALL:  # whoever does not read the answers would hold as much as hundreds of frames
         _watch_ack(pending.ack).add_done_callback(partial(_release_frame, service.admission.bodies, size))
-        return replace(pending, held=0)
+        return pending._replace(held=0)
     return pending
 
 
@@ -225,12 +277,11 @@ def _watch_ack(ack: Future[Ack]) -> asyncio.Future[Ack]:
     return watched
 
 
-async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool, parsed: "ParsedFrame | None") -> PendingAck:
-    """Parse the frame, unless it is parsed, and put it into the log's queue. Raises: Fault, PipelineError."""
-    if parsed is None:
-        await _wait_for_runner(service)
-        parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
-        parsed = parse() if len(body) <= SMALL else await asyncio.to_thread(parse)
+async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: bool) -> PendingAck:
+    """Parse the frame, and put it into the log's queue. Raises: Fault, PipelineError."""
+    await _wait_for_runner(service)
+    parse = partial(_parse_frame, body, get_stream_settings(service, stream), service.clock(), binary=binary)
+    parsed = parse() if len(body) <= SMALL else await asyncio.to_thread(parse)
     while True:
         try:
             found = parsed.found
@@ -255,15 +306,6 @@ def _parse_frame(body: bytes, settings: BodySettings, arrived: Micros, *, binary
     return ParsedFrame(found, arrived, warning)
 
 
-def _parse_together(frames: Sequence[tuple[str | None, bytes | None]], settings: BodySettings, arrived: Micros) -> list[ParsedFrame] | None:
-    """Parse short text frames that came at once. Return None where each frame is to be parsed by itself."""
-    bodies = [text.encode() for text, _ in frames if text is not None and len(text) <= SHORT]
-    if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping:
-        return None
-    found = read_together(bodies, arrived)
-    return None if found is None else [ParsedFrame(each, arrived, None) for each in found]
-
-
 async def _send_answers(websocket: WebSocket, answers: _Answers) -> None:
     """Send the answers in the order of the frames, those that are there at once in one write."""
     writer = find_writer(websocket.scope)
@@ -277,14 +319,13 @@ def _release_frame(bodies: BodyBudget, held: int, _: asyncio.Future[Ack]) -> Non
     bodies.release_bytes(held)
 
 
-def _describe_ack(pending: PendingAck) -> dict[str, Any]:
-    """Return the answer to a frame that is durable, or was refused."""
+def _encode_answer(pending: PendingAck) -> bytes:
+    """Return the answer to a frame that is durable, or was refused, as a frame."""
     try:
         ack = pending.ack.result()
     except PipelineError as error:
-        return {"error": describe_exception(error).document()}
-    members = {"late": ack.late or None, "rejected": ack.rejected or None, "duplicate": ack.duplicate or None, "warning": pending.warning}
-    return {"ack": ack.offset, "accepted": ack.accepted} | {name: value for name, value in members.items() if value is not None}
+        return encode_message({"error": describe_exception(error).document()})
+    return encode_message(_AckMessage(ack.offset, ack.accepted, ack.late, ack.rejected, ack.duplicate, pending.warning))
 
 
 # ---------------------------------------------------------------- following a query

@@ -52,7 +52,7 @@ def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "") -> It
         begin = stop
 
 
-def encode_message(message: dict[str, object]) -> bytes:
+def encode_message(message: dict[str, object] | msgspec.Struct) -> bytes:
     """Return a message beside the solutions as a frame."""
     return encode_text_frame(msgspec.json.encode(message))
 

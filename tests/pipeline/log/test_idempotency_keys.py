@@ -130,7 +130,7 @@ def test_a_key_is_known_for_a_day_and_no_longer(steps: list[tuple[object, ...]],
                 keys.expire_keys(now)
                 at, ack = model.get((stream, str(key)), (0, None))
                 known = ack if at > now - REMEMBERED else None
-                assert keys.get(stream, str(key), now) == known
+                assert keys.find_ack(stream, str(key), now) == known
                 if known is None:
                     head += 1
                     model[stream, str(key)] = now, Ack(head, key, 0)

@@ -33,4 +33,4 @@ def test_the_log_tells_of_its_own(tmp_path: Path) -> None:
         log.append_events("s", occurrences(1, 2, 3))
         log.append(lambda offset: Tick(offset, None, None))
         log.append_events("s", occurrences(4, 5, 6, 7))
-        assert [log.rows_beyond(position) for position in range(4)] == [7, 4, 4, 0]
+        assert [log.backlog.beyond(position) for position in range(4)] == [7, 4, 4, 0]

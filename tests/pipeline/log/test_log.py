@@ -331,7 +331,7 @@ def test_what_a_store_may_have_is_published_once_it_answers_and_is_refused_after
         assert log.append_events("s", occurrences(2), "k") == Ack(2, 1, 0)
         log.append_events("s", occurrences(3))
         assert [row["o"] for row in rows(list(reader.blocks(0, 10)))] == ['"1"', '"2"', '"3"']
-        assert log.rows_beyond(0) == 3
+        assert log.backlog.beyond(0) == 3
 
 
 def test_nothing_is_written_after_damage(tmp_path: Path) -> None:

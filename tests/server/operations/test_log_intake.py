@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import FormatError
+from pipeline.errors import FormatError, LogFailed, Overloaded
 from pipeline.formats.body_parser import NDJSON, parse_frame
 from pipeline.log import Ack, AckFuture, LogWriter
 from pipeline.log.segments import FrameReader
 from pipeline.mapping.mapper import MappedBody
-from pipeline.mapping.stream_body import GROUP, SHORT, BodySettings, StreamBody, read_body
+from pipeline.mapping.stream_body import GROUP, SHORT, BodySettings, StreamBody, read_body, read_together
 from server.connections import WholeAnswers
 from server.log_intake import LogIntake, ShortBody
-from server.routes.websockets import _parse_together
 from tests.support.logs import Clock, occurrences
 
 TOGETHER = 20
@@ -55,10 +54,22 @@ def test_frames_that_come_at_once_are_read_as_each_alone() -> None:
     frames = ["\n".join(LINE.format(number % 7, number * 40 + k) for k in range(40)) for number in range(60)]
     assert 2_000 < len(frames[-1]) < SHORT
     assert sum(map(len, frames)) > 2 * GROUP
-    found = _parse_together([(frame, None) for frame in frames], BodySettings(), 1)
+    found = read_together([frame.encode() for frame in frames], 1)
     assert found is not None
     alone = [parse_frame(frame.encode(), arrived=1)[0].to_pylist() for frame in frames]
-    assert [each.found.mapped.batch.to_pylist() for each in found] == alone
+    assert [each.to_pylist() for each in found] == alone
+
+
+def test_bodies_that_are_submitted_at_once_are_entries_of_their_own_as_far_as_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.log.writer.QUEUED_REQUESTS", 3)
+    with LogWriter(tmp_path, Clock()) as log:
+        taken = log.submit_all("s", [occurrences(end) for end in range(5)], 1)
+        with pytest.raises(Overloaded):
+            log.submit_all("s", [occurrences(9)], 1)
+        log.wakeups.wake_committer()
+        assert [ack.result().offset for ack in taken] == [1, 2, 3]
+    with pytest.raises(LogFailed):
+        log.submit_all("s", [occurrences(9)], 1)
 
 
 async def submit_short_bodies(log: LogWriter, contents: list[str]) -> tuple[list[Ack | BaseException], list[None]]:
