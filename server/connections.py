@@ -10,7 +10,6 @@ from http import HTTPStatus
 from typing import Any
 
 import h11
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -113,7 +112,7 @@ class Timely(H11Protocol):
         self._stop_holding()
         self._taken, self._kept = True, data[end:]
         client = self.client[0] if self.client else None
-        self.wanted.take_request(WholeRequest(head.target.decode(), Headers(raw=head.headers), data[head.length : end], client, self._send_answer))
+        self.wanted.take_request(WholeRequest(head.target.decode(), head.headers, data[head.length : end], client, self._send_answer))
         return True
 
     def _send_answer(self, response: Response, headers: RawHeaders) -> None:

@@ -6,6 +6,7 @@ Only what is written as nearly all clients write it is read here. Anything else 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from starlette.datastructures import Headers
@@ -22,18 +23,39 @@ _OTHERWISE = frozenset((b"content-encoding", b"expect", b"origin", b"transfer-en
 """Requests with such a header are h11's, and go through all layers."""
 
 
+class SingleHeaders(Headers):
+    """Finds a header at once, because each name stands there once."""
+
+    def __init__(self, raw: RawHeaders) -> None:
+        super().__init__(raw=raw)
+        self._values = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key.lower()]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key.lower() in self._values
+
+
 class Head(NamedTuple):
-    """Holds the head of a POST: its parts, its own bytes, and those of its body."""
+    """Holds the head of a POST: its target, its headers, its own bytes, and those of its body."""
 
     target: bytes
-    headers: RawHeaders
+    headers: SingleHeaders
     length: int
     size: int
 
 
 def read_head(data: bytes) -> Head | None:
     """Return the head of a POST at the begin of `data`, with the names of headers in lower case; None if h11 has to read it, or more is to come."""
-    found = _HEAD.match(data, 0, LONGEST_HEAD)
+    end = data.find(b"\r\n\r\n", 0, LONGEST_HEAD)
+    return None if end < 0 else _parse_head(data[: end + 4])
+
+
+@lru_cache(maxsize=256)
+def _parse_head(head: bytes) -> Head | None:
+    """Return what a head says. A client sends the same head for many bodies."""
+    found = _HEAD.fullmatch(head)
     if found is None:
         return None
     headers: RawHeaders = []
@@ -45,7 +67,7 @@ def read_head(data: bytes) -> Head | None:
     plain = len(named) == len(headers) and b"host" in named and _OTHERWISE.isdisjoint(named)
     if not plain or not _SIZE.fullmatch(size) or named.get(b"connection", b"keep-alive").lower() != b"keep-alive":
         return None
-    return Head(found[1], headers, found.end(), int(size))
+    return Head(found[1], SingleHeaders(headers), len(head), int(size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

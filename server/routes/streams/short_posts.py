@@ -24,7 +24,7 @@ from server.service import Service
 
 TEMPLATE = "/streams/{name}/events"
 _TARGET = re.compile(rb"/streams/([^/?]+)/events")
-_PARAMETERS = frozenset((b"idempotency-key", b"epsparql-source"))
+_PARAMETERS = "idempotency-key", "epsparql-source"
 _NO_TIMES = EventTimes()
 
 
@@ -36,9 +36,7 @@ class ShortPosts:
         self._app, self._longest = app, min(SMALL, most)
 
     def wants(self, head: Head) -> bool:
-        return (
-            0 < head.size <= self._longest and _TARGET.fullmatch(head.target) is not None and all(name not in _PARAMETERS for name, _ in head.headers)
-        )
+        return 0 < head.size <= self._longest and _TARGET.fullmatch(head.target) is not None and all(name not in head.headers for name in _PARAMETERS)
 
     def take_request(self, request: WholeRequest) -> None:
         exchange = _Exchange(self._app, self._app.state.service, request, identify_request(request.headers), time.perf_counter())
