@@ -14,7 +14,7 @@ from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from server.http.problem_details import MEDIA_TYPE, Problem, phrase
-from server.http.whole_requests import RawHeaders, WholeRequest, WholeRequests, read_head, write_answer
+from server.http.whole_requests import WholeRequest, WholeRequests, read_head, write_answer, write_headers
 from server.observability.middleware import SECURE
 
 _HELD_S = 0.05
@@ -115,12 +115,12 @@ class Timely(H11Protocol):
         self.wanted.take_request(WholeRequest(head.target.decode(), head.headers, data[head.length : end], client, self._send_answer))
         return True
 
-    def _send_answer(self, response: Response, headers: RawHeaders) -> None:
+    def _send_answer(self, response: Response, lines: bytes) -> None:
         self._taken = False
         if self.transport.is_closing():
             return
         assert isinstance(self.transport, WholeAnswers)
-        self.transport.plain.write(write_answer(response, [*self.server_state.default_headers, *headers]))
+        self.transport.plain.write(write_answer(response, write_headers(self.server_state.default_headers) + lines))
         if self._ends or (b"connection", b"close") in response.raw_headers:
             self.transport.close()
         elif self._kept:

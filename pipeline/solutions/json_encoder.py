@@ -140,6 +140,8 @@ def _of_buffer(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view of the array that is not writable, as the compiled code knows all that it reads."""
+    if not array.flags.writeable:
+        return array
     found = array.view()
     found.setflags(write=False)
     return found

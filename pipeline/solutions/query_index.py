@@ -65,7 +65,7 @@ class FrameIndex:
     def find_frames(self, keys: KeyRange, limit: int) -> list[tuple[int, int]]:
         """Return segment and byte of the frames that hold the first `limit` solutions of a range, in the order of reading. Raises: Gone."""
         self._check_kept(keys)
-        begin = 0 if keys.after is None else bisect_right(range(len(self.ends)), keys.after, key=self._last_key)
+        begin = 0 if keys.after is None else self._find_beyond(keys.after)
         past = len(self.ends) if keys.before is None else bisect_left(range(len(self.ends)), keys.before, key=self._last_key)
         stop = min(past + 1, len(self.ends))  # the frame at `past` may also hold solutions of the range
         if begin >= stop:
@@ -81,6 +81,12 @@ class FrameIndex:
     def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
         """Return the frames of the first `limit` solutions beyond `key`, or beyond what is gone for None. Raises: Gone."""
         return self.find_frames(KeyRange(key), limit)
+
+    def _find_beyond(self, key: Key) -> int:
+        """Return the first frame whose last key is beyond a key. Who reads close behind asks for the last frame."""
+        n = len(self.ends)
+        is_last = n > 1 and key >= self._last_key(n - 2)
+        return bisect_right(range(n), key, n - 1 if is_last else 0, key=self._last_key)
 
     def _last_key(self, frame: int) -> Key:
         return self.ends[frame], self.ordinals[frame]

@@ -72,13 +72,13 @@ def _parse_head(head: bytes) -> Head | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeRequest:
-    """Holds a request that came whole. `path` is as it was sent; `answer` sends the answer, once, with more headers."""
+    """Holds a request that came whole. `path` is as it was sent; `answer` sends the answer, once, with more lines of headers."""
 
     path: str
     headers: Headers
     body: bytes
     client: str | None
-    answer: Callable[[Response, RawHeaders], None]
+    answer: Callable[[Response, bytes], None]
 
 
 class WholeRequests(Protocol):
@@ -89,7 +89,12 @@ class WholeRequests(Protocol):
         """Answer the request, at once or later, on the event loop. Nothing may be raised."""
 
 
-def write_answer(response: Response, headers: RawHeaders) -> bytes:
-    """Return the bytes of an answer with these headers before its own."""
-    lines = b"".join([b"%b: %b\r\n" % header for header in (*headers, *response.raw_headers)])
-    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (response.status_code, STATUS_PHRASES[response.status_code], lines, bytes(response.body))
+def write_headers(headers: RawHeaders) -> bytes:
+    """Return the lines of headers."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+def write_answer(response: Response, lines: bytes) -> bytes:
+    """Return the bytes of an answer with these lines of headers before its own."""
+    head, own = b"HTTP/1.1 %d %b\r\n" % (response.status_code, STATUS_PHRASES[response.status_code]), write_headers(response.raw_headers)
+    return b"".join((head, lines, own, b"\r\n", response.body))

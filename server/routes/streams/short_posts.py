@@ -15,7 +15,7 @@ from pipeline.log import Ack
 from server.http import auth
 from server.http.path_names import decode_name
 from server.http.problem_details import describe_exception
-from server.http.whole_requests import Head, WholeRequest
+from server.http.whole_requests import Head, WholeRequest, write_headers
 from server.log_intake import ShortBody
 from server.observability.logging import REQUEST_ID
 from server.observability.middleware import SECURE_HEADERS, AnsweredRequest, identify_request, record_request
@@ -26,6 +26,7 @@ TEMPLATE = "/streams/{name}/events"
 _TARGET = re.compile(rb"/streams/([^/?]+)/events")
 _PARAMETERS = "idempotency-key", "epsparql-source"
 _NO_TIMES = EventTimes()
+_SECURE_LINES = write_headers(SECURE_HEADERS)
 
 
 class ShortPosts:
@@ -96,7 +97,7 @@ class _Exchange:
     def _send_answer(self, response: Response) -> None:
         REQUEST_ID.set(self.request_id)
         self.service.admission.bodies.release_bytes(self.held)
-        self.request.answer(response, [(b"x-request-id", self.request_id.encode()), *SECURE_HEADERS])
+        self.request.answer(response, b"x-request-id: %b\r\n%b" % (self.request_id.encode(), _SECURE_LINES))
         who, took_s = None if self.caller is None else self.caller.who, time.perf_counter() - self.began_s
         about = AnsweredRequest("POST", self.request.path, TEMPLATE, response.status_code, took_s, self.request.client, who)
         record_request(self.app.state.requests, self.service, about)
