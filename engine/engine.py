@@ -159,9 +159,13 @@ class Engine(EngineState):
                 self._caught += revision.follow_span(*ahead, span_times({}, layout.order), changes)
             if self._weighs_after(entry):
                 self._weigh(entry.offset, changes)
-            self.position, layout = entry.offset + 1, self.layout
+            self.position = entry.offset + 1
+            if self._layout is None:  # a query has ended, and networks may wait for other streams now
+                break
         for listener, parts in later.items():
             self._collect(layout, listener, parts[0] if len(parts) == 1 else np.concatenate(parts), {}, found)
+        if rest := tuple(entry for entry in entries if entry.offset >= self.position):
+            self._feed(Block(rest, batch.slice(rows)), found, changes)
         return self._sum_up(found, changes)
 
     def _pass_one(

@@ -18,8 +18,8 @@ from pipeline.log.presence import mask_of
 from pipeline.log.segments import Frame, FrameReader, oldest
 from pipeline.rejected_rows import Rejected
 
-KEPT_CONTENTS, SMALL = 64, 64 << 10
-"""A writer hands on this many frames, of at most this many bytes each, in its own process beside writing them."""
+KEPT_CONTENTS, SMALL, SMALL_ROWS = 64, 64 << 10, 1 << 10
+"""A writer hands on this many frames in its own process beside writing them. Each has at most so many bytes on disk, and so many rows."""
 LATE_REASON = "its end is below the stream's watermark"
 NO_TARGET = "it takes back what is not there, or what is no longer within the stream's horizon"
 

@@ -26,7 +26,7 @@ from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
 from pipeline.log.message_keys import KeyMemory
 from pipeline.log.presence import Presence, Ranges, ranges_of
-from pipeline.log.reader import SMALL, LogReader, Published
+from pipeline.log.reader import SMALL, SMALL_ROWS, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
 from pipeline.rejected_rows import Rejected
@@ -232,7 +232,7 @@ class LogWriter:
         with self._changed:
             for batch in batches:
                 request = _Request(AckFuture(), stream, batch, arrived=arrived, size=size)
-                if found and not self._has_room(request):
+                if found and (self.damage or not self._has_room(request)):  # the next call tells why
                     break
                 found.append(self._queue_request(request))
         return found
@@ -433,7 +433,7 @@ class LogWriter:
         self._frames.sync()
         self._frames.publish()
         self.backlog.add(self._frames.position, batch.num_rows)
-        small = sum(map(len, payload)) <= SMALL
+        small = batch.num_rows <= SMALL_ROWS and sum(map(len, payload)) <= SMALL
         self._published.announce(
             self._frames.position, (self._frames.last, Content(at, tuple(records), batch)) if small and self._frames.last else None
         )

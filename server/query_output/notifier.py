@@ -23,11 +23,11 @@ class _Signal:
     generation: int
     followers: int = 0
     count: int = 0
-    waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    waiting: set[asyncio.Future[None]] = field(default_factory=set)
 
     def raise_at(self, generation: int) -> None:
         self.generation = generation
-        waiting, self.waiting = self.waiting, []
+        waiting, self.waiting = self.waiting, set()
         for waiter in waiting:
             _end_wait(waiter)
 
@@ -35,14 +35,13 @@ class _Signal:
         """Wait until it is raised, at most `within_s` seconds. asyncio's timeouts would cost as much as the rest of a wake-up."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        self.waiting.append(waiter)
+        self.waiting.add(waiter)
         timer = loop.call_later(within_s, _end_wait, waiter)
         try:
             await waiter
         finally:
             timer.cancel()
-            with contextlib.suppress(ValueError):  # it has been raised
-                self.waiting.remove(waiter)
+            self.waiting.discard(waiter)
 
 
 def _end_wait(waiter: asyncio.Future[None]) -> None:

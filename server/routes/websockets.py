@@ -148,20 +148,16 @@ class _Answers:
         while not self._unsent:
             self._news.clear()
             await self._news.wait()
-        first, done, held = self._unsent[0], list[bytes](), 0
+        first, done = self._unsent[0], list[bytes]()
         if isinstance(first, PendingAck):
             await self.intake.wait_for(first.ack)
-        while self._unsent:
-            answer = self._unsent[0]
+        while self._unsent and (isinstance(answer := self._unsent[0], dict) or answer.ack.done()):
+            self._unsent.popleft()
             if isinstance(answer, PendingAck):
-                if not answer.ack.done():
-                    break
+                self.bodies.release_bytes(answer.held)
                 done.append(_encode_answer(answer))
-                held += answer.held
             else:
                 done.append(encode_message(answer))
-            self._unsent.popleft()
-        self.bodies.release_bytes(held)
         self._sent.set()
         return done
 
@@ -226,20 +222,21 @@ async def _submit_together(service: Service, stream: str, frames: Sequence[tuple
     await _wait_for_runner(service)
     await answers.wait_for_room(len(bodies))
     await service.admission.bodies.reserve_frame(sum(map(len, bodies)))
-    warning, begin = undeclared_source_warning(service, stream, None), 0
-    while begin < len(bodies):
-        try:
-            submitted = service.intake.submit_all(stream, batches[begin:], arrived)
-        except Overloaded:  # as in `_submit_frame`
-            await asyncio.sleep(_AGAIN_S)
-            continue
-        except PipelineError as error:
-            problem = {"error": describe_exception(error).document()}
-            service.admission.bodies.release_bytes(sum(map(len, bodies[begin:])))
-            answers.add(*[problem] * (len(bodies) - begin))
-            break
-        answers.add(*(PendingAck(ack, warning, len(body)) for ack, body in zip(submitted, bodies[begin:], strict=False)))
-        begin += len(submitted)
+    begin = 0
+    try:
+        warning = undeclared_source_warning(service, stream, None)
+        while begin < len(bodies):
+            try:
+                submitted = service.intake.submit_all(stream, batches[begin:], arrived)
+            except Overloaded:  # as in `_submit_frame`
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            answers.add(*(PendingAck(ack, warning, len(body)) for ack, body in zip(submitted, bodies[begin:], strict=False)))
+            begin += len(submitted)
+    except PipelineError as error:
+        answers.add(*[{"error": describe_exception(error).document()}] * (len(bodies) - begin))
+    finally:
+        service.admission.bodies.release_bytes(sum(map(len, bodies[begin:])))  # those that are queued count until they are answered
     return True
 
 

@@ -15,7 +15,11 @@ from pipeline.log.segments import FrameReader
 from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import GROUP, SHORT, BodySettings, StreamBody, read_body, read_together
 from server.connections import WholeAnswers
+from server.http.auth import Gate
 from server.log_intake import LogIntake, ShortBody
+from server.routes import websockets
+from server.service import Service
+from server.settings import Settings
 from tests.support.logs import Clock, occurrences
 
 TOGETHER = 20
@@ -70,6 +74,31 @@ def test_bodies_that_are_submitted_at_once_are_entries_of_their_own_as_far_as_th
         assert [ack.result().offset for ack in taken] == [1, 2, 3]
     with pytest.raises(LogFailed):
         log.submit_all("s", [occurrences(9)], 1)
+
+
+async def leave_while_the_queue_is_full(data: Path, log: LogWriter) -> tuple[int, int]:
+    """Return how many bytes of two frames count while the log's queue is full, and once their sender has gone."""
+    service = Service(Settings(data=data, runner="inprocess"), Clock(), Gate(None), log)
+    answers = websockets._Answers(service.admission.bodies, service.intake)
+    frames = [(LINE.format(number, number), None) for number in range(2)]
+    feeder = asyncio.create_task(websockets._submit_together(service, "s", frames, answers))
+    await asyncio.sleep(0)
+    held = service.admission.bodies._held
+    feeder.cancel()
+    await asyncio.wait([feeder])
+    answers.abandon()
+    service.close()
+    return held, service.admission.bodies._held
+
+
+def test_frames_that_found_no_room_count_no_more_once_their_sender_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise Overloaded("full")
+
+    with LogWriter(tmp_path, Clock()) as log:
+        monkeypatch.setattr(log, "submit_all", refuse)
+        held, after = asyncio.run(leave_while_the_queue_is_full(tmp_path, log))
+    assert (held, after) == (sum(len(LINE.format(number, number)) for number in range(2)), 0)
 
 
 async def submit_short_bodies(log: LogWriter, contents: list[str]) -> tuple[list[Ack | BaseException], list[None]]:
