@@ -1,6 +1,7 @@
 """The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow with what they hold."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_the_kernel_sees_the_columns_of_terms_that_it_needs(text: str, shown: se
     net, terms = log.engine.members[0].network.net, log.engine.terms
     assert len(log.send("A(6)@1")) == 1
     net = log.engine.members[0].network.net
-    columns = {"numbers": terms.numbers, "kinds": terms.kinds, "terms": terms.cells}
+    columns: dict[str, NDArray[Any]] = {"numbers": terms.numbers, "kinds": terms.kinds, "terms": terms.cells}
     assert {name for name, column in columns.items() if getattr(net, name).ctypes.data == column.ctypes.data} == shown
 
 
