@@ -32,7 +32,7 @@ def state_of(engine: EngineState) -> tuple[dict[str, Any], dict[str, NDArray[Any
 
 
 def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
-    return TermTable.restored({name: arrays[f"terms.{name}"] for name in ("texts", "ends")})
+    return TermTable.restored({name.removeprefix("terms."): array for name, array in arrays.items() if name.startswith("terms.")})
 
 
 def restore_state(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

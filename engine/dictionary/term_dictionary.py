@@ -82,12 +82,12 @@ class Held:
         self.looked_at += numbers.size
         mark_all(self.marks, np.ascontiguousarray(numbers).reshape(-1))
 
-    def add_rows(self, rows: Ints, free: Ints, first: int) -> None:
-        """Mark the columns from `first` on of the rows whose numbers are not in `free`."""
+    def add_rows(self, rows: NDArray[np.int32], free: NDArray[np.int32]) -> None:
+        """Mark the columns of the rows whose numbers are not in `free`."""
         self.looked_at += rows.size
         freed = np.zeros(len(rows), np.bool_)
         freed[free] = True
-        mark_rows(self.marks, rows, freed, first)
+        mark_rows(self.marks, rows, freed)
 
 
 class TermTable:
@@ -104,9 +104,9 @@ class TermTable:
         self._at[c.USED], self._at[c.SEED] = 1, secrets.randbits(63)
         self._now = self._at.data  # which gives Python's own numbers
         self._cells: Ints = np.zeros((_FEW, c.CELL_WIDTH), np.int64)
-        self._heads: Ints = np.zeros(_FEW, np.int64)
+        self._heads: NDArray[np.int32] = np.zeros(_FEW, np.int32)
         self._text: NDArray[np.uint8] = np.zeros(_FEW * _FEW, np.uint8)
-        self._kinds: Ints = np.zeros(_FEW, np.int64)
+        self._kinds: NDArray[np.int8] = np.zeros(_FEW, np.int8)
         self._values: NDArray[np.float64] = np.zeros((1, 2))
         self._hard = np.zeros(_FEW, np.int64)
         self._small: Ints = np.zeros(c.MOST_SMALL, np.int64)
@@ -199,26 +199,27 @@ class TermTable:
             self._settle()
             self._hard = longer(self._hard, 2 * len(self._hard))
         if at[c.BYTES] + n > len(self._text):
-            self._text = longer(self._text, max(2 * len(self._text), int(at[c.BYTES]) + n))
+            needed = within(int(at[c.BYTES]) + n, c.MOST_PLACES, "bytes")
+            self._text = longer(self._text, min(max(2 * len(self._text), needed), c.MOST_PLACES))
         if at[c.FREE] == c.NONE and at[c.USED] + terms > len(self._cells):
-            length = double_until(len(self._cells), int(at[c.USED]) + terms)
+            length = double_until(len(self._cells), within(int(at[c.USED]) + terms, c.MOST_NUMBERS, "terms"))
             self._cells, self._kinds = longer(self._cells, length), longer(self._kinds, length)
             if at[c.VALUED]:
                 self._values = longer(self._values, len(self._cells))
-        if at[c.LIVE] + terms > len(self._heads):
-            self._heads = np.zeros(double_until(len(self._heads), int(at[c.LIVE]) + terms), np.int64)
-            spread(at, self._cells, self._heads)
+        if at[c.LIVE] + terms > 2 * len(self._heads):
+            self._heads = np.zeros(double_until(len(self._heads), (int(at[c.LIVE]) + terms + 1) // 2), np.int32)
+            spread(at, self._cells, self._text, self._heads)
         self._show()
 
     # ------------------------------------------------------------ what the kernel knows
     @property
-    def kinds(self) -> Ints:
+    def kinds(self) -> NDArray[np.int8]:
         """Return the kinds, IRI, BLANK, LITERAL or STRING, by number of term."""
         return self._kinds
 
     @property
     def cells(self) -> Ints:
-        """Return the cells by number of term, in the columns of `engine.dictionary.native.layout`, of which LENGTH is for others."""
+        """Return the cells by number of term, in the columns of `engine.dictionary.native.layout`, of which LINK is for others."""
         return self._cells
 
     @property
@@ -249,7 +250,8 @@ class TermTable:
         """Return the term as N-Triples text; "" for 0."""
         found = self._texts_by_number.get(number)
         if found is None:
-            start, length = self._cells[number, : c.LENGTH + 1].tolist()
+            place, link = self._cells[number].tolist()
+            start, length = place & (c.MOST_PLACES - 1), link >> c.LINK_BITS
             if len(self._texts_by_number) >= _REMEMBERED:
                 self._texts_by_number.clear()
             found = self._text[start : start + length].tobytes().decode()
@@ -317,7 +319,7 @@ class TermTable:
             holder.hold(held)
         for numbers in pending:
             held.add(numbers)
-        size = int(self._cells[: len(held.marks), c.LENGTH][held.marks].sum())
+        size = int((self._cells[: len(held.marks), c.LINK][held.marks] >> c.LINK_BITS).sum())
         self._last = int(held.marks.sum()), size, held.looked_at // _CELLS_A_TERM
         self._due_at = self._limits()
         self._sweep(held.marks, *self._due_at)
@@ -355,11 +357,11 @@ class TermTable:
         self._texts_by_number.clear()
         used = int(np.flatnonzero(marks)[-1]) + 1 if marks.any() else 1
         moved = np.empty(max(min(len(self._text), most_bytes), _FEW * _FEW), np.uint8)
-        heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length()), np.int64)
+        heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length() - 1), np.int32)
         self._at[c.USED] = used
         self._small[:] = c.NONE
         sweep(self._at, self._cells, self._kinds, self._text, marks, moved)
-        spread(self._at, self._cells, heads)
+        spread(self._at, self._cells, moved, heads)
         self._cells[used : len(marks)] = 0
         self._text, self._heads = moved, heads
         room = max(used, most, _FEW)
@@ -371,24 +373,31 @@ class TermTable:
 
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `restored` takes: the texts in order of number, and where each ends; a number that is free has an empty one."""
+        """Return the arrays that `restored` takes: the texts in order of number, where each ends, and what says when the next search is due.
+
+        A number that is free has an empty text.
+        """
         numbers = np.arange(1, self._at[c.USED])
         offsets = np.empty(len(numbers) + 1, np.int64)
         size, _ = measure(self._cells, numbers, offsets)
         data = np.empty(size, np.uint8)
         gather(self._cells, self._text, numbers, offsets, data)
-        return {"texts": data, "ends": offsets[1:]}
+        return {"texts": data, "ends": offsets[1:], "searched": np.array(self._last, np.int64)}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> "TermTable":
-        """Return a table with the same numbers."""
+        """Return a table with the same numbers. Arrays of earlier versions do not say when a search is due: it is due at once if there are many."""
         table, ends = cls(), arrays["ends"]
+        if "searched" in arrays:
+            terms, size, looked_at = arrays["searched"].tolist()
+            table._last = terms, size, looked_at
+            table._due_at = table._limits()
         table._text = np.require(arrays["texts"], np.uint8, ["C", "W"]) if len(ends) else table._text
         room = max(len(ends) + 1, _FEW)
-        table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int64)
-        table._heads = np.zeros(1 << room.bit_length(), np.int64)
+        table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int8)
+        table._heads = np.zeros(1 << room.bit_length() - 1, np.int32)
         enter(table._at, table._cells, table._text, table._kinds, ends)
-        spread(table._at, table._cells, table._heads)
+        spread(table._at, table._cells, table._text, table._heads)
         table._show()
         return table
 
@@ -425,6 +434,16 @@ def fitting(size: int) -> int:
     if size > MOST_BYTES:
         raise OverflowError(f"{size} bytes of terms at once, more than Arrow's utf8 holds (feed smaller blocks)")
     return size
+
+
+def within(needed: int, most: int, things: str) -> int:
+    """Return `needed`, if a table of terms can have so many things.
+
+    Raises: MemoryError.
+    """
+    if needed > most:
+        raise MemoryError(f"{needed} {things} of terms, more than the {most} that one engine holds (run the queries with more partitions)")
+    return needed
 
 
 def double_until(length: int, least: int) -> int:

@@ -1,4 +1,4 @@
-"""The native kernel: an interpreter of operator networks held in int64 arrays, compiled by numba (architecture.md)."""
+"""The native kernel: an interpreter of operator networks held in arrays of integers, compiled by numba (architecture.md)."""
 
 from pathlib import Path
 

@@ -9,6 +9,7 @@ from engine.kernel.state.goal_store import (
     count_goal,
     discount_goals,
     expire_goals,
+    find_newest,
     hash_bindings,
     hash_bindings_and_start,
     hash_in_store,
@@ -17,7 +18,8 @@ from engine.kernel.state.goal_store import (
     store_goal,
     unlink_goal,
 )
-from engine.kernel.state.handle import as_net
+from engine.kernel.state.handle import as_net, prefetch
+from engine.kernel.state.hash_table import head_of
 from engine.kernel.state.layout import (
     BLOCKER,
     CHRONOLOGICAL,
@@ -29,15 +31,17 @@ from engine.kernel.state.layout import (
     LEFT,
     MOVE,
     NONE,
+    OLDER,
     OUT,
     RECENT,
     SIDES,
     WITHOUTFOR,
 )
-from engine.kernel.state.rows import free_row, is_timeless, take_row
+from engine.kernel.state.rows import free_row, is_timeless, read_cell, take_row, write_cell
 from engine.kernel.state.seen_solutions import meet_first
 from engine.kernel.state.tasks import life_of
 
+TOGETHER = 32  # goals that are entered at the same time
 SWEPT_AT_ONCE = 16
 """Stores that a feed sweeps besides one for each of its events: each gets its turn, and one event never pays for all."""
 
@@ -130,7 +134,7 @@ def read_goals(address, columns, first, after, stores, numbers, cells):
 @inlined
 def read_goal(net, goal, columns, cells, k):
     for column in range(len(columns)):
-        cells[k, column] = net.rows[goal, columns[column]]
+        cells[k, column] = read_cell(net, goal, columns[column])
 
 
 @jit
@@ -161,23 +165,45 @@ def enter_rows(address, columns, cells, numbers):
     """Take a row for each of the `cells` (of these columns, the others zero) and give their numbers. The room was made."""
     net = as_net(address)
     for k in range(len(cells)):
-        row = numbers[k] = take_row(net)
-        for column in range(net.rows.shape[1]):
-            net.rows[row, column] = 0
-        for column in range(len(columns)):
-            net.rows[row, columns[column]] = cells[k, column]
+        numbers[k] = enter_row(net, columns, cells[k])
+
+
+@inlined
+def enter_row(net, columns, cells):
+    row = take_row(net)
+    net.rows[row].start, net.rows[row].end, net.rows[row].hash = 0, 0, 0
+    for column in range(OLDER, net.rows.shape[1]):
+        net.rows[row, column] = 0
+    for column in range(len(columns)):
+        write_cell(net, row, columns[column], cells[column])
+    return row
 
 
 @entry_point
-def enter_goals(address, stores, numbers, marked):
-    """Store rows as goals, in this order, which falls nowhere in end: chains need that. `marked` is for those of policies."""
+def enter_goals(address, columns, cells, stores, order, marked, numbers):
+    """Store `cells` (of these columns, the others zero) as goals, and give their numbers. The room was made.
+
+    They are entered in `order`, which falls nowhere in end, since chains need that; an empty one is theirs. `marked` is for those of policies. A table of
+    many goals is in no cache, so some goals wait for their chains at the same time.
+    """
     net = as_net(address)
-    for k in range(len(stores)):
-        store, goal = stores[k], numbers[k]
-        if is_policy_store(net, store):
-            restore_policy_goal(net, store // SIDES, store % SIDES, goal, marked[k])
-        else:
-            store_goal(net, store, hash_stored_goal(net, store, goal), goal, FOREVER)
+    for first in range(0, len(cells), TOGETHER):
+        after = min(first + TOGETHER, len(cells))
+        for k in range(first, after):
+            place = order[k] if len(order) else k
+            numbers[place] = goal = enter_row(net, columns, cells[place])
+            net.rows[goal].hash = hash_stored_goal(net, stores[place], goal)
+            prefetch(net.heads, head_of(net.heads, net.rows[goal].hash))
+        for k in range(first, after):
+            newest = find_newest(net, net.rows[numbers[order[k] if len(order) else k]].hash)
+            prefetch(net.rows, max(newest, 0))
+        for k in range(first, after):
+            place = order[k] if len(order) else k
+            store, goal = stores[place], numbers[place]
+            if is_policy_store(net, store):
+                restore_policy_goal(net, store // SIDES, store % SIDES, goal, marked[place])
+            else:
+                store_goal(net, store, net.rows[goal].hash, goal, FOREVER)
 
 
 @entry_point

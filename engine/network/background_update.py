@@ -19,7 +19,7 @@ from engine.aggregation.order_limit import ModifiersCollector
 from engine.background.fact_store import FactIndex
 from engine.kernel.goal_maintenance import free_timeless_goals
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import to_width
+from engine.kernel.state.arrays import to_width, width_of
 from engine.kernel.state.goal_store import clear_stores
 from engine.network.host_calls import KernelHost
 from engine.network.kernel_arrays import Goals
@@ -373,7 +373,7 @@ def _take_in_timed(host: KernelHost, planned: Planned, fragment: Fragment, added
 
 
 def _take_in_now(host: KernelHost, planned: Planned, fact: Fact) -> None:
-    rows = np.zeros((len(fact.rows), host.arrays.net.rows.shape[1]), np.int64)
+    rows = np.zeros((len(fact.rows), width_of(host.arrays.net)), np.int64)
     rows[:, c.START], rows[:, c.END] = c.BIG, -c.BIG
     rows[:, fact.columns] = fact.rows
     host.take_in_timeless(rows, np.broadcast_to(np.array([planned.at.node + fact.node, fact.side], np.int64), (len(rows), 2)))
@@ -443,7 +443,7 @@ def _remake_unit(host: KernelHost, planned: Planned, shadow: KernelHost, place: 
     shadow.arrays.net.nodes[place + unit.root, c.EDGE_N] = 0  # solutions that the unit gave in the past are not given again
     shadow.replay_solutions(np.concatenate(rows), np.concatenate(places))
     made = shadow.arrays.read_goals(c.SIDES * (place + unit.nodes.start), c.SIDES * (place + unit.nodes.stop))
-    nothing = np.zeros((0, host.arrays.net.rows.shape[1]), np.int64)
+    nothing = np.zeros((0, width_of(host.arrays.net)), np.int64)
     for node, side in unit.inner:
         (at,) = _number_stores(planned, [(node, side)])
         there, before = made.get(c.SIDES * (place + node) + side), stands.get(at)
@@ -485,7 +485,7 @@ def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, _Decidi
     goes round until nothing new comes.
     """
     kept = {store: dict(zip(_key_rows(stands[store].timeless, unseen), stands[store].timeless, strict=True)) for store in deciding if store in stands}
-    passed, width = dict.fromkeys(deciding, 0), shadow.arrays.net.rows.shape[1]
+    passed, width = dict.fromkeys(deciding, 0), width_of(shadow.arrays.net)
     going = True
     while going and not shadow.failures:
         going = False
@@ -506,7 +506,7 @@ def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, _Decidi
 
 def _read_timeless(host: KernelHost, store: int) -> Ints:
     goals = host.arrays.read_goals(store, store + 1).get(store)
-    return host.arrays.net.rows[:0] if goals is None else goals.timeless
+    return np.zeros((0, width_of(host.arrays.net)), np.int64) if goals is None else goals.timeless
 
 
 def _find_first_facts(planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> list[Fact]:

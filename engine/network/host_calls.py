@@ -16,7 +16,7 @@ from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.nondeterministic import Identity
 from engine.kernel.scheduler import run
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import Net, to_width
+from engine.kernel.state.arrays import Net, to_width, width_of, write_whole
 from engine.kernel.state.goal_store import clear_stores
 from engine.network.collectors import Collectors
 from engine.network.kernel_arrays import KernelArrays
@@ -86,7 +86,7 @@ class KernelHost:
             held.add(table)
         self.slots.scans.hold_terms(held)
         held.add(net.seen[: net.at[c.SEEN_N], c.SEEN_VAR :])
-        held.add_rows(net.rows[: net.at[c.USED]], net.free[: net.at[c.FREE]], c.VAR)
+        held.add_rows(net.rows["terms"][: net.at[c.USED]], net.free[: net.at[c.FREE]])
         self.collectors.hold_terms(held)
         self.arrays.forget_answers()
 
@@ -225,7 +225,7 @@ class KernelHost:
     def replay_solutions(self, rows: Ints, places: Ints) -> None:
         """Let solutions of the past arrive at their nodes, instant by instant."""
         order = np.argsort(rows[:, c.END], kind="stable")
-        self.enter_solutions(to_width(rows[order], self.arrays.net.rows.shape[1]), places[order], anew=True)
+        self.enter_solutions(to_width(rows[order], width_of(self.arrays.net)), places[order], anew=True)
 
     def take_in_timeless(self, rows: Ints, places: Ints) -> None:
         """Let timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
@@ -247,7 +247,7 @@ class KernelHost:
                 at[c.SEEN_FIRST] += at[c.SEEN_N]
                 at[c.SEEN_N] = 0
             numbers = arrays.take_rows(len(now))
-            arrays.net.rows[numbers] = rows[now]
+            write_whole(arrays.net, numbers, rows[now])
             arrays.push_frames(places[now, 0], places[now, 1], numbers)
             while (code := run(arrays.address)) != c.DONE:
                 self._serve_return(code)
@@ -295,9 +295,9 @@ class KernelHost:
         if not len(given):
             return
         numbers, net = self.arrays.take_rows(len(given)), self.arrays.net
-        net.rows[numbers] = 0
-        net.rows[numbers, c.START], net.rows[numbers, c.END] = given.start, given.end
-        net.rows[np.ix_(numbers, self.collectors.placed[node].writes)] = given.cells
+        cells = np.zeros((len(given), width_of(net)), np.int64)
+        cells[:, c.START], cells[:, c.END], cells[:, self.collectors.placed[node].writes] = given.start, given.end, given.cells
+        write_whole(net, numbers, cells)
         self.arrays.push_frames(node, c.EMIT, numbers[::-1])
 
     def _order_goals(self, frames: Ints) -> None:
@@ -357,14 +357,14 @@ def find_goals_beside(net: Net, node: int, goal: int) -> list[int]:
     """Return the goals of one chain that have a goal's key and end at this instant, that goal included."""
     rows, now = net.rows, net.at[c.NOW]
     first, n = net.nodes[node, [c.KEY_AT, c.KEY_N]].tolist()
-    columns = [c.HASH, *net.slots[first : first + n].tolist()]
-    key, found = rows[goal, columns].tolist(), [goal]
-    for direction in (c.OLDER, c.NEWER):
-        other = int(rows[goal, direction])
-        while other != c.NONE and rows[other, c.END] == now:
-            if rows[other, columns].tolist() == key:
+    columns = net.slots[first : first + n] - c.VAR
+    hash_, key, found = rows["hash"][goal], rows["terms"][goal, columns].tolist(), [goal]
+    for direction in ("older", "newer"):
+        other = int(rows[direction][goal])
+        while other != c.NONE and rows["end"][other] == now:
+            if rows["hash"][other] == hash_ and rows["terms"][other, columns].tolist() == key:
                 found.append(other)
-            other = int(rows[other, direction])
+            other = int(rows[direction][other])
     return found
 
 
@@ -373,10 +373,10 @@ def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
     net, order = slots.arrays.net, np.zeros(len(goals), np.int64)
     for query in np.unique(net.nodes[nodes, c.QUERY]).tolist():
         planned = slots.numbered[query]
-        columns = np.array([planned.columns[v] for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
+        columns = np.array([planned.columns[v] - c.VAR for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
         own = np.flatnonzero(net.nodes[nodes, c.QUERY] == query)
-        ranks = slots.arrays.terms.in_order(net.rows[np.ix_(goals[own], columns)])
-        order[own] = own[np.lexsort((*ranks.T[::-1], net.rows[goals[own], c.START]))]
+        ranks = slots.arrays.terms.in_order(net.rows["terms"][np.ix_(goals[own], columns)])
+        order[own] = own[np.lexsort((*ranks.T[::-1], net.rows["start"][goals[own]]))]
     return order
 
 

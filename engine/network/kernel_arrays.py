@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from engine.aggregation import RowBatch
 from engine.alpha.free_rows import Ranges, by_predicate, with_predicate
-from engine.dictionary.native.layout import CELL_WIDTH, LENGTH
+from engine.dictionary.native.layout import CELL_WIDTH, LINK, LINK_BITS
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.goal_maintenance import enter_rows, read_goals, store_goals_in_order
 from engine.kernel.operators.filter import spread_questions
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import WORDS, Net, new_net, with_room
+from engine.kernel.state.arrays import CELL_BYTES, WORDS, Net, new_net, width_of, with_room, with_rows
 from engine.kernel.state.goal_store import clear_stores, spread_goals, spread_timeless_goals
 from engine.kernel.state.seen_solutions import spread_seen
 from engine.physical_plan.plan import TABLES
 from engine.physical_plan.recipes import Recipes
 
 Ints = NDArray[np.int64]
-assert (c.TERM_LENGTH, c.TERM_WIDTH) == (LENGTH, CELL_WIDTH), "the kernel reads what the term table writes"
+assert (c.TERM_LINK, c.TERM_LINK_BITS, c.TERM_WIDTH) == (LINK, LINK_BITS, CELL_WIDTH), "the kernel reads what the term table writes"
 
 SPREADERS: dict[str, Callable[[int, Ints], None]] = {
     "heads": spread_goals,
@@ -51,7 +51,8 @@ class KernelArrays:
         self.now: memoryview = self.net.at.data  # `net.at`, which gives Python's own numbers
         self._table: Ints = np.zeros(WORDS * len(self.net), np.int64)  # (address, length, width) of each array of `net`
         self.address = int(self._table.__array_interface__["data"][0])  # where the table stands, which the kernel is given
-        for k, array in enumerate(self.net):
+        arrays: tuple[NDArray[Any], ...] = self.net
+        for k, array in enumerate(arrays):
             self.show_array(k, array)
         self.used = {name: Ranges() for name in (*TABLES, "queries", "reads", "facts")}  # rows in use, by name of the table
         self.recipes = Recipes(terms.address)
@@ -66,22 +67,31 @@ class KernelArrays:
         before = self.net
         if net is before:
             return
-        for k, array in enumerate(net):
+        arrays: tuple[NDArray[Any], ...] = net
+        for k, array in enumerate(arrays):
             if array is not before[k]:
                 self.show_array(k, array)
         self.net, self.now = net, net.at.data
 
     def show_array(self, k: int, array: NDArray[Any]) -> None:
         """Make an array the k-th that the kernel sees."""
-        assert array.dtype.itemsize == 8
-        height, width = array.shape if array.ndim == 2 else (len(array), 1)
+        name = Net._fields[k]
+        if name == "rows":
+            height, width = len(array), c.VAR + array.dtype["terms"].shape[0]
+        else:
+            assert array.dtype.itemsize == CELL_BYTES.get(name, 8)
+            height, width = array.shape if array.ndim == 2 else (len(array), 1)
         self._table[WORDS * k : WORDS * k + WORDS] = address_of(array), height, width
 
     def make_room(self, need: int, frames: int = 0) -> None:
         """Make room for `need` more rows and entries of each pool, and for `frames` more on the stack."""
-        self.replace_arrays(with_room(self.net, need, frames))
-        for name in ("rows", "links"):  # they grow at their place
-            self.show_array(Net._fields.index(name), getattr(self.net, name))
+        self._replace_grown(with_room(self.net, need, frames))
+
+    def reserve_goals(self, n: int) -> None:
+        """Make room for `n` more goals at once."""
+        self._replace_grown(with_rows(self.net, n))
+        if n > len(self.net.heads):
+            self._spread_table("heads", n)
 
     def spread_heads(self) -> None:
         """Give each hash table at least as many heads as there are items on its chains."""
@@ -97,10 +107,15 @@ class KernelArrays:
             self._spread_table("question_heads", at[c.ASKED])
 
     def _spread_table(self, name: str, held: int) -> None:
-        heads = np.full(1 << held.bit_length(), c.NONE, np.int64)
+        heads = np.full(1 << held.bit_length(), c.NONE, getattr(self.net, name).dtype)
         SPREADERS[name](self.address, heads)
         new: dict[str, Any] = {name: heads}
         self.replace_arrays(self.net._replace(**new))
+
+    def _replace_grown(self, net: Net) -> None:
+        self.replace_arrays(net)
+        for name in ("rows", "links"):  # they grow at their place
+            self.show_array(Net._fields.index(name), getattr(self.net, name))
 
     def refresh_terms(self) -> None:
         """Show the kernel the columns of terms that it needs: values and kinds if it has filters, kinds and lengths if it has rules."""
@@ -127,7 +142,7 @@ class KernelArrays:
         at, free, used = self.net.at, int(self.net.at[c.FREE]), int(self.net.at[c.USED])
         fresh = max(n - free, 0)
         at[c.FREE], at[c.USED] = free - (n - fresh), used + fresh
-        return np.concatenate([self.net.free[free - (n - fresh) : free], np.arange(used, used + fresh)])
+        return np.concatenate([self.net.free[free - (n - fresh) : free].astype(np.int64), np.arange(used, used + fresh)])
 
     def release_rows(self, numbers: Ints) -> None:
         at, n = self.net.at, len(numbers)
@@ -136,7 +151,7 @@ class KernelArrays:
 
     def read_rows(self, numbers: Ints, columns: Ints) -> RowBatch:
         rows = self.net.rows[numbers]
-        return RowBatch(rows[:, c.START], rows[:, c.END], rows[:, columns])
+        return RowBatch(rows["start"].astype(np.int64), rows["end"].astype(np.int64), rows["terms"][:, columns - c.VAR].astype(np.int64))
 
     def push_frames(self, nodes: Ints | int, sides: Ints | int, rows: Ints) -> None:
         """Put work on the stack, for which there is room."""
@@ -147,7 +162,7 @@ class KernelArrays:
 
     def read_goals(self, first: int, after: int) -> dict[int, Goals]:
         """Return the goals of the stores from `first` to `after` (exclusive) that hold any, by store."""
-        n, width = int(self.net.stores[first:after, c.COUNT].sum()), self.net.rows.shape[1]
+        n, width = int(self.net.stores[first:after, c.COUNT].sum()), width_of(self.net)
         stores, numbers, cells = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, width), np.int64)
         read_goals(self.address, np.arange(width), first, after, stores, numbers, cells)
         timeless = cells[:, c.START] > cells[:, c.END]

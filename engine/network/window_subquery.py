@@ -79,7 +79,7 @@ class WindowSolver:
         """Bring the query to where it has seen nothing, with collectors that were never used."""
         planned, arrays = self._planned, self._host.arrays
         clean = {name: array.copy() for name, array in self._clean.items()}
-        arrays.replace_arrays(with_width(arrays.net, clean["rows"].shape[1] - c.VAR)._replace(**clean))
+        arrays.replace_arrays(with_width(arrays.net, clean["rows"].dtype["terms"].shape[0])._replace(**clean))
         arrays.forget_answers()
         timers = {node: k for k, node in enumerate(arrays.net.timers[:, c.T_NODE].tolist())}
         self._host.collectors.add_collectors(planned, replace(self._fragment, collectors=deepcopy(self._fragment.collectors)), timers)

@@ -97,12 +97,13 @@ def _list_goals(
         names = [(name, shared[column]) for name, column in names if column in shared]
     goal, expired, told = int(net.stores[c.SIDES * held + place[1], c.HEAD]), max(int(net.at[c.NOW]), passed) - life, 0
     while goal != c.NONE and told < MOST_MATCHES:
-        start, end = net.rows[goal, [c.START, c.END]].tolist()
+        row = net.rows[goal]
+        start, end = int(row["start"]), int(row["end"])
         if end >= expired:
-            terms = ((name, int(net.rows[goal, column])) for name, column in names)
+            terms = ((name, int(row["terms"][column - c.VAR])) for name, column in names)
             yield PartialMatch(start, end, *stage, {name: network.arrays.terms.text(term) for name, term in terms if term})
             told += 1
-        goal = int(net.rows[goal, c.QUEUE])
+        goal = int(row["queue"])
 
 
 def measure_progress(network: Network, planned: Planned) -> tuple[OperatorState, ...]:
@@ -146,7 +147,7 @@ class _Operators:
         size = placed[node].collector.size() if node in placed else 0
         *_, given, refused = keeper._stores[first]
         sides = tuple(
-            Side(name, goals, None if head == c.NONE else int(self._network.net.rows[head, c.END]), taken)
+            Side(name, goals, None if head == c.NONE else int(self._network.net.rows["end"][head]), taken)
             for name, (head, goals, taken, *_) in ((name, keeper._stores[first + side]) for side, name in SIDES.items())
             if goals or taken
         )

@@ -22,6 +22,7 @@ from engine.expressions.evaluator import parse_term
 from engine.kernel.goal_maintenance import enter_goals, enter_rows, read_ages, read_goals, restore_seen, sweep_stores
 from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
+from engine.kernel.state.arrays import read_whole, width_of
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.network.shares import Moment, SharedSubplan
@@ -98,7 +99,7 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
         "goals": goals,
         "goals.places": places.of_stores(stores),
         "goals.marked": net.links[numbers, c.MARKED] if len(net.links) else np.zeros(0, np.int64),
-        "waiting": net.rows[np.ix_(waiting[:, c.FRAME_ROW], _columns(network, list(ROW)))],
+        "waiting": read_whole(net, waiting[:, c.FRAME_ROW])[:, _columns(network, list(ROW))],
         "waiting.places": places.of_nodes(waiting[:, c.FRAME_NODE], _named(waiting[:, c.FRAME_SIDE])),
         "waiting.goals": place_of[waiting[:, c.FRAME_ROW]],
         "met": seen[:, [c.SEEN_START, *range(c.SEEN_VAR, seen.shape[1])]],
@@ -220,7 +221,7 @@ class NodePlaces:
 
 def _columns(network: Network, row: Sequence[str]) -> Ints:
     """Return the columns of rows that are kept, in the order of `row` and then of the variables."""
-    return np.array([*(ROW[name] for name in row), *range(c.VAR, network.net.rows.shape[1])], np.int64)
+    return np.array([*(ROW[name] for name in row), *range(c.VAR, width_of(network.net))], np.int64)
 
 
 def _query(network: Network, planned: Planned) -> dict[str, Any]:
@@ -325,22 +326,23 @@ def _facts(places: NodePlaces, queries: Sequence[Planned], at: Ints, facts: Ints
 def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
     at = arrays["goals.places"]
-    stores = np.repeat(c.SIDES * places.find_nodes(at) + at[:, 2], at[:, 3])
+    stores = np.repeat((c.SIDES * places.find_nodes(at) + at[:, 2]).astype(np.int32), at[:, 3])
     goals = arrays["goals"]
     ends = goals[:, meta["row"].index("end")]
     in_order = bool((ends[1:] >= ends[:-1]).all())
-    order = slice(None) if in_order else np.argsort(ends, kind="stable")  # as they came: chains of several stores fall in end too
-    numbers = np.empty(len(goals), np.int64)
-    numbers[order] = entered = _enter_rows(network, meta["row"], goals[order])
-    marked = arrays["goals.marked"][order] if len(arrays["goals.marked"]) else np.full(len(goals), -c.BIG)
-    enter_goals(network.arrays.address, stores[order], entered, marked)
+    order = np.zeros(0, np.int64) if in_order else np.argsort(ends, kind="stable")  # as they came: chains of several stores fall in end too
+    numbers = np.empty(len(goals), np.int32)
+    marked = arrays["goals.marked"] if len(arrays["goals.marked"]) or not len(network.net.links) else np.full(len(goals), -c.BIG)
+    network.arrays.reserve_goals(len(goals))
+    enter_goals(network.arrays.address, _columns_of(network, meta["row"], goals), goals, stores, order, marked, numbers)
+    network.arrays.spread_heads()
     met = arrays["met.places"]
     tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.find_nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
     restore_seen(network.arrays.address, tags, _enter_rows(network, ["start"], arrays["met"]))
     _wait(network, places, meta, arrays, numbers)
 
 
-def _wait(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: Ints) -> None:
+def _wait(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: NDArray[np.int32]) -> None:
     """Restore work that waits for the close of the instant, with a goal among those entered as `goals`, or with a row of its own."""
     at, goal = arrays["waiting.places"], arrays["waiting.goals"]
     own = goal == c.NONE
@@ -369,14 +371,8 @@ def pending_again(names: Sequence[str], rows: Ints) -> Ints:
 
 
 def _enter_rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
-    """Enter rows with these cells and return their numbers.
-
-    A snapshot has the columns named in `row` and then variables; columns that it lacks are zero.
-    """
-    net = network.net
-    variables = min(cells.shape[1] - len(row), net.rows.shape[1] - c.VAR)
-    assert not cells[:, len(row) + variables :].any(), "columns of wider queries, which are gone"
-    columns = np.array([*(ROW[name] for name in row), *range(c.VAR, c.VAR + variables)], np.int64)
+    """Enter rows with these cells and return their numbers."""
+    columns = _columns_of(network, row, cells)
     numbers = np.empty(len(cells), np.int64)
     for first in range(0, len(cells), _AT_ONCE):
         part = cells[first : first + _AT_ONCE]
@@ -384,3 +380,10 @@ def _enter_rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
         network.arrays.spread_heads()
         enter_rows(network.arrays.address, columns, part, numbers[first : first + _AT_ONCE])
     return numbers
+
+
+def _columns_of(network: Network, row: Sequence[str], cells: Ints) -> Ints:
+    """Return the columns that cells of a snapshot go to: those named in `row` and then variables. Columns that it lacks are zero."""
+    variables = min(cells.shape[1] - len(row), width_of(network.net) - c.VAR)
+    assert not cells[:, len(row) + variables :].any(), "columns of wider queries, which are gone"
+    return np.array([*(ROW[name] for name in row), *range(c.VAR, c.VAR + variables)], np.int64)

@@ -6,24 +6,28 @@ do. An index outside of its table is an error, where compiled code would read wh
 
 from collections.abc import Mapping
 from ctypes import CFUNCTYPE, c_char, c_int64
+from struct import calcsize, pack_into, unpack_from
 from typing import Any, Literal
 
 import numpy as np
 
 WORD = 8
-Kind = Literal["q", "d"]
-"""Cells are integers or floats."""
+Kind = Literal["q", "d", "i", "b"]
+"""Cells are integers of 64 bits or floats, or integers of 32 or 8 bits. A number that does not fit is an error."""
+
+
+_KINDS: Mapping[int, Kind] = {8: "q", 4: "i", 1: "b"}
 
 
 class PlainTable:
-    """Represents a table of words at an address, by row and column. A row alone is a record with these fields."""
+    """Represents a table of cells at an address, by row and column. A row alone is a record with these fields."""
 
     __slots__ = ("address", "cells", "fields", "height", "shape", "width")
 
     def __init__(self, address: int, height: int, width: int, fields: Mapping[str, int] | None = None, kind: Kind = "q") -> None:
         self.address, self.height, self.width, self.fields = address, height, width, fields or {}
-        size = WORD * height * width
-        self.cells = memoryview((c_char * size).from_address(address)).cast("B").cast(kind) if size else memoryview(b"")
+        size = calcsize(kind) * height * width
+        self.cells: Any = memoryview((c_char * size).from_address(address)).cast("B").cast(kind) if size else memoryview(b"")
         self.shape = height, width
 
     def __len__(self) -> int:
@@ -57,6 +61,39 @@ class FlatTable(PlainTable):
             self.cells[self.place(row, 0)] = value
 
 
+class WideCells:
+    """Represents the cells of a table whose first columns have 8 bytes each, and the others 4, by their places as `PlainTable` counts them."""
+
+    def __init__(self, address: int, height: int, width: int, wide: int) -> None:
+        self.width, self.wide = width, wide
+        self.row_bytes = 4 * (width + wide)
+        self.bytes = memoryview((c_char * (height * self.row_bytes)).from_address(address)).cast("B")
+
+    def _find(self, place: int) -> tuple[Kind, int]:
+        row, column = divmod(int(place), self.width)
+        offset = 8 * column if column < self.wide else 4 * (column + self.wide)
+        return "q" if column < self.wide else "i", row * self.row_bytes + offset
+
+    def __getitem__(self, place: int) -> int:
+        kind, at = self._find(place)
+        found: int = unpack_from(kind, self.bytes, at)[0]
+        return found
+
+    def __setitem__(self, place: int, value: int) -> None:
+        kind, at = self._find(place)
+        pack_into(kind, self.bytes, at, int(value))
+
+
+class WideTable(PlainTable):
+    """Represents a table of `WideCells`."""
+
+    __slots__ = ()
+
+    def __init__(self, address: int, height: int, width: int, wide: int, fields: Mapping[str, int] | None) -> None:
+        super().__init__(address, 0, width, fields)
+        self.height, self.shape, self.cells = height, (height, width), WideCells(address, height, width, wide)
+
+
 class Record:
     """Represents a row of a table, whose fields are attributes. No field begins with an underscore."""
 
@@ -82,16 +119,17 @@ class PlainNet:
         self.address = address
 
     def __getattr__(self, name: str) -> Any:
-        from engine.kernel.state.arrays import FLAT, FLOATS, WORDS, Net
+        from engine.kernel.state.arrays import CELL_BYTES, FLAT, FLOATS, WIDE, WORDS, Net
         from engine.kernel.state.layout import RECORDS
 
         k = Net._fields.index(name)
         start, height, width = map(int, PlainTable(self.address, len(Net._fields), WORDS).cells[WORDS * k : WORDS * k + WORDS])
-        kind: Kind = "d" if name in FLOATS else "q"
+        kind: Kind = "d" if name in FLOATS else _KINDS[CELL_BYTES.get(name, WORD)]
         fields = RECORDS.get(name)
         table: PlainTable | Record
         if name not in FLAT:
-            table = PlainTable(start, height, width, fields, kind)
+            wide = WIDE.get(name, 0)
+            table = WideTable(start, height, width, wide, fields) if wide else PlainTable(start, height, width, fields, kind)
         elif fields is None:
             table = FlatTable(start, height, 1, kind=kind)
         else:
@@ -116,7 +154,7 @@ def install() -> None:
 
     assert not hasattr(engine.kernel, "scheduler")
     vars(engine.kernel).update(jit=_as_it_is, inlined=_as_it_is, entry_point=np.errstate(over="ignore"))
-    vars(handle).update(as_net=PlainNet, table_at=PlainTable, answer_compiled=answer_compiled)
+    vars(handle).update(as_net=PlainNet, table_at=PlainTable, answer_compiled=answer_compiled, prefetch=lambda table, place: None)
 
 
 def _as_it_is(function: Any) -> Any:

@@ -7,8 +7,8 @@ from numba import types
 
 from engine.dictionary.native import borrowing, entry_point, inlined, jit
 from engine.dictionary.native.arrow_c_data import PRIVATE, STRUCT_WORDS, WORD, allocated, fill_struct, padded
-from engine.dictionary.native.handle import arrays_at, pair
-from engine.dictionary.native.layout import LENGTH, NONE, START, USED
+from engine.dictionary.native.handle import arrays_at, length_of, pair, text_at
+from engine.dictionary.native.layout import NONE, USED
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int32s_at, int64s_at, viewing
 from engine.dictionary.native.ntriples_writer import insert_statement, is_statement, measure_line, write_line
 from engine.dictionary.native.solution_order import (
@@ -94,7 +94,7 @@ def measure_solutions(found, marks):
         first = queries[query, FIRST] + 1
         for m in range(shown):
             number = cell(found.rows, row, found.wanted[first + m])
-            own += found.cells[number, LENGTH]
+            own += length_of(found.cells, number)
             unbound += number == NONE
         if queries[query, TRIPLES] == 0:
             terms, size = terms + shown, size + own
@@ -127,7 +127,7 @@ def collect_distinct(found, sizes, used):
                 distinct[count] = number
                 count += 1
                 seen[number] = count
-                size += found.cells[number, LENGTH]
+                size += length_of(found.cells, number)
     return Packed(packs, seen, distinct[:count], size)
 
 
@@ -213,8 +213,8 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
             number = cell(found.rows, row, found.wanted[first + m])
             offsets[item] = size
             if number != NONE:
-                copy(data + size, address_of(found.text) + found.cells[number, START], found.cells[number, LENGTH])
-                size += found.cells[number, LENGTH]
+                copy(data + size, text_at(found.cells, found.text, number), length_of(found.cells, number))
+                size += length_of(found.cells, number)
                 note_bound(sizes, bound, item)
             item += 1
     ends[n], offsets[item] = item, size
@@ -259,8 +259,8 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
     at = begin_buffer(buffers + 5 * WORD, at, 4 * (texts + 1))
     for k in range(len(distinct)):
         offsets[k] = size
-        copy(at + size, address_of(found.text) + found.cells[distinct[k], START], found.cells[distinct[k], LENGTH])
-        size += found.cells[distinct[k], LENGTH]
+        copy(at + size, text_at(found.cells, found.text, distinct[k]), length_of(found.cells, distinct[k]))
+        size += length_of(found.cells, distinct[k])
     for line in range(sizes.lines):
         offsets[len(distinct) + line] = size
         size = write_line(found.cells, found.text, found.statements, line, at + size) - at

@@ -6,8 +6,8 @@
 from typing import Any, NamedTuple
 
 from engine.dictionary.native import borrowing, entry_point, inlined
-from engine.dictionary.native.layout import LENGTH, START
-from engine.dictionary.native.memory import address_of, big_end_first, byte, word
+from engine.dictionary.native.handle import length_of, text_at
+from engine.dictionary.native.memory import big_end_first, byte, word
 
 RUN = 8  # rows that are sorted by insertion
 
@@ -15,8 +15,8 @@ RUN = 8  # rows that are sorted by insertion
 @borrowing
 def text_before(cells, text, a, b):
     """Return whether the text of number a is less than that of number b."""
-    m, n = cells[a, LENGTH], cells[b, LENGTH]
-    p, q = address_of(text) + cells[a, START], address_of(text) + cells[b, START]
+    m, n = length_of(cells, a), length_of(cells, b)
+    p, q = text_at(cells, text, a), text_at(cells, text, b)
     k, common = 0, min(m, n)
     while k + 8 <= common:
         x, y = word(p + k), word(q + k)

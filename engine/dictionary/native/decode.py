@@ -1,7 +1,8 @@
 """Texts of numbers are written as Arrow has strings: offsets, and the bytes one after the other."""
 
 from engine.dictionary.native import entry_point
-from engine.dictionary.native.layout import LENGTH, NONE, START
+from engine.dictionary.native.handle import length_of, text_at
+from engine.dictionary.native.layout import NONE
 from engine.dictionary.native.memory import address_of, copy
 
 
@@ -14,7 +15,7 @@ def measure(cells, numbers, offsets):
     size, unbound = 0, 0
     for k in range(len(numbers)):
         offsets[k] = size
-        size += cells[numbers[k], LENGTH]
+        size += length_of(cells, numbers[k])
         unbound += numbers[k] == NONE
     offsets[len(numbers)] = size
     return size, unbound
@@ -23,8 +24,7 @@ def measure(cells, numbers, offsets):
 @entry_point
 def gather(cells, text, numbers, offsets, data):
     for k in range(len(numbers)):
-        cell = cells[numbers[k]]
-        copy(address_of(data) + offsets[k], address_of(text) + cell[START], cell[LENGTH])
+        copy(address_of(data) + offsets[k], text_at(cells, text, numbers[k]), length_of(cells, numbers[k]))
 
 
 @entry_point

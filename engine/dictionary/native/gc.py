@@ -21,9 +21,9 @@ def mark_all(held, numbers):
 
 
 @entry_point
-def mark_rows(held, rows, free, first):
-    """Mark the numbers in the columns from `first` on of all rows but the free ones, which `free` alone tells apart."""
+def mark_rows(held, rows, free):
+    """Mark the numbers in the columns of all rows but the free ones, which `free` alone tells apart."""
     for row in range(len(rows)):
         if not free[row]:
-            for column in range(first, rows.shape[1]):
+            for column in range(rows.shape[1]):
                 mark(held, rows[row, column])

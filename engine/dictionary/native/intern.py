@@ -1,13 +1,14 @@
 """Interning finds a text's number by hash and bytes; a new text goes to the end of the arena.
 
-Chains are of equal hashes modulo the heads. The hash has a seed that no client knows, so that nobody can make chains long.
+Chains are of equal hashes modulo the heads. The hash has a seed that no client knows, so that nobody can make chains long. A cell has only the first bits
+of the hash, which tell most other terms of a chain apart; a larger table of heads takes the hashes from the texts again.
 """
 
 import numpy as np
 
 from engine.dictionary.native import borrowing, entry_point, inlined, jit
-from engine.dictionary.native.handle import arrays_at
-from engine.dictionary.native.layout import BYTES, CELL_WIDTH, FREE, HARD, HASH, LENGTH, LIVE, NEXT, NONE, SEED, START, USED, VALUED
+from engine.dictionary.native.handle import arrays_at, length_of, next_of, set_link, text_at
+from engine.dictionary.native.layout import BYTES, CELL_WIDTH, FREE, HARD, LIVE, MOST_PLACES, NONE, PLACE, PLACE_BITS, SEED, USED, VALUED
 from engine.dictionary.native.memory import address_of, byte, copy, prefetch, product, same, short_word, word
 from engine.dictionary.native.numeric_literals import approximate
 
@@ -46,16 +47,24 @@ def find_term(terms, hash_, source, n):
     """Return the number of the n bytes at an address, NONE if they are new."""
     cells, number = terms.cells, terms.heads[hash_ & (len(terms.heads) - 1)]
     while number != NONE:
-        if cells[number, HASH] == hash_ and cells[number, LENGTH] == n and same(address_of(terms.text) + cells[number, START], source, n):
+        if is_like(cells, number, hash_) and length_of(cells, number) == n and same(text_at(cells, terms.text, number), source, n):
             return number
-        number = cells[number, NEXT]
+        number = next_of(cells, number)
     return NONE
 
 
 @inlined
-def link_term(cells, heads, number):
-    head = cells[number, HASH] & (len(heads) - 1)
-    cells[number, NEXT] = heads[head]
+def is_like(cells, number, hash_):
+    """Return whether a term's hash begins as `hash_` does."""
+    return (cells[number, PLACE] ^ hash_) >> PLACE_BITS == 0
+
+
+@inlined
+def link_term(cells, heads, number, place, n, hash_):
+    """Write the cell of a term of n bytes at a place of the arena, at the head of its chain."""
+    head = hash_ & (len(heads) - 1)
+    cells[number, PLACE] = (hash_ & -MOST_PLACES) | place
+    set_link(cells, number, n, heads[head])
     heads[head] = number
 
 
@@ -77,7 +86,7 @@ def has_room(terms, n):
     """Return whether one more term of n bytes surely fits."""
     at = terms.at
     spare = at[FREE] != NONE or at[USED] < len(terms.cells)
-    return spare and at[BYTES] + n <= len(terms.text) and at[LIVE] < len(terms.heads) and at[HARD] < len(terms.hard)
+    return spare and at[BYTES] + n <= len(terms.text) and at[LIVE] < 2 * len(terms.heads) and at[HARD] < len(terms.hard)
 
 
 @borrowing
@@ -86,16 +95,15 @@ def add_term(terms, hash_, source, n):
     at, cells = terms.at, terms.cells
     number = at[FREE]
     if number != NONE:
-        at[FREE] = cells[number, NEXT]
+        at[FREE] = next_of(cells, number)
     else:
         number = at[USED]
         at[USED] = number + 1
-    cells[number, START], cells[number, LENGTH], cells[number, HASH] = at[BYTES], n, hash_
+    link_term(cells, terms.heads, number, at[BYTES], n, hash_)
     copy(address_of(terms.text) + at[BYTES], source, n)
     at[BYTES] += n
     at[LIVE] += 1
     terms.kinds[number] = kind_of(source, n)
-    link_term(cells, terms.heads, number)
     if at[VALUED] != 0:
         note_value(at, terms.values, terms.hard, number, source, n)
     return number
@@ -134,24 +142,24 @@ def intern_some(terms, offsets, data, which, numbers, hashes):
     strings are looked up together, head by head, then cell by cell, then text by text: they wait for memory at the same time. `hashes` is room for
     those of TOGETHER strings.
     """
-    heads, cells, text = terms.heads, terms.cells, address_of(terms.text)
+    heads, cells, text = terms.heads, terms.cells, terms.text
     for first in range(0, len(which), TOGETHER):
         n = min(TOGETHER, len(which) - first)
         for k in range(n):
             place = offsets + 4 * which[first + k]
             hashes[k] = hash_bytes(data + short_word(place), short_word(place + 4) - short_word(place), terms.at[SEED])
-            prefetch(address_of(heads) + 8 * (hashes[k] & (len(heads) - 1)))
+            prefetch(address_of(heads) + 4 * (hashes[k] & (len(heads) - 1)))
         for k in range(n):
             numbers[first + k] = heads[hashes[k] & (len(heads) - 1)]
             prefetch(address_of(cells) + 8 * CELL_WIDTH * numbers[first + k])
         for k in range(n):
             number = numbers[first + k]
-            numbers[first + k] = number if cells[number, HASH] == hashes[k] else cells[number, NEXT]
+            numbers[first + k] = number if is_like(cells, number, hashes[k]) else next_of(cells, number)
             prefetch(address_of(cells) + 8 * CELL_WIDTH * numbers[first + k])
         for k in range(n):
             number = numbers[first + k]
-            prefetch(text + cells[number, START])
-            prefetch(text + cells[number, START] + cells[number, LENGTH])
+            prefetch(text_at(cells, text, number))
+            prefetch(text_at(cells, text, number) + length_of(cells, number))
         for k in range(n):
             place = offsets + 4 * which[first + k]
             number = intern_hashed(terms, hashes[k], data + short_word(place), short_word(place + 4) - short_word(place))
@@ -188,36 +196,43 @@ def value_from(at, cells, text, values, hard, first):
     for number in range(first, at[USED]):
         if at[HARD] == len(hard):
             return number
-        if cells[number, LENGTH] > 0:
-            note_value(at, values, hard, number, address_of(text) + cells[number, START], cells[number, LENGTH])
+        if length_of(cells, number) > 0:
+            note_value(at, values, hard, number, text_at(cells, text, number), length_of(cells, number))
     return at[USED]
 
 
 @entry_point
-def spread(at, cells, heads):
-    """Enter all terms into the empty table `heads`."""
-    for number in range(1, at[USED]):
-        if cells[number, LENGTH] > 0:
-            link_term(cells, heads, number)
+def spread(at, cells, text, heads):
+    """Enter all terms into the empty table `heads`. Some are entered together, so that they wait for their places in it at the same time."""
+    hashes = np.empty(TOGETHER, np.int64)
+    for first in range(1, at[USED], TOGETHER):
+        n = min(TOGETHER, at[USED] - first)
+        for k in range(n):
+            hashes[k] = hash_bytes(text_at(cells, text, first + k), length_of(cells, first + k), at[SEED])
+            prefetch(address_of(heads) + 4 * (hashes[k] & (len(heads) - 1)))
+        for k in range(n):
+            number, length = first + k, length_of(cells, first + k)
+            if length > 0:
+                link_term(cells, heads, number, cells[number, PLACE] & (MOST_PLACES - 1), length, hashes[k])
 
 
 @entry_point
 def enter(at, cells, text, kinds, ends):
     """Take in texts that stand in the arena one after the other, the one of each number up to `ends`. `spread` enters them into a table.
 
-    The number of an empty text is free. A loop of its own over the table waits for several of its places at once.
+    The number of an empty text is free.
     """
     begin = 0
     for k in range(len(ends)):
         n = ends[k] - begin
         number = k + 1
-        cells[number, START], cells[number, LENGTH] = begin, n
+        cells[number, PLACE] = begin
+        set_link(cells, number, n, NONE)
         if n > 0:
-            cells[number, HASH] = hash_bytes(address_of(text) + begin, n, at[SEED])
             kinds[number] = kind_of(address_of(text) + begin, ends[k] - begin)
             at[LIVE] += 1
         else:
-            cells[number, NEXT] = at[FREE]
+            set_link(cells, number, 0, at[FREE])
             at[FREE] = number
         begin = ends[k]
     at[USED], at[BYTES] = len(ends) + 1, begin
@@ -229,16 +244,17 @@ def sweep(at, cells, kinds, text, held, moved):
     at[FREE], at[LIVE], at[BYTES] = NONE, 0, 0
     last_free = NONE
     for number in range(1, at[USED]):
-        n = cells[number, LENGTH]
+        n = length_of(cells, number)
         if n > 0 and held[number]:
-            copy(address_of(moved) + at[BYTES], address_of(text) + cells[number, START], n)
-            cells[number, START] = at[BYTES]
+            copy(address_of(moved) + at[BYTES], text_at(cells, text, number), n)
+            cells[number, PLACE] = at[BYTES]
             at[BYTES] += n
             at[LIVE] += 1
             continue
-        cells[number, LENGTH], cells[number, NEXT], kinds[number] = 0, NONE, 0
+        set_link(cells, number, 0, NONE)
+        kinds[number] = 0
         if last_free == NONE:
             at[FREE] = number
         else:
-            cells[last_free, NEXT] = number
+            set_link(cells, last_free, 0, number)
         last_free = number

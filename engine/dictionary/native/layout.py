@@ -3,9 +3,11 @@
 NONE = 0
 """NONE ends a chain: number 0 is no term."""
 
-# cells, by number of term: where its text begins in the arena, its length in bytes (0: the number is free), its hash, and what follows it in
-# its chain of equal hashes, or among the free numbers
-START, LENGTH, HASH, NEXT, CELL_WIDTH = range(5)
+# cells, by number of term: PLACE has where its text begins in the arena, and above these bits the first ones of its hash. LINK has what follows it in its
+# chain of equal hashes, or among the free numbers, and above that its length in bytes (0: the number is free)
+PLACE, LINK, CELL_WIDTH = range(3)
+PLACE_BITS, LINK_BITS = 40, 32
+MOST_PLACES, MOST_NUMBERS = 1 << PLACE_BITS, 1 << LINK_BITS - 1
 
 # at: numbers ever given out (0 is one), the first that is free again, terms, bytes of the arena, the hash's seed, whether literals' values are
 # wanted, and how many of the literals in `hard` only the host can approximate

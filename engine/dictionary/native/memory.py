@@ -69,7 +69,7 @@ def viewing(item, width=0):
     return array_at
 
 
-int64s_at, int32s_at, bytes_at = viewing(types.int64), viewing(types.int32), viewing(types.uint8)
+int64s_at, int32s_at, int8s_at, bytes_at = viewing(types.int64), viewing(types.int32), viewing(types.int8), viewing(types.uint8)
 uint64s_at = viewing(types.uint64)
 cells_at, values_at = viewing(types.int64, CELL_WIDTH), viewing(types.float64, 2)
 

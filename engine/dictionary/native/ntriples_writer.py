@@ -2,8 +2,9 @@
 
 from engine.dictionary.native import borrowing, inlined
 from engine.dictionary.native.collation import text_before
-from engine.dictionary.native.layout import LENGTH, NONE, START
-from engine.dictionary.native.memory import address_of, bytes_at, copy
+from engine.dictionary.native.handle import length_of, text_at
+from engine.dictionary.native.layout import NONE
+from engine.dictionary.native.memory import bytes_at, copy
 
 IRI_KIND, LITERAL_KIND = 1, 3  # of `kinds`; a literal's are not less
 AROUND = 4  # bytes of a line beside its terms: three spaces and a point
@@ -56,7 +57,7 @@ def insert_statement(table, statements, first, n, triple):
 @inlined
 def measure_line(cells, statements, k):
     """Return the bytes of a statement's line."""
-    return AROUND + cells[statements[k, 0], LENGTH] + cells[statements[k, 1], LENGTH] + cells[statements[k, 2], LENGTH]
+    return AROUND + length_of(cells, statements[k, 0]) + length_of(cells, statements[k, 1]) + length_of(cells, statements[k, 2])
 
 
 @borrowing
@@ -64,8 +65,8 @@ def write_line(cells, text, statements, k, at):
     """Write a statement's line to an address, and return the address behind it."""
     for part in range(3):
         term = statements[k, part]
-        length = cells[term, LENGTH]
-        copy(at, address_of(text) + cells[term, START], length)
+        length = length_of(cells, term)
+        copy(at, text_at(cells, text, term), length)
         bytes_at(at, length + 1)[length] = SPACE
         at += length + 1
     bytes_at(at, 1)[0] = POINT

@@ -2,7 +2,7 @@
 
 from engine.kernel import inlined, jit
 from engine.kernel.operators.scan import TimedTriple, enter_occurrence, scan_occurrence
-from engine.kernel.state.layout import BLANK_KIND, FOREVER, IRI_KIND, LONG, T_O, T_S, UNBOUND, VAR
+from engine.kernel.state.layout import BLANK_KIND, FOREVER, IRI_KIND, LONG, T_O, T_S, TERM_LINK_BITS, UNBOUND, VAR
 
 
 @inlined
@@ -68,6 +68,12 @@ def derive_triples(net, node, x):
 
 
 @inlined
+def length_of(net, term):
+    """Return the bytes of a term's text."""
+    return net.terms[term].link >> TERM_LINK_BITS
+
+
+@inlined
 def count_derived(net, number, made):
     """Count a triple that a rule derives; a rule that derives more at one instant than its bound allows is marked as endless.
 
@@ -76,7 +82,6 @@ def count_derived(net, number, made):
     query = net.queries[number]
     if query.instant != net.at.now:
         query.instant, query.derived = net.at.now, 0
-    size = net.terms[made.s].length + net.terms[made.p].length + net.terms[made.o].length
-    query.derived += 1 + size // LONG
+    query.derived += 1 + (length_of(net, made.s) + length_of(net, made.p) + length_of(net, made.o)) // LONG
     if query.derived > query.bound:
         net.at.endless, net.at.credit = number, 0

@@ -46,6 +46,7 @@ from engine.kernel.state.layout import (
     WITH_CONST,
     WITH_VAR,
 )
+from engine.kernel.state.rows import read_cell
 
 
 @inlined
@@ -209,7 +210,7 @@ def find_answer(net, who, row):
     if net.answers[0] != 0:
         question = net.questions[net.at.asked]
         for k in range(n):
-            net.questions[net.at.asked, ASK_ARG + k] = net.rows[row, net.slots[first + k]]
+            net.questions[net.at.asked, ASK_ARG + k] = read_cell(net, row, net.slots[first + k])
         answer = answer_compiled(net.answers[0], net.answers[1], who, question)
         if answer != OPEN_QUESTION:
             return answer
@@ -222,7 +223,7 @@ def find_question(net, who, row):
     first, n = net.asks[who].slot, net.asks[who].slots
     hash_ = who * SALT
     for k in range(n):
-        hash_ = mix_hash(hash_, net.rows[row, net.slots[first + k]])
+        hash_ = mix_hash(hash_, read_cell(net, row, net.slots[first + k]))
     q = net.question_heads[head_of(net.question_heads, hash_)]
     while q != NONE:
         if net.questions[q].hash == hash_ and net.questions[q].who == who and has_same_arguments(net, q, row, first, n):
@@ -231,7 +232,7 @@ def find_question(net, who, row):
     q, questions = net.at.asked, net.questions
     questions[q].hash, questions[q].who, questions[q].answer = hash_, who, OPEN_QUESTION
     for k in range(n):
-        questions[q, ASK_ARG + k] = net.rows[row, net.slots[first + k]]
+        questions[q, ASK_ARG + k] = read_cell(net, row, net.slots[first + k])
     enter_item(net.question_heads, questions, q, q)
     net.at.asked = q + 1
     return q
@@ -240,7 +241,7 @@ def find_question(net, who, row):
 @inlined
 def has_same_arguments(net, q, row, first, n):
     for k in range(n):
-        if net.questions[q, ASK_ARG + k] != net.rows[row, net.slots[first + k]]:
+        if net.questions[q, ASK_ARG + k] != read_cell(net, row, net.slots[first + k]):
             return False
     return True
 

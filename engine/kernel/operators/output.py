@@ -3,7 +3,7 @@
 from engine.kernel import inlined, jit
 from engine.kernel.operators.construct import derive_triples, hide_left_out
 from engine.kernel.state.goal_store import keep_timeless_once
-from engine.kernel.state.layout import MOST_FEW, NONE, OUT, OUT_START, OUT_VAR, TIMED_ONLY, UNBOUND, VAR
+from engine.kernel.state.layout import MOST_FEW, NONE, OUT, OUT_VAR, TIMED_ONLY, UNBOUND, VAR
 from engine.kernel.state.rows import free_row, is_timeless
 from engine.kernel.state.seen_solutions import meet_first_in
 from engine.kernel.state.temporal_relations import merge_bindings
@@ -73,7 +73,7 @@ def has_same_values(net, r, k):
 
 @jit
 def is_first_in_seen(net, node, k):
-    return meet_first_in(net, node, net.out, k, OUT_START, OUT_VAR)
+    return meet_first_in(net, node, net.out, k, net.out[k].start, OUT_VAR)
 
 
 @jit

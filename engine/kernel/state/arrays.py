@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
+from engine.kernel.state.layout import RECORDS
 
 MOST_AT_ONCE, MOST_EACH = 1_000_000, 64
 """A query that makes more at one instant fails; each occurrence that comes at it allows for more. That is about a second, and what its input costs."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Shorts = NDArray[np.int32]
+Rows = NDArray[Any]
 
 
 class Net(NamedTuple):
@@ -38,7 +41,7 @@ class Net(NamedTuple):
     lookups: Ints  # tables of the background, which the host keeps
     # terms, by id
     numbers: Floats  # (value, slack): slack 0 exact, inf no number, nan unbound
-    kinds: Ints
+    kinds: NDArray[np.int8]
     terms: Ints  # where each text stands, and how long it is, as the host has it
     # the input of one call
     feed: Ints  # FEED_HEIGHT x capacity
@@ -46,11 +49,11 @@ class Net(NamedTuple):
     queries: Ints
     streams: Ints
     at: Ints
-    rows: Ints
+    rows: Rows  # of `type_of_row`
     links: Ints  # a row for each of `rows` where a query has a policy, else none
-    free: Ints  # rows given back, for the next to take
-    heads: Ints  # chains by key hash
-    timeless: Ints  # chains of timeless goals
+    free: Shorts  # rows given back, for the next to take
+    heads: Shorts  # chains by key hash
+    timeless: Shorts  # chains of timeless goals
     stores: Ints  # SIDES a node
     stack: Ints
     waiting: Ints  # for the close of the instant
@@ -73,14 +76,24 @@ FLOATS = frozenset({"consts", "numbers", "scratch"})
 FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads", "answers"})
 VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
 """Tables whose width is not the same in all networks."""
+CELL_BYTES = {"rows": 4, "free": 4, "heads": 4, "timeless": 4, "kinds": 1}
+"""Cells of these tables have fewer than 8 bytes."""
+WIDE = {"rows": c.OLDER}
+"""So many first columns of these tables have cells of 8 bytes all the same."""
 WORDS = 3
 """An array has these cells in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
 PLENTY = 1 << 12
 """Each pool has room for so many once one of them has had too little, so that credit for steps lasts."""
 FIRST_HEADS = 1 << 8
-LARGE = 1 << 20
+LARGE = 1 << 18
 """Rows at which a table grows by less than it has."""
+
+
+def type_of_row(width: int) -> np.dtype[np.void]:
+    """Return the type of a row of `width` variables. Its fields are its columns, and `terms` has those from VAR on."""
+    wide, short = ("start", "end", "hash"), ("older", "newer", "queue")
+    return np.dtype([*((name, np.int64) for name in wide), *((name, np.int32) for name in short), ("terms", np.int32, (width,))])
 
 
 def empty_program() -> dict[str, NDArray[Any]]:
@@ -113,22 +126,22 @@ def new_net(width: int) -> Net:
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
     at[c.MARGIN], at[c.FEW_FROM] = c.CHUNK, c.NONE
     at[c.MOST_MADE], at[c.MOST_EACH], at[c.MOST_NOW] = MOST_AT_ONCE, MOST_EACH, MOST_AT_ONCE
-    heads = np.full(FIRST_HEADS, c.NONE, np.int64)
+    heads, chains = np.full(FIRST_HEADS, c.NONE, np.int64), np.full(FIRST_HEADS, c.NONE, np.int32)
     return Net(
         **empty_program(),
         facts=np.zeros((0, c.F_VAR + width), np.int64),
         numbers=np.full((1, 2), np.nan),
-        kinds=np.zeros(1, np.int64),
+        kinds=np.zeros(1, np.int8),
         terms=np.zeros((1, c.TERM_WIDTH), np.int64),
         feed=np.zeros((c.FEED_HEIGHT, 1), np.int64),
         queries=np.zeros((0, c.QUERY_WIDTH), np.int64),
         streams=np.zeros((0, c.STREAM_WIDTH), np.int64),
         at=at,
-        rows=np.zeros((FIRST_ROWS, c.VAR + width), np.int64),
+        rows=np.zeros(FIRST_ROWS, type_of_row(width)),
         links=np.zeros((0, c.LINK_WIDTH), np.int64),
-        free=np.zeros(FIRST_ROWS, np.int64),
-        heads=heads,
-        timeless=heads.copy(),
+        free=np.zeros(FIRST_ROWS, np.int32),
+        heads=chains,
+        timeless=chains.copy(),
         stores=np.zeros((0, c.STORE_WIDTH), np.int64),
         stack=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
         waiting=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
@@ -138,7 +151,7 @@ def new_net(width: int) -> Net:
         reports=np.zeros((0, c.G_VAR + width), np.int64),
         out=np.zeros((FIRST_ROWS, c.OUT_VAR + width), np.int64),
         seen=np.zeros((FIRST_ROWS, c.SEEN_VAR + width), np.int64),
-        seen_heads=heads.copy(),
+        seen_heads=heads,
         questions=np.zeros((FIRST_ROWS, c.ASK_ARG + width + 2), np.int64),
         question_heads=heads.copy(),
         nests=np.zeros((c.NEST_LEVELS, c.NEST_WIDTH), np.int64),
@@ -181,6 +194,24 @@ def wider(a: NDArray[Any], width: int) -> NDArray[Any]:
     return b
 
 
+def width_of(net: Net) -> int:
+    """Return the number of columns of a row."""
+    return c.VAR + int(net.rows.dtype["terms"].shape[0])
+
+
+def read_whole(net: Net, numbers: Ints) -> Ints:
+    """Return rows with all their columns, as 64-bit integers."""
+    rows = net.rows[numbers]
+    return np.column_stack([*(rows[name] for name in RECORDS["rows"]), rows["terms"]]).astype(np.int64, copy=False)
+
+
+def write_whole(net: Net, numbers: Ints, cells: Ints) -> None:
+    """Write rows with all their columns."""
+    for name, column in RECORDS["rows"].items():
+        net.rows[name][numbers] = cells[:, column]
+    net.rows["terms"][numbers] = cells[:, c.VAR :]
+
+
 def to_width(a: Ints, width: int) -> Ints:
     """Return rows with as many columns as those of another network have; they do not bind the columns left out beyond them."""
     return a[:, :width] if a.shape[1] >= width else wider(a, width)
@@ -209,22 +240,31 @@ def with_room(net: Net, need: int, frames: int = 0) -> Net:
         wanted = max(PLENTY, int(net.at[filled]) + (max(need, frames) if name == "stack" else need))
         if wanted > len(pool):
             new[name] = taller(pool, max(wanted, 2 * len(pool)))
-    used, free = int(net.at[c.USED]), int(net.at[c.FREE])
-    if used - free + need > len(net.rows):
-        height = max(used - free + need, len(net.rows) + min(len(net.rows), max(LARGE, len(net.rows) // 8)))
-        new |= {"rows": extended(net.rows, height), "free": np.zeros(height, np.int64)}
-        new["free"][:free] = net.free[:free]  # the rest of it is memory that nothing has touched yet
-        if len(net.links):
-            new["links"] = extended(net.links, height)
+    return with_rows(net._replace(**new), need)
+
+
+def with_rows(net: Net, need: int) -> Net:
+    """Make room for `need` more rows. None moves, so row numbers stay good."""
+    free = int(net.at[c.FREE])
+    needed = int(net.at[c.USED]) - free + need
+    if needed <= len(net.rows):
+        return net
+    if needed > c.MOST_ROWS:
+        raise MemoryError(f"more than {c.MOST_ROWS} partial matches in one engine (run the queries with more partitions)")
+    height = needed + min(needed, max(LARGE, needed // 32))
+    new = {"rows": extended(net.rows, height), "free": np.zeros(height, np.int32)}
+    new["free"][:free] = net.free[:free]  # the rest of it is memory that nothing has touched yet
+    if len(net.links):
+        new["links"] = extended(net.links, height)
     return net._replace(**new)
 
 
 def extended(a: NDArray[Any], height: int) -> NDArray[Any]:
-    """Return `a` itself with more rows, or a copy where it does not own its memory.
+    """Return `a` itself with more rows, or a copy where that is at least twice as long or `a` does not own its memory.
 
     Its pages are moved and not copied, so no view of it may outlive a feed.
     """
-    if not a.flags.owndata:
+    if not a.flags.owndata or height >= 2 * len(a):
         return taller(a, height)
     a.resize((height, *a.shape[1:]), refcheck=False)
     return a
@@ -237,10 +277,14 @@ def with_links(net: Net) -> Net:
 
 def with_width(net: Net, width: int) -> Net:
     """Make room for solutions of `width` variables."""
-    if net.rows.shape[1] >= c.VAR + width:
+    if width_of(net) >= c.VAR + width:
         return net
+    rows = np.zeros(len(net.rows), type_of_row(width))
+    for name in RECORDS["rows"]:
+        rows[name] = net.rows[name]
+    rows["terms"][:, : width_of(net) - c.VAR] = net.rows["terms"]
     return net._replace(
-        rows=wider(net.rows, c.VAR + width),
+        rows=rows,
         facts=wider(net.facts, c.F_VAR + width),
         reports=wider(net.reports, c.G_VAR + width),
         out=wider(net.out, c.OUT_VAR + width),

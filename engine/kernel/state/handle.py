@@ -6,6 +6,9 @@ is one word and counts nothing. The table never changes while the kernel runs, s
 The views are arrays of a type of their own (`TableType`), which says three things that numba cannot know of an array: an index is never below
 zero, so nothing is added to it; the width is a constant of most tables; and no two tables share memory, so what was read of one still stands after
 another was written. A row of a table is a record (`RecordType`): `net.rows[goal].end` is one load, of the column that has this name.
+
+Cells have 8 bytes, or as many as CELL_BYTES says, and are 64-bit integers where they are used. Goals are many, so most cells of `rows` have 4 bytes.
+The first ones of each row have 8 (WIDE); these are read as fields of records alone.
 """
 
 import operator
@@ -19,8 +22,8 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_builtin, lower_getattr_generic, lower_setattr_generic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
-from engine.jit import config
-from engine.kernel.state.arrays import FLAT, FLOATS, VARYING, WORDS, Net, new_net
+from engine.jit import build_prefetch, config
+from engine.kernel.state.arrays import CELL_BYTES, FLAT, FLOATS, VARYING, WIDE, WORDS, Net, new_net
 from engine.kernel.state.layout import ASK_ARG, LEAST_WIDTH, RECORDS
 
 _WORD = ir.IntType(64)
@@ -64,7 +67,7 @@ class RecordModel(models.PrimitiveModel):
 
 
 def _type_of(name: str, example: Any) -> types.Type:
-    if name in RECORDS and example.ndim == 1:
+    if name == "at":
         return RecordType(name)
     ndim = 1 if name in FLAT else 2
     return TableType(name, _kind_of(name), ndim, example.shape[1] if ndim == 2 and name not in VARYING else None)
@@ -139,11 +142,33 @@ def _place(context, builder, table_type, table, index_type, index):
     if config.BOUNDSCHECK:
         for axis, place in enumerate(places):
             cgutils.do_boundscheck(context, builder, place, shape[axis], axis)
+    place, is_cell = places[0], len(places) == table_type.ndim
+    size, wide = CELL_BYTES.get(table_type.table, 8), ir.Constant(_WORD, WIDE.get(table_type.table, 0))  # a wide column has room for two cells
     if table_type.ndim == 2:
         width = shape[1] if table_type.width is None else ir.Constant(_WORD, table_type.width)
-        column = places[1] if len(places) == 2 else ir.Constant(_WORD, 0)
-        places = [builder.add(builder.mul(places[0], width, flags=["nsw"]), column, flags=["nsw"])]
-    return builder.gep(array.data, places, inbounds=True)
+        place = builder.mul(place, builder.add(width, wide, flags=["nsw"]), flags=["nsw"])
+        if is_cell:
+            place = builder.add(place, builder.add(places[1], wide, flags=["nsw"]), flags=["nsw"])
+    data = array.data if size == 8 else builder.bitcast(array.data, ir.IntType(8 * size).as_pointer())
+    place = builder.gep(data, [place], inbounds=True)
+    return place if is_cell else builder.bitcast(place, array.data.type)
+
+
+def _load_cell(builder, table, place):
+    """Load a cell. A short one is widened, for it is a number like any other."""
+    load = _of_table(builder, table, builder.load(place))
+    load.align = CELL_BYTES.get(table, 8)
+    return builder.sext(load, _WORD) if _is_short(place) else load
+
+
+def _store_cell(builder, table, value, place):
+    """Store a cell. A number fits into a short one: there are fewer than 2 ** 31 terms and rows."""
+    store = _of_table(builder, table, builder.store(builder.trunc(value, place.type.pointee) if _is_short(place) else value, place))
+    store.align = CELL_BYTES.get(table, 8)
+
+
+def _is_short(place):
+    return isinstance(place.type.pointee, ir.IntType) and place.type.pointee.width < _WORD.width
 
 
 def _of_table(builder, table, access):
@@ -167,15 +192,26 @@ def _of_table(builder, table, access):
 def get_cell(context, builder, sig, args):
     """Load a cell, or give the record of a row."""
     place = _place(context, builder, sig.args[0], args[0], sig.args[1], args[1])
-    return place if isinstance(sig.return_type, RecordType) else _of_table(builder, sig.args[0].table, builder.load(place))
+    return place if isinstance(sig.return_type, RecordType) else _load_cell(builder, sig.args[0].table, place)
 
 
 @lower_builtin(operator.setitem, TableType, types.Integer, types.Any)
 @lower_builtin(operator.setitem, TableType, types.BaseTuple, types.Any)
 def set_cell(context, builder, sig, args):
     place = _place(context, builder, sig.args[0], args[0], sig.args[1], args[1])
-    _of_table(builder, sig.args[0].table, builder.store(context.cast(builder, args[2], sig.args[2], sig.args[0].dtype), place))
+    _store_cell(builder, sig.args[0].table, context.cast(builder, args[2], sig.args[2], sig.args[0].dtype), place)
     return context.get_dummy_value()
+
+
+@intrinsic
+def prefetch(typingctx, table, place):
+    """Let the cache fetch a cell of a flat table or the begin of a row of another, while the caller goes on."""
+
+    def build(context, builder, sig, args):
+        build_prefetch(builder, _place(context, builder, sig.args[0], args[0], sig.args[1], args[1]))
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64), build
 
 
 # ---------------------------------------------------------------- fields of records
@@ -188,18 +224,21 @@ class RecordAttributes(AttributeTemplate):
 
 
 def _column(builder, table, record, field):
-    return builder.gep(record, [ir.Constant(_WORD, RECORDS[table][field])], inbounds=True)
+    column, size, wide = RECORDS[table][field], CELL_BYTES.get(table, 8), WIDE.get(table, 0)
+    if size == 8 or column < wide:
+        return builder.gep(record, [ir.Constant(_WORD, column)], inbounds=True)
+    return builder.gep(builder.bitcast(record, ir.IntType(8 * size).as_pointer()), [ir.Constant(_WORD, column + wide)], inbounds=True)
 
 
 @lower_getattr_generic(RecordType)
 def get_column(context, builder, record_type, record, field):
-    return _of_table(builder, record_type.table, builder.load(_column(builder, record_type.table, record, field)))
+    return _load_cell(builder, record_type.table, _column(builder, record_type.table, record, field))
 
 
 @lower_setattr_generic(RecordType)
 def set_column(context, builder, sig, args, field):
     table = sig.args[0].table
-    _of_table(builder, table, builder.store(args[1], _column(builder, table, args[0], field)))
+    _store_cell(builder, table, args[1], _column(builder, table, args[0], field))
 
 
 @intrinsic

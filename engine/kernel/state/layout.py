@@ -1,4 +1,4 @@
-"""Named columns and codes: every index into an int64 table of the kernel is one of these.
+"""Named columns and codes: every index into a table of the kernel is one of these.
 
 Compiled code reads and writes the columns as fields of a row: Q_MADE_AT of `queries` is `net.queries[query].made_at` (RECORDS, below).
 """
@@ -11,9 +11,10 @@ BIG = 1 << 62  # a timeless solution is [BIG, -BIG]: the neutral element of min 
 FOREVER = 1 << 61  # a span or life without bound; also the watermark of a finished stream
 NEVER = -1  # the life of a side that is not stored
 
-# rows: one solution, stored (a goal) or on its way
+# rows: one solution, stored (a goal) or on its way. Cells of the columns up to HASH have 8 bytes, and those from OLDER on 4
 START, END, HASH, OLDER, NEWER, QUEUE, VAR = range(7)
 LEAST_WIDTH = 4  # variables that each row has room for
+MOST_ROWS = 1 << 31
 
 # stores: the goals of one side of a node, oldest first, and the timeless ones; how many rows the side has TAKEN in. In the store of its left side,
 # also how many rows a node has GIVEN, and how many its filter has REFUSED
@@ -168,8 +169,9 @@ EXACT = 2.0**53  # integers below are exact
 # numbers that filters compute with: a value and its error bound
 NUMBER_VALUE, NUMBER_SLACK, NUMBER_WIDTH = range(3)
 WITH_VAR, WITH_CONST = OPERATIONS, 2 * OPERATIONS  # added to what compares or calculates: its right operand is the number of a variable or constant
-# what the host keeps of a term beside its text: of the columns only the length, in bytes, is the kernel's concern
-TERM_LENGTH, TERM_WIDTH = 1, 4
+# what the host keeps of a term beside its text: only the length in bytes is the kernel's concern, the cell TERM_LINK above so many bits
+TERM_LINK, TERM_WIDTH = 1, 2
+TERM_LINK_BITS = 32
 LONG = 1 << 10  # bytes of a derived triple that count as another
 # kinds of terms; a STRING is a literal without language and of no other datatype
 IRI_KIND, BLANK_KIND, LITERAL_KIND, STRING_KIND = 1, 2, 3, 4
@@ -214,7 +216,7 @@ RECORDS = {
     "questions": _columns("ASK_NEXT", "ASK_ARG", "ASK_"),
     "asks": _columns("ASK_SLOT", "ASK_WIDTH", "ASK_"),
     "nests": _columns("N_NODE", "NEST_WIDTH", "N_"),
-    "terms": {"length": TERM_LENGTH},
+    "terms": {"link": TERM_LINK},
     "code": _columns("CODE_OP", "CODE_WIDTH", "CODE_"),
     "consts": _NUMBER,
     "numbers": _NUMBER,

@@ -1,7 +1,10 @@
-"""A row holds one solution. Rows are taken from those given back, and copied."""
+"""A row holds one solution. Rows are taken from those given back, and copied.
+
+Cells of one row have two sizes (`engine/kernel/state/handle.py`). Code that knows the column reads the first columns as fields, and the others by number.
+"""
 
 from engine.kernel import inlined
-from engine.kernel.state.layout import LEAST_WIDTH, UNBOUND, VAR
+from engine.kernel.state.layout import END, HASH, LEAST_WIDTH, OLDER, START, UNBOUND, VAR
 
 
 @inlined
@@ -22,10 +25,32 @@ def free_row(net, row):
 
 
 @inlined
+def read_cell(net, row, column):
+    """Return the cell of a row in any column."""
+    if column > HASH:
+        return net.rows[row, column]
+    return net.rows[row].start if column == START else net.rows[row].end if column == END else net.rows[row].hash
+
+
+@inlined
+def write_cell(net, row, column, value):
+    """Write the cell of a row in any column."""
+    if column > HASH:
+        net.rows[row, column] = value
+    elif column == START:
+        net.rows[row].start = value
+    elif column == END:
+        net.rows[row].end = value
+    else:
+        net.rows[row].hash = value
+
+
+@inlined
 def copy_row(net, x):
-    y = take_row(net)
-    for column in range(net.rows.shape[1]):
-        net.rows[y, column] = net.rows[x, column]
+    y, rows = take_row(net), net.rows
+    rows[y].start, rows[y].end, rows[y].hash = rows[x].start, rows[x].end, rows[x].hash
+    for column in range(OLDER, rows.shape[1]):
+        rows[y, column] = rows[x, column]
     return y
 
 

@@ -280,3 +280,35 @@ def test_collecting_at_every_feed_changes_nothing(query: str, fed: list[Occurren
     arrival = data.draw(query_strategies.arrivals(sent))
     log = entries({"q": query}, sent, arrival.bodies, background, query_strategies.MAX_DELAY)
     assert run(blocks(log, arrival.cuts), restore_before=arrival.restores, spare_terms=0) == run([block(log)])
+
+
+# ---------------------------------------------------------------- limits of cells
+@pytest.mark.parametrize(("n", "terms", "said"), [(1 << 40, 1, "1099511627[0-9]+ bytes"), (1, 1 << 31, "214748[0-9]+ terms")])
+def test_a_table_is_full_before_its_cells_overflow(n: int, terms: int, said: str) -> None:
+    table = TermTable()
+    table.intern("<a>")
+    with pytest.raises(MemoryError, match=f"{said} of terms, more than the [0-9]+ that one engine holds"):
+        table._make_room(n, terms)
+    assert table.text(table.intern("<a>")) == "<a>"
+
+
+def test_terms_whose_hashes_begin_alike_are_told_apart() -> None:
+    """A cell has 24 bits of its hash, which some of so many terms share."""
+    table, texts = TermTable(), [f"<{k}>" for k in range(20_000)]
+    numbers = table.intern_all(texts)
+    marks = table.cells[numbers, 0] >> 40
+    assert len(np.unique(marks)) < len(texts), "some begin alike"
+    assert len(np.unique(numbers)) == len(texts)
+    assert table.intern_all(texts).tolist() == numbers.tolist()
+    assert table.text_array(numbers).to_pylist() == texts
+
+
+def test_a_restored_table_is_searched_when_the_first_one_would_be() -> None:
+    table = TermTable()
+    numbers = table.intern_all([f"<{k}>" for k in range(SPARE)])
+    table.collect([numbers])
+    arrays = table.arrays()
+    later = TermTable.restored(arrays)
+    del arrays["searched"]  # earlier versions had none
+    assert (table.due, later.due, TermTable.restored(arrays).due) == (False, False, True)
+    assert later._due_at == table._due_at

@@ -10,7 +10,7 @@ from engine.alpha.alpha_nodes import widest
 from engine.alpha.free_rows import Ranges
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import margin
+from engine.kernel.state.arrays import margin, read_whole
 from engine.network.network import Network
 from engine.network.placed_query import Planned, list_reads, list_scans
 from engine.physical_plan.common_subplans import find_subplans
@@ -170,13 +170,13 @@ def _check_goals(network: Network) -> None:
     """Goals are in their stores, in order, on the chains of their hashes; all other rows are free or wait."""
     net, at = network.net, network.net.at
     assert not at[[c.DEPTH, c.PARKED, c.GATHERED, c.DEFERRED_N, c.FOUND]].any()
-    goals, timeless, of_query = list[int](), 0, Counter[int]()
+    rows, goals, timeless, of_query = read_whole(net, np.arange(len(net.rows))), list[int](), 0, Counter[int]()
     for store in np.flatnonzero(net.stores[:, c.COUNT]).tolist():
-        timed, without = list(_follow(net.rows, net.stores[store, c.HEAD])), list(_follow(net.rows, net.stores[store, c.TIMELESS_HEAD]))
+        timed, without = list(_follow(rows, net.stores[store, c.HEAD])), list(_follow(rows, net.stores[store, c.TIMELESS_HEAD]))
         assert net.stores[store, c.COUNT] == len(timed) + len(without)
         assert not timed or timed[-1] == net.stores[store, c.TAIL]
-        assert (np.diff(net.rows[timed, c.END]) >= 0).all()
-        assert (net.rows[without, c.START] > net.rows[without, c.END]).all()
+        assert (np.diff(rows[timed, c.END]) >= 0).all()
+        assert (rows[without, c.START] > rows[without, c.END]).all()
         goals += [*timed, *without]
         timeless += len(without)
         of_query[int(net.nodes[store // c.SIDES, c.QUERY])] += len(timed) + len(without)
@@ -184,7 +184,7 @@ def _check_goals(network: Network) -> None:
     for each in _placed(network):
         assert net.queries[each.number, c.Q_GOALS] == of_query.pop(each.number, 0)
     assert not of_query
-    chained = [*_chained(net.rows, net.heads, in_order=not len(net.links)), *_chained(net.rows, net.timeless, in_order=False)]
+    chained = [*_chained(rows, net.heads, in_order=not len(net.links)), *_chained(rows, net.timeless, in_order=False)]
     assert sorted(chained) == sorted(goals)
     waiting = net.waiting[: at[c.WAITING]]
     own = waiting[(waiting[:, c.FRAME_SIDE] < c.ORDER) | (waiting[:, c.FRAME_SIDE] == c.RIGHT_CHOICE), c.FRAME_ROW].tolist()
@@ -198,7 +198,7 @@ def _follow(rows: Ints, goal: int) -> Iterator[int]:
         goal = rows[goal, c.QUEUE]
 
 
-def _chained(rows: Ints, heads: Ints, *, in_order: bool) -> Iterator[int]:
+def _chained(rows: Ints, heads: NDArray[np.int32], *, in_order: bool) -> Iterator[int]:
     """The goals on chains, each from its head; an older one does not end later, unless a policy orders them."""
     for head in np.flatnonzero(heads != c.NONE).tolist():
         goal, newer = int(heads[head]), c.NONE

@@ -55,8 +55,8 @@ def test_goals_of_different_keys(text: str, feed: str) -> None:
         goals, goal = [], net.stores[store, c.HEAD]
         while goal != c.NONE:
             goals.append(goal)
-            goal = net.rows[goal, c.QUEUE]
-        assert longest(net.rows[goals, c.HASH]) <= LONGEST
+            goal = net.rows["queue"][goal]
+        assert longest(net.rows["hash"][goals]) <= LONGEST
     check_books(log.engine)
 
 
@@ -70,7 +70,7 @@ def test_goals_of_one_key_in_different_stores_are_apart() -> None:
     net = log.engine.members[0].network.net
     heads = [net.stores[store, c.HEAD] for store in np.flatnonzero(net.stores[:, c.COUNT]).tolist()]
     assert len(heads) == MANY // 10
-    assert longest(net.rows[heads, c.HASH]) <= 4
+    assert longest(net.rows["hash"][heads]) <= 4
 
 
 def test_questions_that_differ_in_one_argument() -> None:

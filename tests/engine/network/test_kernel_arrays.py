@@ -1,6 +1,7 @@
 """The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow with what they hold."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import FIRST_HEADS
+from engine.kernel.state.arrays import FIRST_HEADS, FIRST_ROWS, new_net, read_whole, width_of, with_rows, with_width, write_whole
 from engine.network.host_calls import find_goals_beside
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.network import Network
@@ -44,7 +45,7 @@ def test_the_kernel_sees_the_arrays_that_there_are() -> None:
     for k, (name, array) in enumerate(arrays.net._asdict().items()):
         address, height, width = arrays._table[3 * k : 3 * k + 3].tolist()
         assert address == (array.ctypes.data if array.size else 0), name
-        assert (height, width) == (array.shape if array.ndim == 2 else (len(array), 1)), name
+        assert (height, width) == (array.shape if array.ndim == 2 else (len(array), width_of(arrays.net) if name == "rows" else 1)), name
     assert arrays.now.tolist() == arrays.net.at.tolist()
 
 
@@ -126,7 +127,7 @@ def test_the_kernel_sees_the_columns_of_terms_that_it_needs(text: str, shown: se
     net, terms = log.engine.members[0].network.net, log.engine.terms
     assert len(log.send("A(6)@1")) == 1
     net = log.engine.members[0].network.net
-    columns = {"numbers": terms.numbers, "kinds": terms.kinds, "terms": terms.cells}
+    columns: dict[str, NDArray[Any]] = {"numbers": terms.numbers, "kinds": terms.kinds, "terms": terms.cells}
     assert {name for name, column in columns.items() if getattr(net, name).ctypes.data == column.ctypes.data} == shown
 
 
@@ -154,16 +155,17 @@ def test_goals_beside_one_are_those_of_its_chain_with_its_key_and_end() -> None:
     network, store = joined(log)
     net = network.net
     net.at[c.NOW] = 5
-    net.rows[:, c.END], net.rows[:, [c.OLDER, c.NEWER]] = 5, c.NONE
-    net.rows[:5, c.HASH], net.rows[:5, c.VAR :] = 1, 0
+    rows = net.rows
+    rows["end"], rows["older"], rows["newer"] = 5, c.NONE, c.NONE
+    rows["hash"][:5], rows["terms"][:5] = 1, 0
     for older, newer in pairwise([4, 0, 1, 2, 3]):
-        net.rows[newer, c.OLDER], net.rows[older, c.NEWER] = older, newer
-    net.rows[4, c.END] = 4
-    net.rows[2, c.HASH] = 2
+        rows["older"][newer], rows["newer"][older] = older, newer
+    rows["end"][4] = 4
+    rows["hash"][2] = 2
     node = store // c.SIDES
     assert find_goals_beside(net, node, 1) == [1, 0, 3]
     assert find_goals_beside(net, node, 3) == [3, 1, 0]
-    net.rows[4, c.OLDER], net.rows[-1, [c.HASH, c.OLDER]] = c.NONE, (1, 4)
+    rows["older"][4], rows["hash"][-1], rows["older"][-1] = c.NONE, 1, 4
     assert find_goals_beside(net, node, 0) == [0, 1, 3], "no goal stands for the last row"
 
 
@@ -176,3 +178,38 @@ def test_an_instant_that_takes_in_facts_may_look_at_more() -> None:
         net = log.engine.members[0].network.net
         most.append(net.at[c.MOST_NOW])
     assert most[1] - most[0] == 3 * net.at[c.MOST_EACH]
+
+
+def test_a_row_has_long_and_short_columns() -> None:
+    """Times and hashes have 64 bits, and numbers of rows and terms have 32."""
+    net, most = with_width(new_net(4), 6), (1 << 31) - 1
+    numbers = np.array([3, 7])
+    cells = np.array([[-c.BIG, c.BIG, -(1 << 63), most, c.NONE, 5, *range(6)], [1, 2, 3, c.NONE, most, c.NONE, *range(most - 5, most + 1)]])
+    write_whole(net, numbers, cells)
+    assert read_whole(net, numbers).tolist() == cells.tolist()
+    assert not read_whole(net, np.array([2, 4, 6, 8])).any()
+    wider = with_width(net, 9)
+    assert width_of(wider) == c.VAR + 9
+    assert read_whole(wider, numbers).tolist() == [[*row, 0, 0, 0] for row in cells.tolist()]
+    longer = with_rows(wider, 10 * FIRST_ROWS)
+    assert len(longer.rows) >= 10 * FIRST_ROWS
+    assert read_whole(longer, numbers).tolist() == read_whole(wider, numbers).tolist()
+    assert net.rows.itemsize == 3 * 8 + 3 * 4 + 6 * 4
+
+
+def test_rows_have_numbers_of_32_bits() -> None:
+    net = new_net(4)
+    net.at[c.USED] = c.MOST_ROWS - 5
+    with pytest.raises(MemoryError, match="more than 2147483648 partial matches in one engine"):
+        with_rows(net, 6)
+
+
+def test_room_is_made_for_all_goals_of_a_snapshot_at_once() -> None:
+    arrays = KernelArrays(TermTable())
+    arrays.reserve_goals(5_000)
+    rows, heads = arrays.net.rows, arrays.net.heads
+    arrays.take_rows(5_000)
+    arrays.spread_heads()
+    assert arrays.net.rows is rows
+    assert arrays.net.heads is heads
+    assert len(heads) >= 5_000

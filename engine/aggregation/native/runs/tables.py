@@ -39,7 +39,7 @@ class ElementColumns(NamedTuple):
     linked: Ints
     code: Ints
     numbers: Floats
-    kinds: Ints
+    kinds: NDArray[np.int8]
     powers: Floats
     stack: Floats
     begun: Ints

@@ -41,9 +41,8 @@ from engine.dictionary.native.answers.layout import (
 )
 from engine.dictionary.native.answers.number_writer import MINUS, ZERO
 from engine.dictionary.native.answers.sha256 import BLOCK, DIGEST_AT, LENGTH_BYTES, STATE, digest, digest_by_openssl
-from engine.dictionary.native.handle import arrays_at
+from engine.dictionary.native.handle import arrays_at, length_of, text_at
 from engine.dictionary.native.intern import intern_bytes
-from engine.dictionary.native.layout import LENGTH, START
 from engine.dictionary.native.memory import address_of, bytes_at, copy, int64s_at, prefetch, uint64s_at
 
 _LONGEST_RECIPE = 1 << 20
@@ -84,7 +83,7 @@ def name_digest(terms, recipe, arguments, cells, text):
     for k in range(recipe[PARTS]):
         argument = recipe[PARTS + 1 + PART_WIDTH * k + PART_ARGUMENT]
         if argument != NONE:
-            prefetch(address_of(terms.text) + terms.cells[arguments[argument], START])
+            prefetch(text_at(terms.cells, terms.text, arguments[argument]))
     n, timed = append(text, 0, recipe[PREFIX], recipe[PREFIX_N]), recipe[TIMED_AT]
     if timed != NONE:
         if arguments[timed] > arguments[timed + 1]:  # timeless
@@ -98,7 +97,7 @@ def name_digest(terms, recipe, arguments, cells, text):
         argument, at, length = recipe[part + PART_ARGUMENT], recipe[part + PART_TEXT], recipe[part + PART_LENGTH]
         if argument != NONE:
             term = arguments[argument]
-            at, length = address_of(terms.text) + terms.cells[term, START], terms.cells[term, LENGTH]
+            at, length = text_at(terms.cells, terms.text, term), length_of(terms.cells, term)
         if n + length >= _MOST_BYTES or (length == 0 and recipe[STRICT] != 0):
             return 0
         if n > 0:

@@ -32,8 +32,9 @@ from engine.dictionary.native.answers.number_writer import (
     quotient,
     write_digits,
 )
+from engine.dictionary.native.handle import length_of, text_at
 from engine.dictionary.native.intern import intern_bytes
-from engine.dictionary.native.layout import CELL_WIDTH, LENGTH, MOST_SMALL, START
+from engine.dictionary.native.layout import CELL_WIDTH, MOST_SMALL
 from engine.dictionary.native.memory import address_of, byte, prefetch, same
 from engine.dictionary.native.numeric_literals import DOUBLE, NAME_TYPES, NO_NUMERAL, digits, is_within, numeral
 
@@ -100,7 +101,7 @@ def set_value(values, place, kind, mantissa, scale):
 @borrowing
 def read_value(terms, number, values, place):
     """Read a term's value; return whether it is an integer or a decimal that fits."""
-    at, n = address_of(terms.text) + terms.cells[number, START], terms.cells[number, LENGTH]
+    at, n = text_at(terms.cells, terms.text, number), length_of(terms.cells, number)
     if number == 0:
         return False
     if read_integer(at, n, values, place):
