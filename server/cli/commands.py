@@ -332,7 +332,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.slices,
         )
         with _progress() as tell, telling_of_compiling(_tell_compiling):
-            summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
+            summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn)
     except PolicyFault as fault:
         return fail(f"--policy: {fault}")
     except SourceFault as fault:
