@@ -45,6 +45,9 @@ def main(argv: list[str] | None = None) -> int:
         return _run_command(argv)
     except MissingExtra as fault:
         return fail(fault)
+    finally:
+        if argv is None:  # the process is this command's, and would look at all objects once more before it ends, for a seventh of a start
+            gc.freeze()
 
 
 def _run_command(argv: list[str] | None) -> int:
