@@ -4,7 +4,7 @@ import json
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -67,7 +67,7 @@ def run(
         policies=replay.policies_of([f"{name}={policy}" for name, policy in policies.items()], asked),
         entailment=entailment,
     )
-    out = StringIO()
+    out = BytesIO()
     replay.run(plan, "ndjson", out, _clock, lambda _: None, _warn_of_empty)
     found = {query.name: Solutions() for query in asked}
     for line in out.getvalue().splitlines():

@@ -17,8 +17,14 @@ def clock() -> int:
 
 
 def leave_out_unused() -> None:
-    """Hide what no command uses: pandas, which pyarrow loads (32 MB), and httpx's command line (7 MB). Call this before the first array."""
-    hide_modules("pandas", "httpx._main")
+    """Hide what no command uses. Call this before the first array.
+
+    pyarrow loads pandas (32 MB), httpx its command line (7 MB), and numba readers of YAML and of C declarations. A second thread for products of
+    matrices would wait for work by spinning.
+    """
+    hide_modules("pandas", "httpx._main", "yaml", "cffi")
+    if "EPSPARQL_FUNCTIONS" not in os.environ:  # functions of users may multiply matrices
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def set_aside() -> None:

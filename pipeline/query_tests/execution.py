@@ -79,7 +79,7 @@ def _replayed(case: Case, directory: Path, *, update: bool) -> tuple[list[Soluti
     if update and not case.path.exists():
         case.path.touch()
     replay, expected = case.read(directory)
-    out = io.StringIO()
+    out = io.BytesIO()
     run(replay, "ndjson", out, lambda: ORIGIN, lambda _: None, lambda _: None)
     told = [json.loads(line) for line in out.getvalue().splitlines()]
     if len(replay.queries) == 1:

@@ -2,8 +2,11 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +27,8 @@ from pipeline.mapping.proposal import Proposal, propose_mapping
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
 _LOOKED_AT = 4 << 20
 """A mapping is proposed from this many bytes of CSV or ndjson."""
+_PART_BYTES = 4 << 20
+"""About so many bytes of a file of lines are parsed at a time, so that the tables of the parser stay in the processor's caches."""
 BLOCK_ROWS = 10_000
 """About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
 
@@ -173,31 +178,66 @@ def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path) -> pa.R
         raise SourceFault(path, error.message, expected=error.expected) from None
 
 
-def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None) -> pa.RecordBatch:
-    """Return the occurrences of a stream's file or body. Raises: SourceFault, also for an event without a time."""
+def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None) -> list[pa.RecordBatch]:
+    """Return the occurrences of a stream's file or body, in parts. Raises: SourceFault, also for an event without a time."""
     path = source.path
-    body, at = (source.body, source.at) if isinstance(source, NamedBody) else (read_file(path), None)
     if isinstance(source, NamedBody) and source.mapping:
         mapping = _compile(source.mapping, path)
     mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
     if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
-        return map_rows(body, mapped_type, mapping, path)
+        return [map_rows(read_body(source), mapped_type, mapping, path)]
     if path.suffix.lower() in (".csv", ".tsv", ".json"):
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
         media_type = source.media_type if isinstance(source, NamedBody) else media_type_of(path)
-        batch = parse_body(body, media_type, default=at, arrived=UNTIMED)
     except FormatError as error:
-        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
-    untimed = batch.column("end").cast(pa.int64()).to_numpy() == UNTIMED
+        raise SourceFault(path, error.message, expected=error.expected) from None
+    if media_type != NDJSON:
+        return [_parse_part(read_body(source), 0, media_type, source)]
+    found, begin = list[pa.RecordBatch](), 0
+    for part in _read_parts(source):
+        found.append(_parse_part(part, begin, media_type, source))
+        begin += len(part)
+    return found
+
+
+def read_body(source: NamedFile | NamedBody) -> bytes:
+    return source.body if isinstance(source, NamedBody) else read_file(source.path)
+
+
+def _read_parts(source: NamedFile | NamedBody) -> Iterator[bytes]:
+    """Yield a body in parts of whole lines. Raises: SourceFault."""
+    with ExitStack() as stack:
+        try:
+            file: BinaryIO = BytesIO(source.body) if isinstance(source, NamedBody) else stack.enter_context(source.path.open("rb"))
+            while part := file.read(_PART_BYTES):
+                yield part + file.readline()
+        except OSError as error:
+            raise SourceFault(source.path, error.strerror or str(error)) from None
+
+
+def _parse_part(part: bytes, begin: int, media_type: str, source: NamedFile | NamedBody) -> pa.RecordBatch:
+    """Return the occurrences of the part of a body that begins at the byte `begin`. Raises: SourceFault."""
+    path, at = source.path, source.at if isinstance(source, NamedBody) else None
+    try:
+        batch = parse_body(part, media_type, default=at, arrived=UNTIMED)
+    except FormatError as error:
+        line = None if error.line is None else _count_lines(source, begin) + error.line
+        raise SourceFault(path, error.message, line, error.column, error.expected) from None
+    untimed = int64s(batch.column("end")) == UNTIMED if batch.num_rows else np.empty(0, np.bool_)
     if untimed.any():
-        line = _untimed_line(body) if media_type == NDJSON else 1
+        line = _count_lines(source, begin) + _untimed_line(part) if media_type == NDJSON else 1
         first = batch.slice(int(np.argmax(untimed)), 1)
         triple = " ".join(first.column(name)[0].as_py() for name in ("s", "p", "o"))
         raise SourceFault(path, f"the event {triple} has no time", line, 1, _TIMED.get(media_type, "a graph that is timed"))
     if batch.column("late").true_count:
         raise SourceFault(path, "a replay takes nothing back", 1, 1, "events without retractions, for example those that remained")
     return batch
+
+
+def _count_lines(source: NamedFile | NamedBody, end: int) -> int:
+    """Return how many lines of a body end before a byte."""
+    return read_body(source).count(b"\n", 0, end)
 
 
 def _untimed_line(body: bytes) -> int:
@@ -233,30 +273,59 @@ def read_file(path: Path) -> bytes:
         raise SourceFault(path, error.strerror or str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRows:
-    """Holds occurrences of a stream, in order of `end`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _OrderedRows:
+    """Holds a stream's rows in order of `end`, in batches with dictionaries of their own; `begins` numbers the first row of each batch."""
 
     stream: str
-    rows: pa.RecordBatch
+    batches: Sequence[pa.RecordBatch]
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def from_batches(cls, stream: str, batches: Sequence[pa.RecordBatch]) -> "_OrderedRows":
+        """Sort rows by their ends. Those that stand in order already, as in most files, stay in their batches."""
+        ends = np.concatenate([np.empty(0, np.int64), *(int64s(batch.column("end")) for batch in batches if batch.num_rows)])
+        if bool((ends[1:] < ends[:-1]).any()):
+            order = np.argsort(ends, kind="stable")
+            batches = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().take(pa.array(order)).to_batches()
+            ends = ends[order]
+        sizes = [batch.num_rows for batch in batches]
+        return cls(stream, batches, np.cumsum(sizes) - sizes, ends)
+
+    def read_rows(self, first: int, count: int) -> pa.RecordBatch:
+        """Return some rows, with their own terms alone in the dictionaries."""
+        found, k = list[pa.RecordBatch](), int(np.searchsorted(self.begins, first, side="right")) - 1
+        while count:
+            part = self.batches[k].slice(first - int(self.begins[k]), count)
+            found.append(_with_own_terms(part))
+            first, count, k = first + part.num_rows, count - part.num_rows, k + 1
+        return found[0] if len(found) == 1 else pa.concat_batches(found)
 
 
-def messages(streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> Iterator[StreamRows]:
-    """Yield the streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants.
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedStreams:
+    """Holds the occurrences of streams, which come in order of their first ends."""
 
-    A span of time is over in all streams before the next begins, so no occurrence is late.
-    """
-    ordered: list[tuple[str, pa.RecordBatch]] = []
-    pieces: list[_Instants] = []
-    for index, (name, batches) in enumerate(streams):
-        rows = _sorted(batches)
-        ordered.append((name, rows))
-        ends = int64s(rows.column("end"))
-        firsts = np.flatnonzero(np.diff(ends, prepend=ends[0] - 1)) if len(ends) else np.empty(0, np.int64)
-        pieces.append(_Instants(ends[firsts], np.full(len(firsts), index), firsts, np.diff(firsts, append=len(ends))))
-    for index, first, count in _blocks(pieces):
-        name, rows = ordered[index]
-        yield StreamRows(name, _with_own_terms(rows.slice(first, count)))
+    streams: Sequence[_OrderedRows]
+
+    @classmethod
+    def from_batches(cls, streams: Sequence[tuple[str, Sequence[pa.RecordBatch]]]) -> "OrderedStreams":
+        """Sort the occurrences of streams. A stream without any is left out."""
+        found = [_OrderedRows.from_batches(name, batches) for name, batches in streams]
+        return cls(sorted((rows for rows in found if len(rows.ends)), key=lambda rows: int(rows.ends[0])))
+
+    @property
+    def names(self) -> list[str]:
+        return [rows.stream for rows in self.streams]
+
+    def read_blocks(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants, with the name of the stream.
+
+        A span of time is over in all streams before the next begins, so no occurrence is late.
+        """
+        for index, first, count in _blocks([_find_instants(index, rows.ends) for index, rows in enumerate(self.streams)]):
+            yield self.streams[index].stream, self.streams[index].read_rows(first, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +338,17 @@ class _Instants:
     counts: NDArray[np.int64]
 
 
+def _find_instants(stream: int, ends: NDArray[np.int64]) -> _Instants:
+    firsts = np.flatnonzero(np.diff(ends, prepend=ends[0] - 1))
+    return _Instants(ends[firsts], np.full(len(firsts), stream), firsts, np.diff(firsts, append=len(ends)))
+
+
 def _blocks(pieces: Sequence[_Instants]) -> Iterator[tuple[int, int, int]]:
     """Yield streams with first row and number of rows, block by block. A stream's rows follow each other."""
     if not pieces:
         return
     ends, streams, firsts, counts = (np.concatenate([getattr(each, name) for each in pieces]) for name in ("ends", "streams", "firsts", "counts"))
-    order = np.lexsort((streams, ends))
+    order = np.argsort(ends, kind="stable")  # at one instant, the streams stay in order
     streams, firsts, counts = streams[order], firsts[order], counts[order]
     taken, begin = np.cumsum(counts), 0
     while begin < len(order):
@@ -292,16 +366,7 @@ def _with_own_terms(rows: pa.RecordBatch) -> pa.RecordBatch:
     columns = []
     for column in rows.columns:
         if isinstance(column, pa.DictionaryArray):
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            used, places = np.unique(column.indices.fill_null(0).to_numpy(), return_inverse=True)
-            terms = column.dictionary.take(pa.array(used)) if len(column.dictionary) else column.dictionary
-            column = pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32), mask=missing), terms)
+            own = column.indices.dictionary_encode()
+            column = pa.DictionaryArray.from_arrays(own.indices, column.dictionary.take(own.dictionary))
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-
-
-def _sorted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    whole = table.to_batches()[0] if table.num_rows else batches[0]
-    order = np.argsort(whole.column("end").cast(pa.int64()).to_numpy(), kind="stable")
-    return whole.take(pa.array(order))

@@ -9,10 +9,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import TextIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import epsparql
 from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
@@ -22,11 +23,10 @@ from pipeline.registrations.stream_dependencies import find_alive, find_unfed, f
 from pipeline.replay.input_files import (
     NamedBody,
     NamedFile,
+    OrderedStreams,
     QueryFile,
     SourceFault,
-    StreamRows,
     facts_of,
-    messages,
     occurrences_of,
     read_mapping_file,
 )
@@ -41,6 +41,8 @@ from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
 _LOOK_S = 0.2
+_WRITTEN_ROWS = 2_000
+"""So many solutions are written at a time, so that their text stays in the processor's caches."""
 _NAMED = 5  # a message names this many queries
 _CLUSTER_TASKS = 16
 """So many slices are at work together on a cluster, whose size Spark alone knows."""
@@ -116,7 +118,7 @@ Doubt = Unfed | Unsliced
 
 
 def run(
-    replay: Replay, fmt: str, out: TextIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Doubt], None]
+    replay: Replay, fmt: str, out: BinaryIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Doubt], None]
 ) -> ReplaySummary:
     """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
@@ -125,11 +127,11 @@ def run(
     for each in unfed_streams(replay.streams, shapes):
         doubt(each)
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
-        fed = write_log(log, replay, shapes)
+        entries, occurrences = write_log(log, replay, shapes)
         with _solved(log, Path(directory), replay, tell, doubt) as solutions:
             _raise_failures(solutions, replay.queries)
             counts = _report(solutions, fmt, shapes, out)
-        return ReplaySummary(len(fed), sum(message.rows.num_rows for message in fed), counts)
+        return ReplaySummary(entries, occurrences, counts)
 
 
 # ---------------------------------------------------------------- what goes in
@@ -204,22 +206,22 @@ def _stream_of(file: NamedFile | NamedBody) -> str:
     return file.name or _DEFAULT_STREAM
 
 
-def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile]) -> list[tuple[str, list[object]]]:
+def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile]) -> list[tuple[str, list[pa.RecordBatch]]]:
     by_stream = {file.name: read_mapping_file(file.path) for file in mappings}
-    streams: dict[str, list[object]] = {}
+    streams: dict[str, list[pa.RecordBatch]] = {}
     for file in files:
         stream = _stream_of(file)
-        streams.setdefault(stream, []).append(occurrences_of(file, by_stream.get(stream, by_stream.get(""))))
+        streams.setdefault(stream, []).extend(occurrences_of(file, by_stream.get(stream, by_stream.get(""))))
     return list(streams.items())
 
 
-def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> list[StreamRows]:
-    """Write the background, the queries, the events, and the end of every stream that is given, or read and not derived.
+def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> tuple[int, int]:
+    """Write the background, the queries, the events, and the end of every stream that has events, or is read and not derived.
 
-    Raises: SourceFault, before anything is written.
+    Return how many messages the events are, and how many occurrences. Raises: SourceFault, before anything is written.
     """
     facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = list(messages(_streams(replay.streams, replay.mappings)))
+    fed = OrderedStreams.from_batches(_streams(replay.streams, replay.mappings))
     if replay.entailment != RDFS:
         log.submit_entry(lambda offset: Entail(offset, replay.entailment), queueing=Queueing.WAIT)
     for graph, triples in facts:
@@ -232,14 +234,16 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> li
         )
     derived = {found.into for found in shapes.values()}
     read = {stream for found in shapes.values() for stream in found.streams} - derived
-    streams = dict.fromkeys(message.stream for message in fed) | dict.fromkeys(sorted(read))
+    streams = dict.fromkeys(fed.names) | dict.fromkeys(sorted(read))
     for name in streams:
         log.submit_entry(lambda offset, name=name: SetStream(offset, name), queueing=Queueing.WAIT)  # type: ignore[misc]
-    for message in fed:
-        log.submit(message.stream, message.rows, queueing=Queueing.WAIT)
+    entries = occurrences = 0
+    for name, rows in fed.read_blocks():
+        log.submit(name, rows, queueing=Queueing.WAIT)
+        entries, occurrences = entries + 1, occurrences + rows.num_rows
     for name in streams:
         log.append(lambda offset, name=name: Finish(offset, name))  # type: ignore[misc]
-    return fed
+    return entries, occurrences
 
 
 # ---------------------------------------------------------------- the run
@@ -306,31 +310,33 @@ def _raise_failures(solutions: SolutionReader, queries: Sequence[QueryFile]) -> 
 
 
 # ---------------------------------------------------------------- what comes out
-def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: TextIO) -> dict[str, int]:
+def _report(solutions: SolutionReader, fmt: str, shapes: dict[str, Shape], out: BinaryIO) -> dict[str, int]:
     counts, forms = dict.fromkeys(shapes, 0), {name: found.form for name, found in shapes.items()}
     kept: dict[str, list[pa.RecordBatch]] = {name: [NONE_STORED] for name, found in shapes.items() if fmt != "ndjson" and _fits(fmt, found)}
     for page in solutions.emitted():
+        _count(page, counts)
         if fmt == "ndjson":
-            out.write(ndjson(page, forms).text.decode())
-        for name, found in _by_query(page):
-            counts[name] += found.num_rows
-            if name in kept:
-                kept[name].append(found)
+            for first in range(0, page.num_rows, _WRITTEN_ROWS):
+                out.write(ndjson(page.slice(first, _WRITTEN_ROWS), forms).text)
+        for name in kept:
+            kept[name].append(page.filter(pc.equal(page.column("query"), name)))
     pages = {name: pa.concat_batches(found) for name, found in kept.items()}
     if fmt == "turtle":
-        out.write(write_page(TURTLE, pa.concat_batches(list(pages.values())), Triples()).decode())
+        out.write(write_page(TURTLE, pa.concat_batches(list(pages.values())), Triples()))
     elif fmt == "json" and len(pages) > 1:
         documents = {name: json.loads(write_page(SPARQL_JSON, page, forms[name])) for name, page in pages.items()}
-        out.write(json.dumps(documents, ensure_ascii=False) + "\n")
+        out.write(json.dumps(documents, ensure_ascii=False).encode() + b"\n")
     else:
         for name, page in pages.items():
-            out.write(write_page(FORMATS[fmt], page, forms[name]).decode().rstrip("\n") + "\n")
+            out.write(write_page(FORMATS[fmt], page, forms[name]).rstrip(b"\n") + b"\n")
     out.flush()
     return counts
 
 
-def _by_query(page: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _count(page: pa.RecordBatch, counts: dict[str, int]) -> None:
+    """Count the solutions of a page by query."""
     queries = page.column("query")
-    which = queries.indices.to_numpy()
-    for k in np.unique(which):
-        yield queries.dictionary[k].as_py(), page.filter(pa.array(which == k))
+    for name, count in zip(
+        queries.dictionary.to_pylist(), np.bincount(queries.indices.to_numpy(), minlength=len(queries.dictionary)).tolist(), strict=True
+    ):
+        counts[name] += count

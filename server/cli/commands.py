@@ -45,6 +45,9 @@ def main(argv: list[str] | None = None) -> int:
         return _run_command(argv)
     except MissingExtra as fault:
         return fail(fault)
+    finally:
+        if argv is None:  # the process is this command's, and would look at all objects once more before it ends, for a seventh of a start
+            gc.freeze()
 
 
 def _run_command(argv: list[str] | None) -> int:
@@ -332,7 +335,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.slices,
         )
         with _progress() as tell, telling_of_compiling(_tell_compiling):
-            summary = run(replay, arguments.format, sys.stdout, clock, tell, _warn)
+            summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn)
     except PolicyFault as fault:
         return fail(f"--policy: {fault}")
     except SourceFault as fault:

@@ -40,7 +40,7 @@ def run_program(tmp_path: Path, program: str, stream: str, media_type: str = STR
 
 
 def _run(query: QueryFile, policy: str, stream: NamedFile | NamedBody, background: Sequence[Path] = ()) -> list[Reported]:
-    out = io.StringIO()
+    out = io.BytesIO()
     replay = Replay([query], [stream], [NamedFile("", path) for path in background], policies={query.name: policy})
     run(replay, "ndjson", out, lambda: 0, lambda _: None, lambda _: None)
-    return [reported(line) for line in out.getvalue().splitlines()]
+    return [reported(line) for line in out.getvalue().decode().splitlines()]

@@ -37,6 +37,7 @@ PLACES, QUERIES, WANTED, NAMES, MARKS, CONSTANTS, N_FORMS = range(7)
 COLUMNS = 6
 MOST_BYTES = 2**31 - 1  # that Arrow's offsets can say
 queries_at = viewing(types.int64, QUERY_WIDTH)
+UNBOUND = -1
 MANY = 1 << 10  # terms that are shown over a dictionary, where that looks at no more than some cells for each
 
 
@@ -52,26 +53,44 @@ class FormArrays(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Counts terms, their bytes, unbound ones, lines, their bytes, terms of queries that are not ALIKE, their bytes, names, and their bytes."""
+    """Counts terms, lines, their bytes, terms of queries that are not ALIKE, names, and their bytes."""
 
     terms: int
-    bytes: int
-    unbound: int
     lines: int
     line_bytes: int
     unlike: int
-    unlike_bytes: int
     names: int
     name_bytes: int
 
 
+class Texts(NamedTuple):
+    """Counts the bytes of the terms, those of the terms of queries that are not ALIKE, and how many terms are unbound."""
+
+    bytes: int
+    unlike_bytes: int
+    unbound: int
+
+
 class Packed(NamedTuple):
-    """Holds a dictionary of terms, if it is `used`: the place of each term in it, from 1, the terms in it, and their bytes."""
+    """Holds a dictionary of terms, if it is `used`: the terms in it, their bytes, the end of each list, and the place of each item in the dictionary.
+
+    An unbound item has the place UNBOUND, and a line one below it, in order.
+    """
 
     used: bool
-    seen: Any
     distinct: Any
     size: int
+    ends: Any
+    places: Any
+    unbound: int
+
+
+class Measures(NamedTuple):
+    """Holds what is known of the columns before they are filled."""
+
+    sizes: Any
+    texts: Any
+    packed: Any
 
 
 class Structs(NamedTuple):
@@ -84,29 +103,38 @@ class Structs(NamedTuple):
 
 # ---------------------------------------------------------------- sizes
 @borrowing
-def measure_solutions(found, marks):
-    """Measure the rows. Names are numbered in `marks` from 1."""
-    terms, size, unbound, unlike, unlike_size, names, name_size = 0, 0, 0, 0, 0, 0, 0
+def count_items(found, marks):
+    """Count what the rows show. Names are numbered in `marks` from 1."""
+    terms, unlike, names, name_size = 0, 0, 0, 0
     queries, lines, line_size = found.queries, found.ends[len(found.rows)], 0
     for row in range(len(found.rows)):
         query = found.which[row]
-        shown, own = queries[query, SHOWN], 0
-        first = queries[query, FIRST] + 1
-        for m in range(shown):
-            number = cell(found.rows, row, found.wanted[first + m])
-            own += length_of(found.cells, number)
-            unbound += number == NONE
-        if queries[query, TRIPLES] == 0:
-            terms, size = terms + shown, size + own
-        if not queries[query, ALIKE]:
-            unlike, unlike_size = unlike + shown, unlike_size + own
+        shown = queries[query, SHOWN]
+        terms += shown if queries[query, TRIPLES] == 0 else 0
+        unlike += 0 if queries[query, ALIKE] else shown
         if marks[query] == 0:
             names += 1
             marks[query] = names
             name_size += queries[query, NAME_SIZE]
     for k in range(lines):
         line_size += measure_line(found.cells, found.statements, k)
-    return Sizes(terms, size, unbound, lines, line_size, unlike, unlike_size, names, name_size)
+    return Sizes(terms, lines, line_size, unlike, names, name_size)
+
+
+@borrowing
+def measure_texts(found):
+    """Measure the terms that the rows show."""
+    size, unlike_size, unbound, queries = 0, 0, 0, found.queries
+    for row in range(len(found.rows)):
+        query, own = found.which[row], 0
+        first = queries[query, FIRST] + 1
+        for m in range(queries[query, SHOWN]):
+            number = cell(found.rows, row, found.wanted[first + m])
+            own += length_of(found.cells, number)
+            unbound += number == NONE
+        size += own if queries[query, TRIPLES] == 0 else 0
+        unlike_size += 0 if queries[query, ALIKE] else own
+    return Texts(size, unlike_size, unbound)
 
 
 @jit
@@ -115,33 +143,55 @@ def collect_distinct(found, sizes, used):
 
     It is empty where there are so few terms that each stands by itself.
     """
-    packs = sizes.terms >= max(MANY, used >> 4)
+    packs, n = sizes.terms >= max(MANY, used >> 4), len(found.rows)
     seen, distinct = np.zeros(used if packs else 0, np.int32), np.empty(sizes.terms if packs else 0, np.int64)
-    count, size = 0, 0
-    for row in found.order[: len(found.order) if packs else 0]:
+    ends, places = np.empty(n + 1 if packs else 0, np.int32), np.empty(sizes.terms + sizes.lines if packs else 0, np.int32)
+    count, size, unbound = fill_places(found, seen, distinct, ends, places) if packs else (0, 0, 0)
+    return Packed(packs, distinct[:count], size, ends, places, unbound)
+
+
+@borrowing
+def fill_places(found, seen, distinct, ends, places):
+    """Fill what a dictionary of terms has, of which `seen` numbers those so far from 1. Return how many terms there are, their bytes, and the unbound items."""
+    count, size, unbound, item = 0, 0, 0, 0
+    for k in range(len(found.order)):
+        ends[k] = item
+        row = found.order[k]
         query = found.which[row]
+        for line in range(found.ends[row], found.ends[row + 1]):
+            places[item] = UNBOUND - 1 - line
+            item += 1
         shown = found.queries[query, SHOWN] if found.queries[query, TRIPLES] == 0 else 0
+        first = found.queries[query, FIRST] + 1 + shown
         for m in range(shown):
-            number = cell(found.rows, row, found.wanted[found.queries[query, FIRST] + 1 + shown + m])
-            if number != NONE and seen[number] == 0:
+            number = cell(found.rows, row, found.wanted[first + m])
+            place = seen[number] - 1
+            if number == NONE:
+                unbound += 1
+            elif place == UNBOUND:
+                place = count
                 distinct[count] = number
                 count += 1
                 seen[number] = count
                 size += length_of(found.cells, number)
-    return Packed(packs, seen, distinct[:count], size)
+            places[item] = place
+            item += 1
+    ends[len(found.order)] = item
+    return count, size, unbound
 
 
 @inlined
-def measure_block(n, sizes, packed, tied):
+def measure_block(n, measures, tied):
     """Return the bytes of the structs with their pointers, and of the whole block of n solutions."""
+    sizes, texts, packed = measures
     columns = COLUMNS + tied
     structs, pointers = columns + 2 + tied + packed.used, columns + 1 + 5 + 8 + 7 * (1 + tied) + packed.used
     head = WORD * (STRUCT_WORDS * structs + pointers)
-    values = measure_lists(n, sizes.terms + sizes.lines) + padded(measure_values(sizes, packed))
+    values = measure_lists(n, sizes.terms + sizes.lines) + padded(measure_values(measures))
     if packed.used:
         values += padded(4 * (len(packed.distinct) + sizes.lines + 1))
     names = padded(4 * (sizes.names + 1)) + padded(sizes.name_bytes)
-    by = (measure_lists(n, sizes.unlike) + padded(sizes.unlike_bytes)) * tied
+    by = (measure_lists(n, sizes.unlike) + padded(texts.unlike_bytes)) * tied
     return head, head + padded(4 * n) + names + 4 * WORD * n + values + by
 
 
@@ -152,9 +202,9 @@ def measure_lists(n, items):
 
 
 @inlined
-def measure_values(sizes, packed):
+def measure_values(measures):
     """Return the bytes of the texts in the column of values."""
-    return sizes.line_bytes + (packed.size if packed.used else sizes.bytes)
+    return measures.sizes.line_bytes + (measures.packed.size if measures.packed.used else measures.texts.bytes)
 
 
 # ---------------------------------------------------------------- columns
@@ -166,14 +216,14 @@ def begin_buffer(buffers, at, size):
 
 
 @inlined
-def note_bound(sizes, bound, item):
-    """Note that an item is no null, in a column that may have nulls."""
-    if sizes.unbound > 0:
+def note_bound(unbound, bound, item):
+    """Note that an item is no null, in a column that has nulls if some are unbound."""
+    if unbound > 0:
         bound[item >> 3] |= 1 << (item & 7)
 
 
 @borrowing
-def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
+def fill_lists(found, sizes, unbound, sorted_by_name, structs, buffers, at):
     """Fill a column of lists of terms, the structs of the column and of its items, and the addresses of their buffers.
 
     Return where the next buffer begins. With `sorted_by_name` the terms are in order of their variables, and lists are null for queries that are
@@ -187,7 +237,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
         at = begin_buffer(buffers, at, n + 7 >> 3)
     ends = int32s_at(at, n + 1)
     at = begin_buffer(buffers + WORD, at, 4 * (n + 1))
-    if sizes.unbound > 0:
+    if unbound > 0:
         bound = bytes_at(at, padded(terms + 7 >> 3))
         bound[:] = 0
         at = begin_buffer(buffers + 3 * WORD, at, terms + 7 >> 3)
@@ -205,7 +255,7 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
         for line in range(found.ends[row], found.ends[row] if sorted_by_name else found.ends[row + 1]):
             offsets[item] = size
             size = write_line(found.cells, found.text, found.statements, line, data + size) - data
-            note_bound(sizes, bound, item)
+            note_bound(unbound, bound, item)
             item += 1
         shown = found.queries[query, SHOWN] if sorted_by_name or found.queries[query, TRIPLES] == 0 else 0
         first = found.queries[query, FIRST] + 1 + (0 if sorted_by_name else shown)
@@ -215,46 +265,35 @@ def fill_lists(found, sizes, sorted_by_name, structs, buffers, at):
             if number != NONE:
                 copy(data + size, text_at(found.cells, found.text, number), length_of(found.cells, number))
                 size += length_of(found.cells, number)
-                note_bound(sizes, bound, item)
+                note_bound(unbound, bound, item)
             item += 1
     ends[n], offsets[item] = item, size
     at = begin_buffer(buffers + 5 * WORD, at, size)
     int64s_at(buffers + 6 * WORD, 1)[0] = structs.items
     fill_struct(structs.column, n, -1 if sorted_by_name else 0, (2, buffers), (1, buffers + 6 * WORD), 0)
-    fill_struct(structs.items, item, -1 if sizes.unbound > 0 else 0, (3, buffers + 3 * WORD), (0, 0), 0)
+    fill_struct(structs.items, item, -1 if unbound > 0 else 0, (3, buffers + 3 * WORD), (0, 0), 0)
     return at
 
 
 @borrowing
 def fill_packed(found, sizes, packed, structs, buffers, at):
     """Fill a column as `fill_lists` does, but with items that are places in a dictionary of texts: the distinct terms, and all lines behind them."""
-    seen, distinct = packed.seen, packed.distinct
-    n, terms, texts = len(found.rows), sizes.terms + sizes.lines, len(packed.distinct) + sizes.lines
+    distinct, unbound = packed.distinct, packed.unbound
+    n, terms, texts = len(found.rows), sizes.terms + sizes.lines, len(distinct) + sizes.lines
     int64s_at(buffers, 8)[:] = 0
-    ends, bound = int32s_at(at, n + 1), bytes_at(at, 0)
-    at = begin_buffer(buffers + WORD, at, 4 * (n + 1))
-    if sizes.unbound > 0:
+    copy(at, address_of(packed.ends), 4 * (n + 1))
+    at, bound = begin_buffer(buffers + WORD, at, 4 * (n + 1)), bytes_at(at, 0)
+    if unbound > 0:
         bound = bytes_at(at, padded(terms + 7 >> 3))
         bound[:] = 0
         at = begin_buffer(buffers + 2 * WORD, at, terms + 7 >> 3)
-    indices, item = int32s_at(at, terms), 0
+    indices = int32s_at(at, terms)
     at = begin_buffer(buffers + 3 * WORD, at, 4 * terms)
-    for k in range(n):
-        ends[k] = item
-        row = found.order[k]
-        query = found.which[row]
-        for line in range(found.ends[row], found.ends[row + 1]):
-            indices[item] = len(distinct) + line
-            note_bound(sizes, bound, item)
-            item += 1
-        shown = found.queries[query, SHOWN] if found.queries[query, TRIPLES] == 0 else 0
-        for m in range(shown):
-            number = cell(found.rows, row, found.wanted[found.queries[query, FIRST] + 1 + shown + m])
-            indices[item] = max(seen[number] - 1, 0)
-            if number != NONE:
-                note_bound(sizes, bound, item)
-            item += 1
-    ends[n] = item
+    for item in range(terms):
+        place = packed.places[item]
+        indices[item] = place if place > UNBOUND else 0 if place == UNBOUND else len(distinct) + UNBOUND - 1 - place
+        if place != UNBOUND:
+            note_bound(unbound, bound, item)
     offsets, size = int32s_at(at, texts + 1), 0
     at = begin_buffer(buffers + 5 * WORD, at, 4 * (texts + 1))
     for k in range(len(distinct)):
@@ -268,7 +307,7 @@ def fill_packed(found, sizes, packed, structs, buffers, at):
     at = begin_buffer(buffers + 6 * WORD, at, size)
     int64s_at(buffers + 7 * WORD, 1)[0] = structs.items
     fill_struct(structs.column, n, 0, (2, buffers), (1, buffers + 7 * WORD), 0)
-    fill_struct(structs.items, item, -1 if sizes.unbound > 0 else 0, (2, buffers + 2 * WORD), (0, 0), structs.texts)
+    fill_struct(structs.items, terms, -1 if unbound > 0 else 0, (2, buffers + 2 * WORD), (0, 0), structs.texts)
     fill_struct(structs.texts, texts, 0, (3, buffers + 4 * WORD), (0, 0), 0)
     return at
 
@@ -282,15 +321,16 @@ def fill_names(found, shows, sizes, structs, buffers, at):
     at = begin_buffer(buffers + 3 * WORD, begin_buffer(buffers + WORD, at, 4 * n), 4 * (used + 1))
     for k in range(n):
         indices[k] = marks[found.which[found.order[k]]] - 1
-    size, known = 0, 0
-    for k in range(n):
-        query = found.which[k]  # as they were numbered
+    size, known, row = 0, 0, 0
+    while known < used:
+        query = found.which[row]  # as they were numbered
         if marks[query] == known + 1:
             offsets[known] = size
             copy(at + size, address_of(shows.names) + queries[query, NAME], queries[query, NAME_SIZE])
             size += queries[query, NAME_SIZE]
             known += 1
-    for k in range(n):
+        row += 1
+    for k in range(row):
         marks[found.which[k]] = 0
     offsets[used] = size
     fill_struct(structs.column, n, 0, (2, buffers), (0, 0), structs.items)
@@ -302,12 +342,14 @@ def fill_names(found, shows, sizes, structs, buffers, at):
 def fill_numbers(found, struct, buffers, at):
     """Fill the four columns of numbers."""
     n = len(found.rows)
-    for column in range(4):
-        numbers = int64s_at(at, n)
-        for k in range(n):
-            row = found.order[k]
-            shown = ENTRY if column == 1 else BEGIN if column == 2 else END
-            numbers[k] = found.queries[found.which[row], REGISTERED] if column == 0 else found.rows[row, shown]
+    size = padded(WORD * n)
+    registered, entries = int64s_at(at, n), int64s_at(at + size, n)
+    starts, ends = int64s_at(at + 2 * size, n), int64s_at(at + 3 * size, n)
+    for k in range(n):
+        row = found.order[k]
+        registered[k] = found.queries[found.which[row], REGISTERED]
+        entries[k], starts[k], ends[k] = found.rows[row, ENTRY], found.rows[row, BEGIN], found.rows[row, END]
+    for _ in range(4):
         int64s_at(buffers, 1)[0] = 0
         at = begin_buffer(buffers + WORD, at, WORD * n)
         fill_struct(struct, n, 0, (2, buffers), (0, 0), 0)
@@ -379,8 +421,9 @@ def find_queries(rows, shows, table):
 
 
 @borrowing
-def fill_columns(found, shows, sizes, packed, tied, block, head):
+def fill_columns(found, shows, measures, tied, block, head):
     """Fill all columns of a block that begins with `head` bytes of structs. Return the addresses of the children and of the batch's own buffer."""
+    sizes, texts, packed = measures
     columns, width = COLUMNS + tied, WORD * STRUCT_WORDS
     dictionary, items = block + width * columns, block + width * (columns + 1)
     children = block + width * (columns + 2 + tied + packed.used)
@@ -394,10 +437,13 @@ def fill_columns(found, shows, sizes, packed, tied, block, head):
     at = fill_numbers(found, block + width, buffers, at)
     buffers += 8 * WORD
     value_structs = Structs(block + 5 * width, items, items + width * (1 + tied))
-    at = fill_packed(found, sizes, packed, value_structs, buffers, at) if packed.used else fill_lists(found, sizes, False, value_structs, buffers, at)
+    if packed.used:
+        at = fill_packed(found, sizes, packed, value_structs, buffers, at)
+    else:
+        at = fill_lists(found, sizes, texts.unbound, False, value_structs, buffers, at)
     if tied:
         buffers += (8 if packed.used else 7) * WORD
-        fill_lists(found, sizes, True, Structs(block + 6 * width, items + width, 0), buffers, at)
+        fill_lists(found, sizes, texts.unbound, True, Structs(block + 6 * width, items + width, 0), buffers, at)
     return children, nothing
 
 
@@ -411,15 +457,17 @@ def emit(terms, rows, forms, tied, batch):
     table, shows = arrays_at(terms), forms_at(forms)
     found = find_queries(rows, shows, table)
     sort_solutions(found)
-    sizes = measure_solutions(found, shows.marks)
+    sizes = count_items(found, shows.marks)
     packed = collect_distinct(found, sizes, table.at[USED])
-    head, whole = measure_block(len(found.rows), sizes, packed, tied)
-    longest = max(measure_values(sizes, packed), sizes.unlike_bytes if tied else 0)
+    texts = Texts(0, 0, 0) if packed.used and not tied else measure_texts(found)
+    measures = Measures(sizes, texts, packed)
+    head, whole = measure_block(len(found.rows), measures, tied)
+    longest = max(measure_values(measures), texts.unlike_bytes if tied else 0)
     block = 0 if longest > MOST_BYTES else allocated(whole)
     if block == 0:
         shows.marks[:] = 0
         return -1 - longest
-    children, nothing = fill_columns(found, shows, sizes, packed, tied, block, head)
+    children, nothing = fill_columns(found, shows, measures, tied, block, head)
     fill_struct(batch, len(found.rows), 0, (1, nothing), (COLUMNS + tied, children), 0)
     int64s_at(batch, STRUCT_WORDS)[PRIVATE] = block
     return 1 if packed.used else 0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.dictionary.native import borrowing, inlined, jit
-from engine.dictionary.native.collation import RowKeys, sort_order
+from engine.dictionary.native.collation import RowKeys, sort_order, text_before
 from engine.dictionary.native.layout import NONE
 
 # rows: columns of what the kernel found
@@ -17,6 +17,8 @@ BEGIN, END, NODE, ENTRY = range(4)
 # solutions are sorted, in order of their variables, as many as are SHOWN. Then come these as they are shown; ALIKE: those tell the order, too. Where a query
 # makes TRIPLES, their parts come instead: a column, NONE for what is never bound, or a constant
 NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, TRIPLES, QUERY_WIDTH = range(8)
+FEW_ROWS = 32
+"""The rows of most instants are so few that they are sorted by insertion."""
 FIRST_CONSTANT = -2
 """The constants are FIRST_CONSTANT and below, in order."""
 
@@ -81,15 +83,50 @@ def survey_solutions(found):
     return widest, ordered
 
 
+@inlined
+def comes_before(found, i, j):
+    """Return whether row i comes before row j of the same instant, where no query has an order of its own."""
+    rows, query = found.rows, found.which[i]
+    if rows[i, BEGIN] != rows[j, BEGIN]:
+        return rows[i, BEGIN] < rows[j, BEGIN]
+    if query != found.which[j]:
+        return query < found.which[j]
+    first = found.queries[query, FIRST] + 1
+    for column in found.wanted[first : first + found.queries[query, SHOWN]]:
+        a, b = cell(rows, i, column), cell(rows, j, column)
+        if a != b:
+            return text_before(found.cells, found.text, a, b)
+    return False
+
+
+@inlined
+def insert_instant(found, came, first, after):
+    """Sort the few rows of an instant, came[first:after], into `order`, which fills from its end.
+
+    Joins meet the newest goal first, so most rows come before all that were found before them, and none has to make room.
+    """
+    order = found.order
+    for k in range(first, after):
+        row, at = came[k], after - (k - first)
+        while at < after and not comes_before(found, row, order[at]):
+            order[at - 1] = order[at]
+            at += 1
+        order[at - 1] = row
+
+
 @borrowing
-def sort_instants(found, by, numbers, nothing, spare):
-    """Sort the rows of each instant, which stand together."""
-    rows, order, n, first = found.rows, found.order, len(found.rows), 0
+def sort_instants(found, came, by, numbers, nothing, spare):
+    """Sort the rows of each instant, which stand together in `came` and in `order`, into `order`."""
+    rows, n, first = found.rows, len(found.rows), 0
     while first < n:
-        after = first + 1
-        while after < n and rows[order[after], END] == rows[order[first], END] and rows[order[after], ENTRY] == rows[order[first], ENTRY]:
+        row, after, ranked = came[first], first, False
+        end, entry = rows[row, END], rows[row, ENTRY]
+        while after < n and rows[came[after], END] == end and rows[came[after], ENTRY] == entry:
+            ranked |= found.wanted[found.queries[found.which[came[after]], FIRST]] >= 0
             after += 1
-        if after > first + 1:
+        if after - first <= FEW_ROWS and not ranked:
+            insert_instant(found, came, first, after)
+        else:
             sort_instant(found, by, numbers, nothing, spare, first, after)
         first = after
 
@@ -105,4 +142,4 @@ def sort_solutions(found):
     spare, by, numbers, nothing = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((n, widest), np.int64), np.empty((n, 0), np.int64)
     if not ordered:
         sort_order(RowKeys(rows[:, ENTRY].copy(), rows[:, END].copy(), nothing, found.cells, found.text), found.order, spare, 0, n)
-    sort_instants(found, by, numbers, nothing, spare)
+    sort_instants(found, found.order.copy(), by, numbers, nothing, spare)

@@ -93,6 +93,13 @@ def test_a_policy() -> None:
     assert len(epsparql.run(query, events, policies={"query": "recent"})["query"]) == 3
 
 
+def test_a_text_may_have_separators_of_lines() -> None:
+    """Python's texts end lines at these characters, and JSON does not escape them."""
+    text = "a\u2028b\u2029c\x85d"
+    (found,) = epsparql.run("SELECT ?o WHERE { ?s ?p ?o }", [(EWR, TEMPERATURE, Literal.from_python(text), TEN)])["query"]
+    assert found["o"].to_python() == text
+
+
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     ([(EWR, TEMPERATURE, 1)], TypeError, r"event 1: .* is neither \(s, p, o, at\) nor"),
     ([*TRIPLES, (EWR, 5, 1, TEN)], TypeError, "event 3: p is 5; expected a term"),

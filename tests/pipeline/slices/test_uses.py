@@ -1,7 +1,7 @@
 """Trials with their comparison, and replays with ids, are the same in slices."""
 
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 
@@ -98,11 +98,11 @@ def replayed(slices: int | None, *texts: str, doubts: list[Doubt] | None = None)
         "", Path("events.ndjson"), "\n".join(lines).replace('"o":"', '"o":"\\"').replace('","at"', '\\"","at"').encode(), "application/x-ndjson"
     )
     queries = [QueryFile(Path(f"q{k}.rq"), text) for k, text in enumerate(texts)]
-    out = StringIO()
+    out = BytesIO()
     background: list[NamedFile] = []
     replay = Replay(queries, [body], background, slices=slices)
     run(replay, "ndjson", out, lambda: 0, lambda _: None, (lambda _: None) if doubts is None else doubts.append)
-    return out.getvalue()
+    return out.getvalue().decode()
 
 
 def test_a_replay_in_slices_has_the_same_solutions_and_ids() -> None:

@@ -94,7 +94,7 @@ def undisturbed(frames: Sequence[Instant], tmp_path: Path) -> dict[str, list[str
     """The ids, intervals and bindings that a replay of the same frames gives."""
     file = tmp_path / "frames.ndjson"
     file.write_text("".join(frame.frame + "\n" for frame in frames))
-    out = io.StringIO()
+    out = io.BytesIO()
     queries = [QueryFile(Path(f"{name}.rq"), text) for name, text in QUERIES.items()]
     run(Replay(queries, [NamedFile("", file)], []), "ndjson", out, clock, lambda _step: None, lambda _unfed: None)
     found: dict[str, list[str]] = {name: [] for name in QUERIES}

@@ -65,6 +65,36 @@ def test_numba_s_types_are_all_there_before_threads_ask_for_them() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "0\n"
 
 
+_ENDING = """
+import gc
+import sys
+from server.cli.commands import main
+sys.argv = ["epsparql", "check", sys.argv[1]]
+code = main()
+ended = gc.get_freeze_count()
+gc.unfreeze()
+code += main(sys.argv[1:])
+from engine.compiling import load_type_tables
+load_type_tables()
+print(code, ended > 50_000, gc.get_freeze_count(), *sorted({"cffi", "pandas", "yaml"} & sys.modules.keys()))
+"""
+
+
+def test_a_command_does_not_look_at_all_objects_when_it_ends(tmp_path: Path) -> None:
+    """Nor does it load what it has no use for."""
+    (tmp_path / "q.rq").write_text("SELECT * WHERE { ?s ?p ?o }")
+    found = subprocess.run([sys.executable, "-c", _ENDING, str(tmp_path / "q.rq")], capture_output=True, text=True, check=True)
+    assert found.stdout == "0 True 0\n"
+
+
+def test_numpy_starts_no_threads_that_wait() -> None:
+    program = "from server.process import leave_out_unused\nleave_out_unused()\nimport os, numpy\nprint(len(os.listdir('/proc/self/task')))"
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    for functions, threads in (({}, 1), ({"EPSPARQL_FUNCTIONS": "mine"}, os.cpu_count())):
+        found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment | functions)
+        assert int(found.stdout) == threads
+
+
 _FREED = """
 from pathlib import Path
 from server.process import give_back_memory
