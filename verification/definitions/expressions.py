@@ -140,7 +140,7 @@ def decimal(value: Fraction) -> Literal:
 def double(value: float) -> Literal:
     if value != value or value in (float("inf"), float("-inf")):
         return Literal({"nan": "NaN", "inf": "INF", "-inf": "-INF"}[str(value)], DOUBLE)
-    mantissa, exponent = next(shown.split("e") for digits in range(1, 18) if float(shown := f"{value:.{digits}e}") == value)
+    mantissa, exponent = next(shown.split("e") for digits in range(18) if float(shown := f"{value:.{digits}e}") == value)
     whole, _, fraction = mantissa.partition(".")
     return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", DOUBLE)
 
@@ -149,7 +149,7 @@ def single(value: float) -> Literal:
     """Return a 32-bit float as `double` does, with the fewest digits that tell it from other 32-bit floats."""
     if value != value or value in (inf, -inf):
         return Literal(double(value).lexical, FLOAT)
-    shown = next(shown for digits in range(1, 10) if nearest_single(Fraction(Decimal(shown := f"{value:.{digits}e}"))) == value)
+    shown = next(shown for digits in range(10) if nearest_single(Fraction(Decimal(shown := f"{value:.{digits}e}"))) == value)
     mantissa, exponent = shown.split("e")
     whole, _, fraction = mantissa.partition(".")
     return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", FLOAT)

@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.expressions.evaluator import ExpressionError, evaluate, parse_number, parse_term, supported, truth
@@ -425,6 +425,8 @@ NUMBERS = st.one_of(
 )
 
 
+@example(Literal("1.0E-323", XSD + "double"), Operator.MULTIPLY, Literal("1.0E0", XSD + "double"))  # 9.9E-324 would tell it, too
+@example(Literal("3.0E-45", XSD + "float"), Operator.MULTIPLY, Literal("1.0E0", XSD + "float"))
 @given(NUMBERS, st.sampled_from(Operator), NUMBERS)
 def test_arithmetic_agrees_with_fractions(left: Literal, operator: Operator, right: Literal) -> None:
     expression = algebra.Arithmetic(operator, Constant(left), Constant(right))
