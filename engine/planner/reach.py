@@ -11,9 +11,11 @@ from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED, Micros
 from engine.pattern_scope import Matches, asks_identity, find_scope, has_exists, list_conjuncts, span_of
 from engine.planner.groups_and_modifiers import has_window
+from engine.planner.operators.path_reachability import may_be_empty
 from epsparql import algebra as a
 from epsparql.algebra.paths import PropertyPath
 from epsparql.recursion import deep_stack
+from epsparql.terms import Variable
 
 
 class _Back(NamedTuple):
@@ -76,12 +78,16 @@ def find_reaches(queries: Sequence[Asked], matches: Matches) -> list[Reach]:
 
 
 def _finds_in_empty_windows(pattern: a.Pattern) -> bool:
-    """Return whether a query may have solutions although its windows are empty; a group of all is one, and so is what comes from elsewhere."""
+    """Return whether a query may have solutions although its windows are empty.
+
+    It may have a group of all, what comes from elsewhere, or a constant that a path of no length pairs with itself.
+    """
     match pattern:
         case a.Bgp(triples, place):
             return not triples or place.window is None
-        case a.Path(place=place):
-            return place.window is None
+        case a.Path(subject, path, other, place):
+            has_constant = not (isinstance(subject, Variable) and isinstance(other, Variable))
+            return place.window is None or (has_constant and may_be_empty(path))
         case a.Join(left, right):
             return _finds_in_empty_windows(left) and _finds_in_empty_windows(right)
         case a.Union(left, right):

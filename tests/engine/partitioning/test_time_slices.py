@@ -206,6 +206,22 @@ def test_a_change_lets_a_query_look_back_further_than_its_move_did(kind: str) ->
     assert 0 in begins
 
 
+@pytest.mark.parametrize("path", ["?s :A* :b", ":b :A? ?o", "?s :A+ :b"])
+@pytest.mark.parametrize("kind", ["RSTREAM", "ISTREAM", "DSTREAM"])
+def test_reports_of_windows_are_compared_over_any_gap(kind: str, path: str) -> None:
+    """A path of no length finds :b in empty windows too. So :b is new in the first report alone, however long no event comes."""
+    head = f"{PREFIXES}REGISTER {kind} <urn:o> AS SELECT * FROM NAMED WINDOW :w ON <default> [RANGE PT1S STEP PT1S]"
+    events = [Occurrence((term(subject), term("A"), term("b")), at * SECOND, at * SECOND) for subject, at in (("a", 0), ("c", 8), ("b", 22))]
+    log = by_time(
+        entries({"q": f"{head} WHERE {{ WINDOW :w {{ {path} }} }}"}, [DEFAULT_STREAM], [Body(DEFAULT_STREAM, (each,)) for each in events], [], 0)
+    )
+    cut = blocks(log, range(len(log)))
+    with sliced(7):
+        found, told, _ = renumbered(cut, 2, {})
+        assert (found, told) == whole(cut)
+        assert count_sliced(log) == (kind == "RSTREAM" or "+" in path)
+
+
 # ---------------------------------------------------------------- where it pays
 NOT_SLICED = {
     select("A SEQ B"): "it looks back without a bound, or to its first instant",
