@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from random import Random
 
+import msgspec
 import pytest
 
 from engine.engine import Engine
@@ -270,7 +270,7 @@ def test_logs_of_the_first_version_are_cut_alike(monkeypatch: pytest.MonkeyPatch
     with written_log({"q": RUNS["WITHOUT"]}, random_bodies(300), ["default"]) as (data, registrations, first):
         _, planner = plan_of(data, registrations, first)
         read = LogReader.records
-        monkeypatch.setattr(LogReader, "records", lambda *given: (replace(record, latest=None) for record in read(*given)))
+        monkeypatch.setattr(LogReader, "records", lambda *given: (msgspec.structs.replace(record, latest=None) for record in read(*given)))
         _, other = plan_of(data, registrations, first)
         slices = other.plan_exactly(5)
         assert len(slices) == 5
