@@ -163,7 +163,8 @@ class Engine(EngineState):
             if self._layout is None:  # a query has ended, and networks may wait for other streams now
                 break
         for listener, parts in later.items():
-            self._collect(layout, listener, parts[0] if len(parts) == 1 else np.concatenate(parts), {}, found)
+            together = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            self._collect(layout, listener, together, listener.member.network.planning.known, {}, found)
         if rest := tuple(entry for entry in entries if entry.offset >= self.position):
             self._feed(Block(rest, batch.slice(rows)), found, changes)
         return self._sum_up(found, changes)
@@ -202,10 +203,11 @@ class Engine(EngineState):
                     self.revision.interrupt()
             elif isinstance(entry, Events) and (entry.retracts or self.revision.is_upset_by(entry)):
                 self._pass(span, arrived, found, changes)
-                taken = self._retract(block, entry, arrived) if entry.retracts else []
-                came = [part.end[part.since == entry.offset] for part in (arrived.get((entry.stream, None)),) if part is not None]
-                self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
                 span = [entry]
+                if entry.retracts or self.revision.is_upset_by(entry):  # still, as the queries that read its stream may have failed in the span
+                    taken = self._retract(block, entry, arrived) if entry.retracts else []
+                    came = [part.end[part.since == entry.offset] for part in (arrived.get((entry.stream, None)),) if part is not None]
+                    self.revision.upset(np.concatenate([np.array(taken, np.int64), *came]))
             else:
                 if isinstance(entry, SetStream) and not self.share.whole:
                     self._pass(span, arrived, found, changes)  # queries that move stand before the entry
@@ -579,12 +581,13 @@ class Engine(EngineState):
         ahead, feeds = self.revision.translate(entries, self._ends), dict(new)
         settled, layout = self._layout is not None, self.layout
         courses = self._courses(layout, entries, settled)
+        passed = {} if self.revision.ahead is None else span_times(courses, layout.order)  # before any of the queries fails
         for listener in layout.order:
             if listener in courses:
                 feed = listener.member.feed(entries, courses[listener], listener.select_feeds(new))
                 self._run(layout, listener, feed, new, found, changes)
         if self.revision.ahead is not None:
-            self._caught += self.revision.follow_span(ahead, feeds, span_times(courses, layout.order), changes)
+            self._caught += self.revision.follow_span(ahead, feeds, passed, changes)
 
     def _courses(self, layout: Layout, entries: Sequence[Entry], settled: bool) -> dict[Listener, NetworkTime]:
         """Return how the entries move the time of each network.
@@ -620,12 +623,17 @@ class Engine(EngineState):
         """
         network = listener.member.network
         before = list(network.planned.values()) if network.background.coming is not None else []
+        known, begun = network.planning.known, network.begun
         rows = network.feed(feed)
         if before:  # they may have been placed elsewhere
             outs = {planned.out: planned for planned in (*before, *network.planned.values())}
             self._layout, listener = None, replace(listener, outlets=make_outlets(outs.values(), silent=listener.member.silent))
-        if len(rows) and (later is None or listener.member.revised or layout.sources):
-            self._collect(layout, listener, rows, new, found)
+            old = rows[:, c.OUT_END] <= begun
+            for part, background in ((rows[old], known), (rows[~old], network.planning.known)):
+                if len(part):
+                    self._collect(layout, listener, part, background, new, found)
+        elif len(rows) and (later is None or listener.member.revised or layout.sources):
+            self._collect(layout, listener, rows, known, new, found)
         elif len(rows) and later is not None:
             later.setdefault(listener, []).append(rows)
         if network.host.failures or network.collectors.completions:
@@ -635,7 +643,7 @@ class Engine(EngineState):
         """Note queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
         for failure in network.host.failures:
             entry = self.registered.pop(failure.planned.registered)
-            self.revision.forget_query(entry.offset)
+            self.revision.note_failure(entry.offset, failure.entry)
             self.fallen[entry.offset] = entry
             self._layout = None
             changes.append(StateChange(failure.planned.registered, failure.planned.source.name, failure.entry, "failed", failure.reason))
@@ -651,11 +659,14 @@ class Engine(EngineState):
         network.host.failures.clear()
         network.collectors.completions.clear()
 
-    def _collect(self, layout: Layout, listener: Listener, rows: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]) -> None:
+    def _collect(
+        self, layout: Layout, listener: Listener, rows: Ints, known: FactIndex, new: dict[Feed, Arrivals], found: list[pa.RecordBatch]
+    ) -> None:
+        """Make solutions of rows of a network. `known` is the background at their instants."""
         outlets, part = listener.outlets, listener.member.part
         if isinstance(part, TimeSlices):
             rows = rows[part.select_solutions(rows[:, c.OUT_END], self.share)]
-        told = assemble_solutions(outlets, rows, self.terms, listener.member.network.planning.known, tied=not self.share.whole)
+        told = assemble_solutions(outlets, rows, self.terms, known, tied=not self.share.whole)
         if not listener.member.revised:
             found += told
         elif not listener.member.silent:

@@ -47,6 +47,11 @@ class Network:
         """Return the streams that any query reads."""
         return self.slots.streams.reads
 
+    @property
+    def begun(self) -> int:
+        """Return the instant that has begun. It is decided by the background as it was, and later ones by one that is coming."""
+        return max(int(self.net.at[c.NOW]), self.background.begun)
+
     def drop_query(self, registered: int) -> None:
         """Take a query out between feeds, with its goals; no other is touched."""
         self.host.take_out(self.planned[registered])
@@ -65,7 +70,7 @@ class Network:
             self.sharing.unite_due()
         if self.background.coming is None and not self.slots.scans.entails_otherwise:
             return self.host.feed(columns)
-        now = max(int(self.net.at[c.NOW]), self.background.begun)
+        now = self.begun
         later = np.flatnonzero(columns[c.IN_END] > now)
         if not len(later):
             return self.host.feed(columns)

@@ -23,6 +23,8 @@ from engine.triples.relation import without
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
+NO_ENTRY = 1 << 62
+"""No entry comes after this offset."""
 
 
 class StreamTable:
@@ -181,6 +183,7 @@ class QuerySlots:
         self.numbered: dict[int, Planned] = {}  # the same queries, by number
         self.rules: dict[int, Planned] = {}  # those of them that write a stream, by `registered`
         self.with_instants: dict[int, Planned] = {}  # those of them that have instants as patterns, by `registered`
+        self.graphs_after = NO_ENTRY  # after this entry, some query asks in which graph an occurrence came
         self.inquiries: dict[int, tuple[Inquiry, str]] = {}  # the kernel's questions by number, each with its query's name
         self.dropped: list[Planned] = []  # whose rows are not free yet, because something may be on its way there
 
@@ -217,6 +220,8 @@ class QuerySlots:
             self.rules[planned.registered] = planned
         if planned.instants:
             self.with_instants[planned.registered] = planned
+        if planned.graphs:
+            self.graphs_after = min(self.graphs_after, planned.source.reads_after)
 
     def add_readers(self, planned: Planned, fragment: Fragment) -> None:
         """Add the scans, reads and facts of a query that has just been placed."""
@@ -230,6 +235,8 @@ class QuerySlots:
         del self.planned[planned.registered], self.numbered[planned.number]
         self.rules.pop(planned.registered, None)
         self.with_instants.pop(planned.registered, None)
+        if planned.graphs and planned.source.reads_after == self.graphs_after:
+            self.graphs_after = min((other.source.reads_after for other in self.planned.values() if other.graphs), default=NO_ENTRY)
         self.streams.count_reader(planned, -1)
 
     def remove_readers(self, planned: Planned) -> None:

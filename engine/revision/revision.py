@@ -46,6 +46,7 @@ class Revision:
         self.ahead: EngineState | None = None
         """The engine ahead, while the past stands as it knows it."""
         self._ends: Mapping[int, Micros] = {}  # the latest ends of what `translate` was last given
+        self._failed: dict[int, int] | None = None  # the revised queries that have failed in the span since `translate`, and their last entries
         self.standing: dict[int, StandingSet] = {}
         """These are the standing sets, by registration."""
         self._settling: dict[int, StandingSet] = {}  # what the settled networks found while no engine ran ahead
@@ -65,6 +66,13 @@ class Revision:
         if self.standing.pop(registered, None) is not None and self.ahead is not None:
             self.ahead.drop_query(registered)
         self._settling.pop(registered, None)
+
+    def note_failure(self, registered: int, entry: int) -> None:
+        """Forget a query that has failed at an entry. What the engine ahead finds for it in the span before that entry is told first."""
+        if self._failed is None:
+            self.forget_query(registered)
+        elif registered in self.standing:
+            self._failed[registered] = entry
 
     def is_upset_by(self, entry: Events) -> bool:
         """Return whether an entry changes the past that the engine ahead has seen, or would have."""
@@ -109,7 +117,7 @@ class Revision:
         """Return the entries that the engine ahead may read, with what the streams reach as their watermarks. Call this before time passes."""
         if self.ahead is None:
             return []
-        self._ends = ends
+        self._ends, self._failed = ends, {}
         found, streams = list[Entry](), dict[str, StreamTime]()
         for entry in entries:
             if isinstance(entry, Events | Tick | Finish) and entry.stream is not None and entry.stream not in streams:
@@ -124,34 +132,57 @@ class Revision:
     def follow_span(
         self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]
     ) -> Iterator[pa.RecordBatch]:
-        """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring."""
+        """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring.
+
+        Of a query that fails there or in its settled network, these are the changes before the first such entry.
+        """
         if self.ahead is None:
             return
         found, ended = self.ahead.read_span(read, new, self._ends)
-        self._note_failures(ended, changes)
+        last = self._fail_queries(ended, changes)
         for registered, own in _by_query(found):
-            known, times = self.standing.get(registered), settled[registered]
-            if known is not None:
-                after_each, came = np.broadcast_to(times, len(read)), known.add(own)
-                yield write_changes(self._engine.registered[registered].name, registered, came, after_each[came.entries - read[0].offset])
+            if registered in last:
+                own = own.filter(pa.array(int64s(own.column("entry")) < last[registered]))
+            known = self.standing.get(registered)
+            if known is not None and own.num_rows:
+                after_each, came = np.broadcast_to(settled[registered], len(read)), known.add(own)
+                yield write_changes(self._find_entry(registered).name, registered, came, after_each[came.entries - read[0].offset])
                 known.forget_settled(int(after_each[-1]))
+        self._forget_queries(last)
 
-    def _note_failures(self, ended: Iterable[StateChange], changes: list[StateChange]) -> None:
-        """Fail the revised queries that failed ahead, and those that rest on a rule which did."""
-        for change in ended:
-            if change.state != "failed":
-                continue
-            written = a.written_stream(parse(self._engine.registered[change.registered].text).query)
-            for registered in list(self.standing):
-                streams = parse(self._engine.registered[registered].text).query.streams
+    def _find_entry(self, registered: int) -> Register:
+        """Return the registration of a query, which may have failed."""
+        return self._engine.registered.get(registered) or self._engine.fallen[registered]
+
+    def _fail_queries(self, ended: Iterable[StateChange], changes: list[StateChange]) -> dict[int, int]:
+        """Fail the revised queries that failed ahead, and those that rest on a rule which did.
+
+        The first failure counts: an entry is read by the settled networks before it is read ahead. Return the entries at which queries failed.
+        """
+        last, self._failed = self._failed or {}, None
+        for change in sorted((each for each in ended if each.state == "failed"), key=lambda each: each.entry):
+            written = a.written_stream(parse(self._find_entry(change.registered).text).query)
+            for registered in self.standing:
+                entry = self._find_entry(registered)
                 if registered == change.registered:
                     reason = change.reason
-                elif written is not None and written in find_reached(streams, self._engine.rules):
+                elif written is not None and written in find_reached(parse(entry.text).query.streams, self._engine.rules):
                     reason = f"the rule {change.name!r}, on which it rests, failed ahead of the horizon: {change.reason}"
                 else:
                     continue
-                changes.append(self._engine.fail_query(registered, change.entry, reason))
-                self.forget_query(registered)
+                if registered in self._engine.registered:
+                    changes.append(self._engine.fail_query(registered, change.entry, reason))
+                elif change.entry < last[registered]:  # its settled network failed at a later entry of the span
+                    changes[:] = [each for each in changes if (each.registered, each.state) != (registered, "failed")]
+                    changes.append(StateChange(registered, entry.name, change.entry, "failed", reason))
+                else:
+                    continue
+                last[registered] = change.entry
+        return last
+
+    def _forget_queries(self, queries: Iterable[int]) -> None:
+        for registered in queries:
+            self.forget_query(registered)
 
     # ------------------------------------------------------------ what changes the past
     def revise(self, entry: int, changes: list[StateChange]) -> Iterator[pa.RecordBatch]:
@@ -245,7 +276,7 @@ class Revision:
         reached = ahead.streams[name].reached
         ahead.forget_layout()  # so that all networks take up the time, and not those of this stream alone
         found, ended = ahead.read_span([Events(entry, name, 0, None if reached == NO_TIME else reached)], {}, {})
-        self._note_failures(ended, changes)
+        self._forget_queries(self._fail_queries(ended, changes))
         return found
 
 

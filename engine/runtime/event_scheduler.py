@@ -77,6 +77,7 @@ class ScheduledNetwork:
             table = table[:, :released].copy()
         if self.pending:
             table = sort_by_end(np.concatenate([self.pending.take_until(released_until), table], axis=1))
+        table = self._without_idle_graphs(table)
         table[c.IN_ENTRY] = offset
         if self.network.slots.with_instants:
             table = insert_marks(table, self._open_at_instants(table, before, time, offset))
@@ -103,6 +104,7 @@ class ScheduledNetwork:
         if not is_in_order(release, table[c.IN_END]):
             order = np.lexsort((table[c.IN_END], release))
             table, release = table[:, order], release[order]
+        table = self._without_idle_graphs(table)
         marks = [*self._mark_last_instant(entries, course, release), *self._make_marks(entries, time, release, table[c.IN_END], openings)]
         table[c.IN_ENTRY] = release + first
         if self.network.slots.with_instants:
@@ -150,10 +152,26 @@ class ScheduledNetwork:
         return found
 
     def _number_streams(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:
-        """Return the new occurrences of the streams that the network reads, by its numbers of streams."""
+        """Return the new occurrences of the streams that the network reads, by its numbers of streams, in the order of the entries that bring them."""
         for name, part in new:
             part.table[c.IN_STREAM] = self.network.slots.streams.numbers[name]
-        return new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
+        table = new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
+        since = table[c.IN_SINCE]
+        if len(since) < 2 or bool((since[1:] >= since[:-1]).all()):
+            return table
+        return table.take(np.argsort(since, kind="stable"), axis=1)
+
+    def _without_idle_graphs(self, table: Ints) -> Ints:
+        """Return a feed without the graphs that no query asks for. So occurrences that only graphs tell apart are one, whatever the block told of them."""
+        after, n = self.network.slots.graphs_after, table.shape[1]
+        if n == 0 or (table.item(c.IN_G, 0) == 0 if n == 1 else not table[c.IN_G].any()):
+            return table
+        idle = table[c.IN_SINCE] <= after
+        if not idle.any():
+            return table
+        table = table.copy()  # other networks may ask
+        table[c.IN_G, idle] = 0
+        return table
 
     def _mark_last_instant(self, entries: Sequence[Entry], course: NetworkTime, release: Ints) -> list[Mark]:
         """Return the mark of the last instant, before what the entry releases that finishes the last of the streams."""

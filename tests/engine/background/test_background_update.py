@@ -909,6 +909,25 @@ def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: st
         assert [f"{end / SECOND:g}" for name, _, _, end, _ in run(blocks(log, cuts)).emitted if name == "q"] == ends
 
 
+DESCRIBED = [
+    pytest.param(A, ["1 old", "2 new"], id="at once"),
+    pytest.param(f"{A} MINUS {{ {C} }}", ["1 old", "2 new"], id="at the close of the instant"),
+    pytest.param(f"{{ {A} }} WITHOUT {{ {C} }} FOR 1", ["2 new", "3 new"], id="by a timer, for an instant after the change"),
+]
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3, 4, 5, 6, 7), (4,), (1, 2, 3, 4, 6)], ids=["whole", "each alone", "events after the change", "a few"])
+@pytest.mark.parametrize(("pattern", "described"), DESCRIBED)
+def test_a_solution_is_described_by_the_background_of_its_instant(pattern: str, described: list[str], cuts: Sequence[int]) -> None:
+    """An instant that began before the change is described without it, however the log is cut."""
+    log = of_shorthand(["add L(old)", registered("q", pattern, "DESCRIBE ?s"), "Z@1", "replace L(new)", "A(2)@1", "A(3)@2", "Z@4"])
+    parts = blocks(log, cuts)
+    whole = run(parts)
+    found = [f"{end / SECOND:g} {str(values[0]).split()[2].removeprefix(f'<{EXAMPLE}').rstrip('>')}" for *_, end, values in whole.emitted]
+    assert found == described
+    assert run(parts, restore_before=range(1, len(parts))) == whole
+
+
 def test_a_window_is_solved_over_the_background_of_its_report() -> None:
     text = "SELECT ?a ?k FROM NAMED WINDOW :w ON <default> [RANGE PT4S STEP PT1S] { WINDOW :w { ?s :A ?a } ?s :K ?k }"
     query = Register(0, "q", f"{query_strategies.PROLOGUE} {text}")

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 
 import epsparql
 from engine.engine import Engine
-from engine.messages import OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream
+from engine.messages import CERTAIN, OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream, StateChange
 from tests.engine.revision.revised_streams import RevisedStreams
-from tests.support.feeds import PREFIXES, occurrence
+from tests.support.feeds import PREFIXES, SECOND, occurrence
 from tests.support.run_both import block, results
 from verification.definitions.model import Occurrence
 
@@ -205,3 +205,55 @@ def test_after_all_revisions_the_standing_set_is_that_of_a_replay(case: tuple[st
 @CASES
 def test_many_logs_are_revised_to_what_a_replay_gives(case: tuple[str, Sends], cuts: set[int], restores: set[int]) -> None:
     check(*case, cuts, restores)
+
+
+ENDLESS = "CONSTRUCT { ?s :X ?b } INTO STREAM :x FROM STREAM :x FROM STREAM <default> WHERE { { ?s :A ?b } UNION { ?s :X ?a BIND(?a + 1 AS ?b) FILTER(?a >= 7) } }"
+READER = "SELECT * FROM STREAM :x WHERE { ?s :X ?a FILTER NOT EXISTS { ?s :Y ?y } }"
+SEQ = "SELECT ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }"
+TWO = "SELECT ?a ?b FROM STREAM <default> FROM STREAM <other> WHERE { { ?s :A ?a } SEQ { ?s :B ?b } }"
+FAILING = [
+    pytest.param(
+        0, {"endless": (ENDLESS, False, 0), "q": (READER, True, 0)}, ["default A(1)@1", "revise", "default A(2)@2", "default A(7)@3"], ["1"], ["q 5"],
+        id="a rule fails ahead and in the settled network at one entry",
+    ),
+    pytest.param(
+        6, {"endless": (ENDLESS, False, 0), "q": (READER, True, 0)}, ["default A(1)@1", "revise", "default B@2", "default A(7)@3", "default B@4"], ["1"], ["q 7"],
+        id="a rule fails ahead after changes",
+    ),
+    pytest.param(
+        2, {"q": (SEQ, True, 2)}, ["revise", "default A(1)@1 B(1)@2", "default A(2)@3 B(2)@4", "default A(3)@5", "default A(4)@6", "default B(5)@9"],
+        ["1 1", "1 2", "2 2"], ["q 6"], id="ahead before the settled network",
+    ),
+    pytest.param(
+        6, {"q": (TWO, True, 1), "other": (SEQ, True, 0)}, ["default A(1)@1", "revise", "other A(1)@1 A(2)@1", "other A(3)@4", "other A(4)@3", "default B(2)@5", "default B(3)@6"],
+        ["1 2", "1 3"], ["q 6"], id="what is late concerns nobody any more",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("horizon", "queries", "sends", "told", "failed"), FAILING)
+def test_a_failure_ahead_says_the_same_however_the_log_is_cut(
+    horizon: int, queries: dict[str, tuple[str, bool, int]], sends: Sequence[str], told: list[str], failed: list[str]
+) -> None:
+    """A query's changes up to the entry at which it fails are told, and the first of its failures counts."""
+    scenario = Scenario(RevisedStreams(horizon * SECOND))
+    for name in ("default", "other") if horizon else ():
+        scenario.add(SetStream, name, revisable=horizon * SECOND)
+    for name, (text, revised, quota) in queries.items():
+        scenario.add(Register, name, PREFIXES + text, emit=REVISED if revised else CERTAIN, max_goals=quota, max_derivations=20)
+    for each in sends:
+        stream, *feed = each.split()
+        if feed:
+            scenario.send(stream, [(occurrence(event), False) for event in feed])
+        else:
+            scenario.add(Revise)
+    n, outcomes = len(scenario.log), list[tuple[list[dict[str, Any]], list[StateChange]]]()
+    for cuts in (set(range(n)), set[int](), set(range(0, n, 2)), set(range(1, n, 3)), {n - len(sends) + 1}):
+        engine = Engine()
+        found = [engine.feed(part) for part in scenario.blocks(cuts)]
+        rows = [row for each in found for row in each.solutions.to_pylist() if row["query"] in ("q", "other")]
+        outcomes.append((rows, [change for each in found for change in each.changes if change.name != "endless"]))
+    assert all(each == outcomes[0] for each in outcomes)
+    rows, changes = outcomes[0]
+    assert [" ".join(text.split('"')[1] for text in row["values"][1:] if '"' in text) for row in rows] == told
+    assert [f"{change.name} {change.entry}" for change in changes] == failed

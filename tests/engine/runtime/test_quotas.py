@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from engine.engine import WEIGHED_EVERY, Engine
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, Entry, Events, Register, StateChange
+from engine.messages import END_OF_TIME, Drop, Entry, Events, Register, SetStream, StateChange
 from engine.state_size import Usage, goal_bytes
+from epsparql.terms import XSD
 from tests.engine.runtime.test_engine import Log
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, SECOND, parse_feed
@@ -180,9 +181,58 @@ def test_what_has_outlived_its_window_counts_for_nothing() -> None:
     assert [change.entry for change in changes] == [1]
 
 
+BOTH = "SELECT * FROM STREAM <default> FROM STREAM <other> WHERE { {?s :A ?x} AND {?s :B ?y} }"
+
+
+def sent(log: list[tuple[Entry, tuple[Occurrence, ...]]], stream: str, feed: str) -> None:
+    """Append a body of a stream, which leaves the watermark at its last end."""
+    body = tuple(parse_feed(feed))
+    log.append((Events(len(log), stream, len(body), body[-1].end), body))
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2), (1,)], ids=["whole", "each alone", "a few"])
+def test_streams_come_in_the_order_of_their_entries_up_to_the_failure(cuts: Sequence[int]) -> None:
+    """A query that is stopped in the middle of an instant has told what it found by then, so the order of what comes at that instant is the log's."""
+    log = entries([Register(0, "small", BOTH, max_goals=3)], [])
+    sent(log, "other", "A(1)@1 B(t,1)@1 B(2)@1")
+    sent(log, "default", "B(3)@1 A(t,2)@1")
+    found, changes = outcome(log, cuts)
+    assert [row["values"][1:] for row in found if isinstance(row, dict)] == [[f'"1"^^<{XSD}integer>', f'"{y}"^^<{XSD}integer>'] for y in (2, 3)]
+    assert [(change.entry, change.state) for change in changes] == [(2, "failed")]
+
+
+def test_an_occurrence_in_several_graphs_is_one_goal_to_who_asks_for_none() -> None:
+    """Whatever else the block holds for which graphs are told apart: a registration, or events of a stream that takes retractions."""
+    log = entries([Register(0, "small", PAIRS, max_goals=2), Register(0, "other", "SELECT * FROM STREAM <other> WHERE { ?s :A ?x }")], [])
+    log.append((SetStream(len(log), "other", revisable=SECOND), ()))
+    for feed in ("A(1)@1 g/A(1)@1", "g/A(2)@2", "h/A(2)@2 A(2)@2"):
+        sent(log, "default", feed)
+        sent(log, "other", "A@1")
+    for cuts in ((), range(1, len(log)), (3,), (3, 5, 7)):
+        assert outcome(log, cuts)[1] == []
+    sent(log, "default", "A(3)@3")
+    for cuts in ((), range(1, len(log)), (3,), (3, 5, 7)):
+        assert [(change.name, change.entry) for change in outcome(log, cuts)[1]] == [("small", len(log) - 1)]
+
+
+def test_who_asks_for_graphs_is_told_of_those_that_come_after_it() -> None:
+    """It goes again, and then occurrences that only graphs tell apart are one goal as they were before."""
+    asks = Register(1, "asks", PREFIXES + "SELECT ?g WHERE { GRAPH ?g { ?s :A ?x } }")
+    log = entries([Register(0, "pairs", PAIRS)], ["g/A(1)@1 h/A(1)@1"])
+    log.append((replace(asks, offset=len(log)), ()))
+    sent(log, "default", "g/A(2)@2 h/A(2)@2")
+    log.append((Drop(len(log), 2, "asks"), ()))
+    sent(log, "default", "g/A(3)@3 h/A(3)@3")
+    for cuts in ((), range(1, len(log))):
+        engine = Engine()
+        found = [row for part in blocks(log, cuts) for row in engine.feed(part).solutions.to_pylist()]
+        assert [row["values"] for row in found] == [["<http://example.org/g>"], ["<http://example.org/h>"]]
+        assert engine.usage(0).goals == 4
+
+
 @given(st.data())
 def test_the_entry_of_the_failure_does_not_depend_on_blocks(data: st.DataObject) -> None:
-    events = st.builds("{}({})@{}".format, st.sampled_from("AAAB"), st.integers(0, 9), st.integers(0, 3))
+    events = st.builds("{}{}({})@{}".format, st.sampled_from(["", "g/"]), st.sampled_from("AAAB"), st.integers(0, 9), st.integers(0, 3))
     later, feeds = 0, []
     for feed in data.draw(st.lists(st.lists(events, min_size=1, max_size=4), min_size=2, max_size=12)):
         moved = [f"{name}@{int(at) + later}" for name, at in (event.split("@") for event in sorted(feed, key=lambda event: event[-1]))]
