@@ -19,10 +19,9 @@ def clock() -> int:
 def leave_out_unused() -> None:
     """Hide what no command uses. Call this before the first array.
 
-    pyarrow loads pandas (32 MB), httpx its command line (7 MB), and numba readers of YAML and of C declarations. A second thread for products of
-    matrices would wait for work by spinning.
+    pyarrow loads pandas (32 MB), and httpx its command line (7 MB). A second thread for products of matrices would wait for work by spinning.
     """
-    hide_modules("pandas", "httpx._main", "yaml", "cffi")
+    hide_modules("pandas", "httpx._main")
     if "EPSPARQL_FUNCTIONS" not in os.environ:  # functions of users may multiply matrices
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

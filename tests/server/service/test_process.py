@@ -76,7 +76,7 @@ gc.unfreeze()
 code += main(sys.argv[1:])
 from engine.compiling import load_type_tables
 load_type_tables()
-print(code, ended > 50_000, gc.get_freeze_count(), *sorted({"cffi", "pandas", "yaml"} & sys.modules.keys()))
+print(code, ended > 50_000, gc.get_freeze_count(), *sorted({"httpx._main", "pandas"} & sys.modules.keys()))
 """
 
 
