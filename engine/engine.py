@@ -103,6 +103,7 @@ class Engine(EngineState):
         self._ends: Mapping[int, int] = {}  # the latest ends, by offset, in the block that is being fed
         self._caught: list[pa.RecordBatch] = []  # solutions of queries that are behind, and changes of revised ones, that this block brings
         self._lost: list[StateChange] = []  # failures of queries that moved
+        self._later: dict[Listener, list[Ints]] | None = None  # while a few entries are applied: what was found, to be made into solutions at once
         self.revision = Revision(self)
 
     # ------------------------------------------------------------ entries
@@ -143,6 +144,7 @@ class Engine(EngineState):
         revisable = any(entry.stream in self.streams and self.streams[entry.stream].revisable for entry in entries)
         table = self.terms.take(batch, TERMS if revisable else layout.terms_wanted, 0) if batch.num_rows else NO_ARRIVALS.table
         rows, begin, revision, later = 0, 0, self.revision, dict[Listener, list[Ints]]()
+        self._later = later
         for entry in entries:
             new: dict[Feed, Arrivals] = {}
             latest, rows = NO_TIME, rows + entry.rows
@@ -154,7 +156,7 @@ class Engine(EngineState):
                 revision.upset(new[entry.stream, None].end)
                 layout = self.layout
             ahead = None if revision.ahead is None else (revision.translate([entry], {entry.offset: latest}), dict(new))
-            self._pass_one(layout, entry, latest, new, found, changes, later)
+            self._pass_one(layout, entry, latest, new, found, changes)
             if ahead is not None:
                 self._caught += revision.follow_span(*ahead, span_times({}, layout.order), changes)
             if self._weighs_after(entry):
@@ -162,6 +164,7 @@ class Engine(EngineState):
             self.position = entry.offset + 1
             if self._layout is None:  # a query has ended, and networks may wait for other streams now
                 break
+        self._later = None
         for listener, parts in later.items():
             together = parts[0] if len(parts) == 1 else np.concatenate(parts)
             self._collect(layout, listener, together, listener.member.network.planning.known, {}, found)
@@ -170,21 +173,14 @@ class Engine(EngineState):
         return self._sum_up(found, changes)
 
     def _pass_one(
-        self,
-        layout: Layout,
-        entry: Events,
-        latest: Micros,
-        new: dict[Feed, Arrivals],
-        found: list[pa.RecordBatch],
-        changes: list[StateChange],
-        later: dict[Listener, list[Ints]] | None = None,
+        self, layout: Layout, entry: Events, latest: Micros, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
     ) -> None:
         """Let the networks take in one entry, as `_pass` does for many."""
         advance_to(self.streams, entry.stream, entry.watermark, latest)
         for listener in layout.by_stream.get(entry.stream, ()):
             member = listener.member
             time = find_query_time(listener.gate, layout.sources, self.streams, member.time)
-            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes, later)
+            self._run(layout, listener, member.feed_one(entry.offset, time, listener.select_feeds(new)), new, found, changes)
 
     def _weighs_after(self, entry: Entry) -> bool:
         return entry.offset % WEIGHED_EVERY == WEIGHED_EVERY - 1 and any(member.network.quotas.weighs_collectors for member in self.members)
@@ -608,19 +604,9 @@ class Engine(EngineState):
         return courses
 
     def _run(
-        self,
-        layout: Layout,
-        listener: Listener,
-        feed: Ints,
-        new: dict[Feed, Arrivals],
-        found: list[pa.RecordBatch],
-        changes: list[StateChange],
-        later: dict[Listener, list[Ints]] | None = None,
+        self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
     ) -> None:
-        """Let a network's kernel take in a feed. Sort the rows found to its queries, and hand what rules derived to the networks that read it.
-
-        Rows that nothing else waits for are left to the caller in `later`, who makes solutions of those of several entries at once.
-        """
+        """Let a network's kernel take in a feed. Sort the rows found to its queries, and hand what rules derived to the networks that read it."""
         network = listener.member.network
         before = list(network.planned.values()) if network.background.coming is not None else []
         known, begun = network.planning.known, network.begun
@@ -632,10 +618,10 @@ class Engine(EngineState):
             for part, background in ((rows[old], known), (rows[~old], network.planning.known)):
                 if len(part):
                     self._collect(layout, listener, part, background, new, found)
-        elif len(rows) and (later is None or listener.member.revised or layout.sources):
+        elif len(rows) and self._later is not None and not (listener.member.revised or layout.sources):
+            self._later.setdefault(listener, []).append(rows)
+        elif len(rows):
             self._collect(layout, listener, rows, known, new, found)
-        elif len(rows) and later is not None:
-            later.setdefault(listener, []).append(rows)
         if network.host.failures or network.collectors.completions:
             self._note_ends(network, changes)
 

@@ -611,7 +611,9 @@ def _judge_lateness(
             missed = ends < stream.watermark
             late += int(np.count_nonzero(timely < stream.watermark))
             rows = rows.set_column(6, OCCURRENCES.field("late"), pa.array(missed))
-        if stream.latest is not None and first < stream.latest and stream.reached is not None and first < stream.reached:
+        if (
+            stream.latest is not None and first < stream.latest and stream.reached is not None and first < stream.reached
+        ):  # which is not beyond `latest`
             revises = revises or bool(((timely >= (stream.watermark or NO_END)) & (timely < stream.reached)).any())
     latest, sources = _later(stream.latest, last), catalogue.sources.get(stream.name, {})
     source, source_latest = request.source, None

@@ -139,7 +139,7 @@ def _of_buffer(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of the array that is not writable, as the compiled code knows all that it reads."""
+    """Return the array if it is not writable, else a view that is not. The compiled code knows only such arrays."""
     if not array.flags.writeable:
         return array
     found = array.view()
