@@ -63,7 +63,7 @@ def _outside(bench: Any, given: argparse.Namespace) -> Iterable[str]:
 
 
 def _peers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
-    lines: Iterable[str] = bench.measure(given.peers, given.n, given.k)
+    lines: Iterable[str] = bench.measure(given.peers, given.n, given.k, given.flink)
     return lines
 
 

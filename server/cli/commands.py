@@ -647,6 +647,7 @@ def _add_bench(commands: Commands) -> None:
         "--baseline", type=Path, metavar="FILE", help="The benchmark `engine` runs the kernel of this file and the present kernel in turns."
     )
     parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark `peers` runs Esper from this directory.")
+    parser.add_argument("--flink", type=Path, metavar="DIRECTORY", help="The benchmark `peers` also runs Flink CEP with the jars of this directory.")
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark `latency` uses this runner. The default is inprocess.")
     parser.add_argument(
         "--partitions", type=int, default=1, help="The benchmark `latency` starts a server with this many partitions. The default is 1."

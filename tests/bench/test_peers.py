@@ -1,6 +1,7 @@
-"""`epsparql bench peers` with a small engine in Esper's place, which finds the sequences of W1 by comparing all events."""
+"""`epsparql bench peers` with a small engine in the place of Esper and Flink, which finds the sequences of W1 by comparing all events."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import sys, time
 from itertools import product
 
 path, query, passes = sys.argv[1:4]
-assert query == "W1_any", query
+assert query in ("W1_any", "W1"), query
 events = [line.split(",") for line in open(path).read().split()[1:]]
 by = {}
 for _, kind, key, _, ts in events:
@@ -30,15 +31,44 @@ for number in range(int(passes)):
 """
 
 
+FIGURES = {"matches": 0, "events_per_s": 1_000, "events_per_cpu_s": 1_000}
+
+
 def stand_in(directory: Path, more: int = 0) -> Path:
     (directory / "engine.py").write_text(ENGINE.replace("MORE", str(more)))
     (directory / "run.sh").write_text(f'exec "{sys.executable}" "{directory}/engine.py" "$@"\n')
     return directory
 
 
+def stand_in_for_flink(directory: Path, more: int = 0) -> Path:
+    """Make a directory of Flink's jars, and programs in place of a JDK's: one compiles nothing, the other is the small engine."""
+    (directory / "flink-cep.jar").touch()
+    (directory / "flink.py").write_text(ENGINE.replace("MORE", str(more)).replace("RESULT esper", "RESULT flink").replace("argv[1:4]", "argv[-3:]"))
+    for name, command in (("javac", "true"), ("java", f'exec "{sys.executable}" "{directory}/flink.py" "$@"')):
+        (directory / name).write_text(f"#!/bin/sh\n{command}\n")
+        (directory / name).chmod(0o755)
+    return directory
+
+
 @pytest.fixture(autouse=True)
 def _w1_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "WORKLOADS", {"W1": WORKLOADS["W1"]})
+
+
+def test_flink_runs_beside_it_and_is_held_to_the_same_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_apart", lambda _measured, _workload, _n, _k: FIGURES)
+    esper, flink, other = (tmp_path / name for name in ("esper", "flink", "other"))
+    for each in (esper, flink, other):
+        each.mkdir()
+    path = os.environ["PATH"]
+    monkeypatch.setenv("PATH", f"{stand_in_for_flink(flink)}:{path}")
+    line = json.loads(next(peers.measure(stand_in(esper), 10, 1_000, flink)))
+    assert (line["flink_events_per_s"], line["flink_ratio"], line["blocks_ratio"]) == (20, 50.0, 50.0)
+    monkeypatch.setenv("PATH", f"{stand_in_for_flink(other, 7)}:{path}")
+    with pytest.raises(WrongCount, match="Flink on W1 gave 7 matches and must give 0"):
+        next(peers.measure(esper, 10, 1_000, other))
+    with pytest.raises(UnusableInput, match="Flink needs a JDK, and its jars in"):
+        next(peers.measure(esper, 10, 1_000, esper))
 
 
 @pytest.mark.soak  # two processes, each with the engine; the test below has the rest of the way
