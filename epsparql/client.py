@@ -38,7 +38,7 @@ from epsparql.connection.tls import TrustedFile
 from epsparql.connection.transport import SUBPROTOCOL, Connection, OpenAnswer, Transport, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
-from epsparql.events.media_types import JSON, N_QUADS, NDJSON
+from epsparql.events.media_types import JSON, N_QUADS, NDJSON, TURTLE
 from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.solutions.solution import Solution, solution_of
 from epsparql.solutions.solution_list import Solutions
@@ -75,6 +75,7 @@ _AGAIN_S = 0.1
 _ENDS = (": the stream is finished", ": the stream was deleted")
 _MOST = 1_000_000
 _UNAVAILABLE = 503
+_SPARQL_QUERY, _SPARQL_JSON = "application/sparql-query", "application/sparql-results+json"
 
 
 class Client:
@@ -126,6 +127,15 @@ class Client:
     def stream(self, name: str) -> dict[str, Any]:
         """Return a stream: its settings, watermark and counts. Raises: ApiError 404."""
         return self._json("GET", f"/streams/{segment(name)}")
+
+    def streams(self) -> list[dict[str, Any]]:
+        """Return all streams that the token may read."""
+        found: list[dict[str, Any]] = (self._json("GET", "/streams"))["streams"]
+        return found
+
+    def drop_stream(self, name: str) -> None:
+        """Delete a stream. Raises: ApiError 404; 409 while a query reads or writes it."""
+        self._json("DELETE", f"/streams/{segment(name)}")
 
     def finish(self, name: str) -> dict[str, Any]:
         """End a stream: no further event is taken, and what waits for time is decided."""
@@ -221,6 +231,10 @@ class Client:
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, "from": start, **options})
 
+    def replace(self, name: str, query: str, *, start: str | int = "now", **options: str | int) -> dict[str, Any]:
+        """Register a query in place of the one of this name, which is dropped with its solutions. `promote` keeps these. Raises: as `register`."""
+        return self.register(name, query, replace=True, start=start, **options)
+
     def promote(
         self, name: str, query: str, *, change_columns: bool = False, start: str | int | None = None, **options: str
     ) -> dict[str, Any]:  # fmt: skip
@@ -270,6 +284,44 @@ class Client:
     def drop(self, name: str) -> None:
         """Drop a query, and its solutions."""
         self._json("DELETE", f"/queries/{segment(name)}")
+
+    def why(self, name: str, solution: str) -> dict[str, Any]:
+        """Return what the solution with this id rests on: occurrences, background, rules and inferences. Raises: ApiError 404; 410 where the log has gone."""
+        return self._json("GET", f"/queries/{segment(name)}/solutions/{segment(solution)}/why")
+
+    # ------------------------------------------------------------ background
+    def background(self) -> list[dict[str, Any]]:
+        """Return the graphs of the background: `name`, `triples`, `size` in bytes, and `offset` of the last change in the log."""
+        found: list[dict[str, Any]] = (self._json("GET", "/ontologies"))["ontologies"]
+        return found
+
+    def load_background(
+        self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = TURTLE, *, add: bool = False
+    ) -> dict[str, Any]:  # fmt: skip
+        """Replace a graph of the background, or `add` triples to it; the name `default` stands for triples in no graph. Return the graph.
+
+        The body is a text of `media_type`, or a graph of rdflib. Raises: ApiError; NotInRdflib for a graph with what RDF does not have.
+        """
+        content, kind = (body, media_type) if isinstance(body, str | bytes) else (n_quads_of(body), N_QUADS)
+        path = f"/ontologies/{segment(name)}"
+        _, _, answer = self.request("POST" if add else "PUT", path, content, Content_Type=kind)
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def read_background(self, name: str, media_type: str = TURTLE, *, derived: bool = False) -> str:
+        """Return a graph of the background as a text, with `derived` also what static rules derive in it. Raises: ApiError 404."""
+        path = f"/ontologies/{segment(name)}" + ("?derived=true" if derived else "")
+        _, _, content = self.request("GET", path, Accept=media_type)
+        return content.decode()
+
+    def drop_background(self, name: str) -> None:
+        """Drop a graph of the background; solutions found with it stay. Raises: ApiError 404."""
+        self._json("DELETE", f"/ontologies/{segment(name)}")
+
+    def query_background(self, query: str, media_type: str = _SPARQL_JSON) -> str:
+        """Return the answer of a SPARQL query over the background alone, as a text of `media_type`. Raises: ApiError."""
+        _, _, content = self.request("POST", "/sparql", query, Content_Type=_SPARQL_QUERY, Accept=media_type)
+        return content.decode()
 
     # ------------------------------------------------------------ trials
     def start_trial(

@@ -37,7 +37,7 @@ class NatsConnection:
             self._client = self.run(connecting)
 
     @property
-    def streams(self) -> Any:
+    def jetstream(self) -> Any:
         """Return the client's JetStream context."""
         return self._client.jetstream(timeout=_PATIENCE_S)
 

@@ -31,7 +31,7 @@ class JetStreamSource(Source):
         self._connection.connect()
         after = int(position or 0)
         with faults():
-            state = self._connection.run(self._connection.streams.stream_info(self._stream)).state
+            state = self._connection.run(self._connection.jetstream.stream_info(self._stream)).state
             if after > state.last_seq:
                 raise SystemFault(
                     f"the JetStream stream {self._stream!r} ends at {state.last_seq}, before the stored position {after}: it was made anew; "
@@ -45,7 +45,7 @@ class JetStreamSource(Source):
                 inactive_threshold=_IDLE_S,
                 mem_storage=True,
             )
-            subscribe = self._connection.streams.pull_subscribe(self._subject or "", stream=self._stream, config=wanted)
+            subscribe = self._connection.jetstream.pull_subscribe(self._subject or "", stream=self._stream, config=wanted)
             self._subscription = self._connection.run(subscribe)
             self._taken, self._delivered = 0, 0
             self._lag = self._connection.run(self._subscription.consumer_info()).num_pending or 0

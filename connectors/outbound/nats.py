@@ -28,7 +28,7 @@ class JetStreamSink(Sink):
 
         self._connection.connect()
         with faults():
-            streams = self._connection.streams
+            streams = self._connection.jetstream
             stream = self._connection.run(streams.find_stream_name_by_subject(self._subject))
             try:
                 found = self._connection.run(streams.get_last_msg(stream, self._subject))
@@ -46,7 +46,7 @@ class JetStreamSink(Sink):
             self._connection.run(self._publish(solutions))
 
     async def _publish(self, solutions: Sequence[SolutionMessage]) -> None:
-        streams = self._connection.streams
+        streams = self._connection.jetstream
         for each in solutions:
             headers = {_MESSAGE_ID: each.key, _CURSOR: str(each.cursor), _LAST: str(self._last)}
             acknowledged = await streams.publish(self._subject, each.text, headers=headers)

@@ -217,7 +217,7 @@ def _fill(text: str, write: Callable[[str], str], most: int = _MOST_CHARACTERS) 
     """Replace placeholders by what `write` returns. Raises: MessageTooLarge."""
     left = most - len(text)
 
-    def replace(found: re.Match[str]) -> str:
+    def fill_placeholder(found: re.Match[str]) -> str:
         nonlocal left
         written = f"{{{found['literal']}}}" if found["name"] is None else write(found["name"])
         left -= len(written)
@@ -227,4 +227,4 @@ def _fill(text: str, write: Callable[[str], str], most: int = _MOST_CHARACTERS) 
             )
         return written
 
-    return PLACEHOLDER.sub(replace, text)
+    return PLACEHOLDER.sub(fill_placeholder, text)

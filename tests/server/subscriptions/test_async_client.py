@@ -1,14 +1,16 @@
 """The client for asyncio: what it sends and follows is there once, across a restart of the server."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
+import rdflib
 
 from epsparql.async_client import AsyncClient
 from epsparql.client import ApiError, Closed, Solution
 from server.child_server import Child
-from tests.server.conftest import COMPILING_S, DEADLINE_S, event, values
+from tests.server.conftest import COMPILING_S, DEADLINE_S, EX, event, values
 from tests.server.operations.test_restart import port
 
 __all__ = ["port"]
@@ -80,6 +82,38 @@ def test_a_query_is_held(url: str, name: str, stream: str) -> None:
         return len(await client.solutions(name, wait_s=30))
 
     assert asyncio.run(use()) == 1
+
+
+def test_background_and_reasons(url: str, name: str, stream: str) -> None:
+    """A graph is loaded, extended, queried, read and dropped; a solution says which of its triples it rests on."""
+    graph, query = f"{EX}rooms", f"SELECT ?s ?room FROM STREAM <{stream}> WHERE {{ ?s <{EX}value> ?v . ?s <{EX}in> ?room }}"
+
+    async def use() -> None:
+        client = AsyncClient(url)
+        assert (await client.load_background(graph, f"<{EX}s> <{EX}in> <{EX}hall> ."))["triples"] == 1
+        added = rdflib.Graph().add((rdflib.URIRef(f"{EX}t"), rdflib.URIRef(f"{EX}in"), rdflib.URIRef(f"{EX}hall")))
+        assert (await client.load_background(graph, added, add=True))["triples"] == 2
+        assert [each["triples"] for each in await client.background() if each["name"] == graph] == [2]
+        found = json.loads(await client.query_background(f"ASK {{ GRAPH <{graph}> {{ <{EX}t> ?p ?o }} }}"))
+        assert found["boolean"] is True
+        await client.register(name, query)
+        await client.send(stream, event(1))
+        await client.finish(stream)
+        (solution,) = await client.solutions(name, wait_s=30)
+        kinds = {step["kind"] for step in (await client.why(name, solution.id))["because"]}
+        assert kinds == {"occurrence", "background"}
+        assert f"<{EX}hall>" in await client.read_background(graph, "application/n-triples")
+        await client.drop_background(graph)
+        with pytest.raises(ApiError, match="404"):
+            await client.read_background(graph)
+        await client.replace(name, values(stream))
+        assert await client.solutions(name) == []
+        assert stream in {each["name"] for each in await client.streams()}
+        await client.drop(name)
+        await client.drop_stream(stream)
+        assert stream not in {each["name"] for each in await client.streams()}
+
+    asyncio.run(use())
 
 
 @pytest.mark.slow
