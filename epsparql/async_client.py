@@ -179,7 +179,7 @@ class AsyncClient:
         With a `mapping`, any columns are taken: the document says what they become, and is set as the stream's mapping, which asks for a token of
         an admin unless the stream has it already. Missing values and NaN give no triple.
 
-        Without a mapping, the columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts, or terms of epsparql.terms or
+        Without a mapping, the columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts or terms of
         rdflib; objects may be Python values too. Times are timestamps or xsd:dateTime texts, UTC where they have no zone.
 
         Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a refused mapping or body, when
@@ -366,7 +366,7 @@ class AsyncClient:
     async def graph(self, name: str, *, after: str | None = None, limit: int = _MOST) -> "rdflib.Graph":
         """Return the triples of a CONSTRUCT or DESCRIBE query's solutions after an id, all that are there, as one graph of rdflib.
 
-        Raises: MissingExtra; NotInRdflib for triple terms, and for a query of another form; ApiError; ValueError for more than `limit` solutions.
+        Raises: NotInRdflib for triple terms, and for a query of another form; ApiError; ValueError for more than `limit` solutions.
         """
         return (await self._all(name, after, limit)).to_rdflib()
 

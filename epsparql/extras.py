@@ -7,7 +7,6 @@ from typing import Any
 EXTRAS = {
     "engine": ("msgspec", "numba", "numpy", "obstore", "pyarrow", "pyoxigraph"),
     "server": ("fastapi", "httpx", "prometheus_client", "pydantic", "pyspark", "rich", "uvicorn"),
-    "rdflib": ("rdflib",),
     "pandas": ("pandas",),
     "polars": ("polars",),
 }

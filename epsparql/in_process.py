@@ -40,7 +40,7 @@ def run(
 
     `events` is, for the stream `default`:
     - a file in any format that `epsparql replay` reads, as a Path or a text;
-    - triples `(s, p, o, at)` or `(s, p, o, start, end)`, in any order. Terms are those of epsparql.terms or rdflib, or N-Triples texts; an object
+    - triples `(s, p, o, at)` or `(s, p, o, start, end)`, in any order. Terms are those of rdflib, or N-Triples texts; an object
       may also be a Python number, bool or datetime. Times are datetimes or xsd:dateTime texts, UTC where they have no zone;
     - a frame of pandas or polars with the columns s, p, o, and at, or start and end, as such triples;
     - a Graph or Dataset of rdflib whose graphs are timed by `prov:generatedAtTime`.

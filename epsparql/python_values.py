@@ -136,7 +136,7 @@ def written_value(value: PythonValue) -> tuple[str, str]:
         case timedelta():
             return _written_duration(value), "dayTimeDuration"
         case _:
-            raise TypeError(f"{value!r} of type {type(value).__name__} has no RDF datatype here; give a term of epsparql.terms")
+            raise TypeError(f"{value!r} of type {type(value).__name__} has no RDF datatype here; give a Literal of rdflib")
 
 
 def _written_duration(length: timedelta) -> str:

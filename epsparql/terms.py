@@ -1,16 +1,12 @@
 """This module defines RDF terms and variables, as the language, its algebra and the clients use them.
 
-A literal keeps its text as written. `to_python()` gives a term's value in Python, `from_python()` the way back.
+A literal keeps its text as written. Clients give and take terms of rdflib, which `epsparql.rdf_exchange` converts.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
-from epsparql.extras import load_extra
-from epsparql.python_values import PythonValue, python_value, written_value
-
-if TYPE_CHECKING:
-    import rdflib
+from epsparql.python_values import PythonValue, written_value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -33,15 +29,6 @@ class Iri:
     def __str__(self) -> str:
         return f"<{self.value}>"
 
-    def to_python(self) -> str:
-        """Return the IRI's text."""
-        return self.value
-
-    def to_rdflib(self) -> "rdflib.URIRef":
-        """Return the IRI as a term of rdflib. Raises: MissingExtra."""
-        term: rdflib.URIRef = _load_rdflib().URIRef(self.value)
-        return term
-
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
@@ -51,15 +38,6 @@ class BlankNode:
 
     def __str__(self) -> str:
         return f"_:{self.label}"
-
-    def to_python(self) -> str:
-        """Return the label, with its `_:`."""
-        return str(self)
-
-    def to_rdflib(self) -> "rdflib.BNode":
-        """Return the blank node as a term of rdflib, with the same label. Raises: MissingExtra."""
-        term: rdflib.BNode = _load_rdflib().BNode(self.label)
-        return term
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,28 +83,6 @@ class Literal:
         lexical, datatype = written_value(value)
         return cls(lexical, XSD + datatype)
 
-    def to_python(self) -> "PythonValue | Literal":
-        """Return the value: bool, int, Decimal, float, str, bytes, datetime, date, time or timedelta, each exactly equal to the text.
-
-        The float of an xsd:float or xsd:double is the nearest one. A datetime has a time zone if the text has one. A literal without
-        such a value is returned itself: one of another datatype, an ill-typed one, a duration with months, a year beyond 9999.
-        """
-        if self.language is not None:
-            return self.lexical
-        value = python_value(self.lexical, self.datatype.removeprefix(XSD)) if self.datatype.startswith(XSD) else None
-        return self if value is None else value
-
-    def to_rdflib(self) -> "rdflib.Literal":
-        """Return the literal as a term of rdflib with the text as written; rdflib would write `01` as `1`.
-
-        Raises: MissingExtra; NotInRdflib for a base direction.
-        """
-        if self.direction is not None:
-            raise NotInRdflib(f"rdflib cannot hold the base direction of {self}")
-        datatype = None if self.datatype == XSD_STRING or self.language else self.datatype
-        term: rdflib.Literal = _load_rdflib().Literal(self.lexical, lang=self.language, datatype=datatype, normalize=False)
-        return term
-
 
 @dataclass(frozen=True, slots=True)
 class Variable:
@@ -141,14 +97,6 @@ class Variable:
     def hidden(self) -> bool:
         """Return whether `SELECT *` leaves the variable out (semantics.md section 2)."""
         return self.name.startswith("_:")
-
-
-def _load_rdflib() -> Any:
-    return load_extra("rdflib", "to_rdflib()")
-
-
-class NotInRdflib(ValueError):
-    """Signals what rdflib cannot hold, or what only rdflib can hold; the message names it."""
 
 
 MAX_TRIPLE_DEPTH = 50
@@ -173,14 +121,6 @@ class TripleTerm:
         while isinstance(inner, TripleTerm):
             depth, inner = depth + 1, inner.object
         return depth
-
-    def to_python(self) -> "TripleTerm":
-        """Return the triple term itself."""
-        return self
-
-    def to_rdflib(self) -> "rdflib.term.Node":
-        """Refuse: rdflib has no triple terms. Raises: NotInRdflib, always."""
-        raise NotInRdflib(f"rdflib cannot hold the triple term {self}")
 
 
 Term = Iri | BlankNode | Literal | TripleTerm

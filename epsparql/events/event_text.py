@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from epsparql.events.rdflib_events import is_rdflib_term, term_from_rdflib
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
 _PLACES = "s", "p", "o"
@@ -15,8 +14,8 @@ _SHAPES = {4: ("at",), 5: ("start", "end")}
 def write_events(triples: Iterable[Sequence[Any]]) -> str:
     """Return a line of ndjson for each triple `(s, p, o, at)` or `(s, p, o, start, end)`.
 
-    Terms are those of epsparql.terms or rdflib, or N-Triples texts; an object may also be a Python value that Literal.from_python takes, other
-    than a text. Times are datetimes or xsd:dateTime texts. Raises: TypeError for anything else, with the number of the triple, from 1.
+    Terms are those of rdflib, or N-Triples texts; an object may also be a number, bool, datetime, date, time, timedelta or bytes.
+    Times are datetimes or xsd:dateTime texts. Raises: TypeError for anything else, with the number of the triple, from 1.
     """
     return "".join(_lines(triples))
 
@@ -35,13 +34,15 @@ def _lines(triples: Iterable[Sequence[Any]]) -> Iterator[str]:
 
 
 def term_text(value: Any, place: str) -> str:
-    """Return the N-Triples text of what may stand at `place`, one of s, p and o. Raises: TypeError."""
-    if is_rdflib_term(value):
-        return str(term_from_rdflib(value))
+    """Return the N-Triples text of what may stand at `place`, one of s, p and o. Raises: TypeError; NotInRdflib."""
+    if hasattr(value, "n3"):  # a term of rdflib, or one that rdflib lacks
+        from epsparql.rdf_exchange.conversion import from_client_term  # loads rdflib
+
+        return str(from_client_term(value))
     if isinstance(value, str | Iri | BlankNode | Literal | TripleTerm):
         return str(value)
     if place != "o":
-        raise TypeError(f"{place} is {value!r}; expected a term of epsparql.terms or rdflib, or its N-Triples text")
+        raise TypeError(f"{place} is {value!r}; expected a term of rdflib, or its N-Triples text")
     return str(Literal.from_python(value.item() if hasattr(value, "item") else value))  # a number of numpy has its Python value
 
 

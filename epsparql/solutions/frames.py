@@ -7,8 +7,10 @@ from enum import Enum, auto
 from typing import Any
 
 from epsparql.extras import load_extra
+from epsparql.ntriples import parse_statements
 from epsparql.python_values import python_value
-from epsparql.solutions.solution import Solution
+from epsparql.solutions.solution import Solution, term_of
+from epsparql.terms import XSD, BlankNode, Iri, Literal, Term
 
 LIBRARIES = ("pandas", "polars")
 _FIXED = ("id", "start", "end")
@@ -57,11 +59,27 @@ def columns_of(solutions: Sequence[Solution]) -> dict[str, list[Any]]:
 
 def _rows_of(solution: Solution) -> list[dict[str, Any]]:
     if solution.triples is not None:
-        triples = solution.statements()
-        return [{"subject": str(t.subject.to_python()), "predicate": t.predicate.to_python(), "object": t.object.to_python()} for t in triples]
+        triples = parse_statements(solution.triples)
+        return [{"subject": _value_of(each.subject), "predicate": each.predicate.value, "object": _value_of(each.object)} for each in triples]
     if solution.boolean is not None:
         return [{"boolean": solution.boolean}]
-    return [{name: solution[name].to_python() for name in solution}]
+    return [{name: _value_of(term_of(term)) for name, term in (solution.binding or {}).items()}]
+
+
+def _value_of(term: Term) -> Any:
+    """Return what a cell holds: a Python value that equals the term exactly, and where there is none, the term as clients give it."""
+    match term:
+        case Iri(text):
+            return text
+        case BlankNode():
+            return str(term)
+        case Literal(lexical, datatype, language):
+            value = lexical if language else python_value(lexical, datatype.removeprefix(XSD)) if datatype.startswith(XSD) else None
+            if value is not None:
+                return value
+    from epsparql.rdf_exchange.conversion import to_client_term
+
+    return to_client_term(term)
 
 
 def _instant_of(text: str) -> datetime:

@@ -1,10 +1,11 @@
-"""This module holds a solution as a client sees it."""
+"""This module holds a solution as a client sees it. rdflib is loaded when a first term is asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from epsparql.ntriples import parse_statements
+from epsparql.rdf_exchange.client_terms import ClientTerm, Triple
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 
@@ -16,6 +17,9 @@ class Solution:
     with its `args`.
 
     `start` and `end` are xsd:dateTime texts in UTC. `solution["x"]` is the term of the variable `x`; `in` tells whether it is bound.
+
+    Terms are rdflib's: a URIRef, a BNode, or a Literal whose text is the one that was sent. rdflib has no triple terms and no strings with a
+    base direction, so these are a Triple and a DirectionalString of `epsparql.rdf_exchange.client_terms`.
     """
 
     query: str
@@ -28,7 +32,7 @@ class Solution:
     event: str | None = None
     args: Sequence[Any] | None = None
 
-    def __getitem__(self, variable: str) -> Term:
+    def __getitem__(self, variable: str) -> ClientTerm:
         """Return the term of a variable. Raises: KeyError where it is not bound, which names the variables that are."""
         term = self.get(variable)
         if term is None:
@@ -36,10 +40,12 @@ class Solution:
             raise KeyError(f"{variable!r} is not bound in this solution of {self.query!r}; it binds {bound}")
         return term
 
-    def get(self, variable: str) -> Term | None:
+    def get(self, variable: str) -> "ClientTerm | None":
         """Return the term of a variable, or None where it is not bound."""
+        from epsparql.rdf_exchange.conversion import to_client_term
+
         found = (self.binding or {}).get(variable)
-        return None if found is None else term_of(found)
+        return None if found is None else to_client_term(term_of(found))
 
     def __contains__(self, variable: object) -> bool:
         return variable in (self.binding or {})
@@ -48,9 +54,11 @@ class Solution:
         """Iterate over the bound variables."""
         return iter(self.binding or {})
 
-    def statements(self) -> list[TripleTerm]:
-        """Return the triples of a CONSTRUCT or DESCRIBE solution as terms; none for another query's."""
-        return parse_statements(self.triples or "")
+    def statements(self) -> list[Triple]:
+        """Return the triples of a CONSTRUCT or DESCRIBE solution; none for another query's."""
+        from epsparql.rdf_exchange.conversion import to_client_triple
+
+        return [to_client_triple(triple) for triple in parse_statements(self.triples or "")]
 
 
 def solution_of(document: Mapping[str, Any]) -> Solution:
@@ -60,7 +68,7 @@ def solution_of(document: Mapping[str, Any]) -> Solution:
 
 
 def term_of(value: Mapping[str, Any]) -> Term:
-    """Return a term of SPARQL's JSON results. Raises: ValueError for a type that is not known."""
+    """Return a term of SPARQL's JSON results as the language has it. Raises: ValueError for a type that is not known."""
     match value["type"]:
         case "uri":
             return Iri(value["value"])

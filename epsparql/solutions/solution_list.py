@@ -31,7 +31,7 @@ class Solutions(list[Solution]):
         return frame_of(self, library, exact)
 
     def to_rdflib(self) -> "rdflib.Graph":
-        """Return the triples of CONSTRUCT or DESCRIBE solutions as one graph. Raises: MissingExtra; NotInRdflib for triple terms."""
+        """Return the triples of CONSTRUCT or DESCRIBE solutions as one graph. Raises: NotInRdflib for triple terms."""
         return graph_of(self)
 
     def _repr_html_(self) -> str:

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from html import escape
 
 from epsparql.python_values import python_value
-from epsparql.solutions.solution import Solution
-from epsparql.terms import Iri, Literal
+from epsparql.solutions.solution import Solution, term_of
+from epsparql.terms import Iri, Literal, Term
 
 ROWS, BARS = 50, 60
 """At most this many rows and bars are shown."""
@@ -81,16 +81,16 @@ def _cells_of(solution: Solution) -> dict[str, str]:
         return {"triples": solution.triples}
     if solution.boolean is not None:
         return {"boolean": str(solution.boolean).lower()}
-    return {name: _bare_text(solution, name) for name in solution}
+    return {name: _bare_text(term_of(term)) for name, term in (solution.binding or {}).items()}
 
 
-def _bare_text(solution: Solution, name: str) -> str:
-    match solution[name]:
+def _bare_text(term: Term) -> str:
+    match term:
         case Literal(lexical):
             return lexical
         case Iri(value):
             return value
-        case term:
+        case _:
             return str(term)
 
 

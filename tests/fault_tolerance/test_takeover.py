@@ -244,7 +244,7 @@ def check_from_outside(client: Client, sender: Sender, told: list[Solution]) -> 
         after = page[-1].id
     ids = [solution.id for solution in found]
     assert ids == sorted(set(ids))
-    numbers = [int(str(solution["v"].to_python())) for solution in found]
+    numbers = [int(str(solution["v"])) for solution in found]
     assert len(numbers) == len(set(numbers))
     assert set(sender.acked) <= set(numbers)
     while len(told) < len(ids):

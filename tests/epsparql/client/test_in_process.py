@@ -13,31 +13,31 @@ import pytest
 import rdflib
 
 import epsparql
-from epsparql.terms import XSD, Iri, Literal
+from epsparql.terms import XSD, Iri
 
 EX = "http://example.org/"
-EWR, TEMPERATURE = Iri(f"{EX}ewr"), Iri(f"{EX}temperature")
+EWR, TEMPERATURE = rdflib.URIRef(f"{EX}ewr"), rdflib.URIRef(f"{EX}temperature")
 WARMUP = f"""PREFIX : <{EX}>
 SELECT ?station ?cold ?warm WHERE {{
   {{ ?station :temperature ?cold FILTER(?cold < 10) }} SEQ {{ ?station :temperature ?warm }} FILTER(?warm >= ?cold + 5)
 }}"""
 TEN, ELEVEN = datetime(2026, 1, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 11, tzinfo=UTC)
 TRIPLES = [(EWR, TEMPERATURE, Decimal("8.5"), TEN), (EWR, TEMPERATURE, Decimal("14.1"), ELEVEN)]
-COLUMNS = {"s": [str(EWR)] * 2, "p": [str(TEMPERATURE)] * 2, "o": [8.5, 14.1], "at": [TEN, ELEVEN]}
+COLUMNS = {"s": [EWR.n3()] * 2, "p": [TEMPERATURE.n3()] * 2, "o": [8.5, 14.1], "at": [TEN, ELEVEN]}
 
 
 def graph() -> rdflib.Dataset:
     found = rdflib.Dataset()
     for number, (_, _, value, at) in enumerate(TRIPLES):
         name = rdflib.URIRef(f"{EX}reading/{number}")
-        found.graph(name).add((EWR.to_rdflib(), TEMPERATURE.to_rdflib(), Literal.from_python(value).to_rdflib()))
-        found.default_graph.add((name, rdflib.PROV.generatedAtTime, Literal.from_python(at).to_rdflib()))
+        found.graph(name).add((EWR, TEMPERATURE, rdflib.Literal(value)))
+        found.default_graph.add((name, rdflib.PROV.generatedAtTime, rdflib.Literal(at)))
     return found
 
 
 def file(directory: Path) -> Path:
     path = directory / "readings.ndjson"
-    lines = [f'{{"s":"{s}","p":"{p}","o":"\\"{o}\\"^^<{XSD}decimal>","at":"{at.isoformat()}"}}\n' for s, p, o, at in TRIPLES]
+    lines = [f'{{"s":"{s.n3()}","p":"{p.n3()}","o":"\\"{o}\\"^^<{XSD}decimal>","at":"{at.isoformat()}"}}\n' for s, p, o, at in TRIPLES]
     path.write_text("".join(lines))
     return path
 
@@ -45,7 +45,9 @@ def file(directory: Path) -> Path:
 EVENTS: dict[str, Callable[[Path], Any]] = {
     "triples": lambda _: TRIPLES,
     "triples with intervals, as they come": lambda _: ((s, p, o, at, at) for s, p, o, at in reversed(TRIPLES)),
-    "terms of rdflib": lambda _: [(s.to_rdflib(), p.to_rdflib(), rdflib.Literal(o), at.isoformat()) for s, p, o, at in TRIPLES],
+    "terms of rdflib": lambda _: [(s, p, rdflib.Literal(o), at.isoformat()) for s, p, o, at in TRIPLES],
+    "texts of terms": lambda _: [(s.n3(), p.n3(), o, at) for s, p, o, at in TRIPLES],
+    "terms of the language": lambda _: [(Iri(str(s)), Iri(str(p)), o, at) for s, p, o, at in TRIPLES],
     "numbers of numpy": lambda _: [(s, p, np.float64(o), at) for s, p, o, at in TRIPLES],
     "a frame of pandas": lambda _: pd.DataFrame(COLUMNS),
     "a frame of polars": lambda _: pl.DataFrame(COLUMNS),
@@ -60,7 +62,7 @@ EVENTS: dict[str, Callable[[Path], Any]] = {
 def test_events_of_every_kind(kind: str, tmp_path: Path) -> None:
     found = epsparql.run(WARMUP, EVENTS[kind](tmp_path))
     (solution,) = found["query"]
-    assert (solution["station"], float(str(solution["cold"].to_python())), float(str(solution["warm"].to_python()))) == (EWR, 8.5, 14.1)
+    assert (solution["station"], float(str(solution["cold"])), float(str(solution["warm"]))) == (EWR, 8.5, 14.1)
     assert (solution.start, solution.end) == ("2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z")
 
 
@@ -73,8 +75,8 @@ def test_queries_of_every_kind(tmp_path: Path) -> None:
     reader = f"SELECT ?t FROM STREAM <{EX}found> WHERE {{ ?s <{EX}hot> ?t }}"
     found = epsparql.run({"a.rule": rule, "b/c": reader, "again": path}, TRIPLES)
     assert {name: len(solutions) for name, solutions in found.items()} == {"a.rule": 1, "b/c": 1, "again": 1}
-    assert [*found["a.rule"].to_rdflib()] == [(EWR.to_rdflib(), rdflib.URIRef(f"{EX}hot"), Literal("14.1", XSD + "decimal").to_rdflib())]
-    assert found["b/c"][0]["t"].to_python() == Decimal("14.1")
+    assert [*found["a.rule"].to_rdflib()] == [(EWR, rdflib.URIRef(f"{EX}hot"), rdflib.Literal("14.1", datatype=rdflib.XSD.decimal))]
+    assert found["b/c"][0]["t"].toPython() == Decimal("14.1")
 
 
 def test_background_and_entailment(tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_background_and_entailment(tmp_path: Path) -> None:
     path.write_text(f"<{EX}ewr> <{EX}in> <{EX}newark> .")
     query = f"SELECT ?place WHERE {{ ?s <{EX}temperature> ?t . ?s <{EX}in> ?place }}"
     for background in (path, str(path), [path]):
-        assert epsparql.run(query, TRIPLES, background=background, entailment="owl-rl")["query"][0]["place"] == Iri(f"{EX}newark")
+        assert epsparql.run(query, TRIPLES, background=background, entailment="owl-rl")["query"][0]["place"] == rdflib.URIRef(f"{EX}newark")
     assert epsparql.run(f"ASK {{ ?s <{EX}in> ?place }}", background=path)["query"][0].boolean is True
 
 
@@ -96,8 +98,8 @@ def test_a_policy() -> None:
 def test_a_text_may_have_separators_of_lines() -> None:
     """Python's texts end lines at these characters, and JSON does not escape them."""
     text = "a\u2028b\u2029c\x85d"
-    (found,) = epsparql.run("SELECT ?o WHERE { ?s ?p ?o }", [(EWR, TEMPERATURE, Literal.from_python(text), TEN)])["query"]
-    assert found["o"].to_python() == text
+    (found,) = epsparql.run("SELECT ?o WHERE { ?s ?p ?o }", [(EWR, TEMPERATURE, rdflib.Literal(text), TEN)])["query"]
+    assert str(found["o"]) == text
 
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
@@ -111,7 +113,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (5, TypeError, "events of type int; expected a file, triples, a frame, or an rdflib Graph"),
     (pd.DataFrame({"sensor": ["a"], "temp": [1]}), ValueError, "the frame has the columns sensor, temp; expected s, p, o, and at, or start and end"),
     ("missing.ndjson", ValueError, "missing.ndjson: No such file"),
-    (rdflib.Graph().add((EWR.to_rdflib(), TEMPERATURE.to_rdflib(), rdflib.Literal(1))), ValueError, "has no time"),
+    (rdflib.Graph().add((EWR, TEMPERATURE, rdflib.Literal(1))), ValueError, "has no time"),
 ]
 
 
@@ -155,7 +157,7 @@ def test_a_mapping_takes_other_columns(kind: str, tmp_path: Path) -> None:
         frame["temp"] = [Decimal("8.5"), Decimal("14.1"), None] if kind == "decimals" else frame["temp"]
         events = pl.DataFrame(ROWS) if kind == "polars" else frame
     (solution,) = epsparql.run(WARMUP, events, mapping=MAPPING)["query"]
-    assert (solution["station"], solution["cold"].to_python(), solution["warm"].to_python()) == (EWR, Decimal("8.5"), Decimal("14.1"))
+    assert (solution["station"], solution["cold"].toPython(), solution["warm"].toPython()) == (EWR, Decimal("8.5"), Decimal("14.1"))
     assert (solution.start, solution.end) == ("2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z")
 
 

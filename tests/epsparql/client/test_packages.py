@@ -19,7 +19,6 @@ import sys
 from datetime import datetime, UTC
 import epsparql
 from epsparql.client import Client
-from epsparql.terms import Literal
 
 client = Client(sys.argv[1])
 client.register("base", "SELECT ?v FROM STREAM <base> WHERE { ?s <x:value> ?v }")
@@ -27,7 +26,7 @@ client.send("base", '{"s":"<x:s>","p":"<x:value>","o":"\\\\"8.50\\\\"^^<http://w
 (solution,) = client.solutions("base", wait_s=30)
 with client.follow("base") as subscription:
     assert next(iter(subscription)) == solution
-print(epsparql.parse("ASK { ?s ?p ?o }").warnings, solution["v"], solution["v"].to_python(), epsparql.__version__)
+print(epsparql.parse("ASK { ?s ?p ?o }").warnings, solution["v"].n3(), solution["v"].toPython(), epsparql.__version__)
 """
 
 
@@ -84,7 +83,6 @@ def test_the_version_is_there(base: Path) -> None:
         ("import engine.engine", "the engine", "engine"),
         ("import pipeline.log", "the pipeline", "engine"),
         ("import epsparql; epsparql.run('ASK {}')", "epsparql.run()", "engine"),
-        ("from epsparql.terms import Iri; Iri('x:a').to_rdflib()", "to_rdflib()", "rdflib"),
         ("from epsparql.client import Solutions; Solutions().to_frame()", "a frame", "pandas"),
         ("from epsparql.client import Solutions; Solutions().to_frame('polars')", "a frame", "polars"),
     ],

@@ -1,40 +1,76 @@
 """rdflib's graphs and terms, both ways: texts stay as written, and what either side cannot hold is refused."""
 
+import copy
+import pickle
+
 import pytest
 import rdflib
 
-from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of, term_from_rdflib
+from epsparql.events.event_text import term_text
+from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
+from epsparql.rdf_exchange.client_terms import DirectionalString, NotInRdflib, Triple
+from epsparql.rdf_exchange.conversion import from_client_term, to_client_term
 from epsparql.solutions.rdflib_graphs import graph_of
 from epsparql.solutions.solution import Solution
-from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, NotInRdflib, Term, TripleTerm
+from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, TripleTerm
 
 A, B = Iri("http://example.org/a"), Iri("http://example.org/b")
+IRI, IRI_B = rdflib.URIRef("http://example.org/a"), rdflib.URIRef("http://example.org/b")
 TERMS: list[Term] = [
     A,
     BlankNode("b1"),
     Literal("x"),
     Literal('say "hi"\n'),
-    Literal("hi", RDF_LANG_STRING, "en"),
+    Literal("hi", RDF_LANG_STRING, "en-gb"),
     Literal("001.50", XSD + "decimal"),
     Literal("01", XSD + "integer"),
+    Literal("many", XSD + "integer"),
     Literal("TRUE", XSD + "boolean"),
+    Literal(" a  b\t", XSD + "token"),
+    Literal("a\nb", XSD + "normalizedString"),
     Literal("2026-01-01T10:00:00.000Z", XSD + "dateTime"),
+    Literal("P1Y2M", XSD + "duration"),
     Literal("x", "http://example.org/type"),
+]
+WITHOUT_RDFLIB: list[Term] = [
+    Literal("x", RDF_DIR_LANG_STRING, "ar", "rtl"),
+    TripleTerm(A, B, Literal("01", XSD + "integer")),
+    TripleTerm(BlankNode("b1"), B, TripleTerm(A, B, Literal("x", RDF_DIR_LANG_STRING, "ar", "rtl"))),
 ]
 
 
 @pytest.mark.parametrize("term", TERMS, ids=str)
-def test_a_term_comes_back_as_written(term: Term) -> None:
-    graph = rdflib.Graph().add((A.to_rdflib(), B.to_rdflib(), term.to_rdflib()))
-    ((_, _, found),) = graph
-    assert term_from_rdflib(found) == term
+def test_a_graph_gives_a_term_back_as_written(term: Term) -> None:
+    found = to_client_term(term)
+    assert isinstance(found, rdflib.term.Identifier)
+    graph = rdflib.Graph().add((IRI, IRI_B, found))
     assert n_quads_of(graph) == f"{A} {B} {term} .\n"
+
+
+@pytest.mark.parametrize("term", TERMS + WITHOUT_RDFLIB, ids=str)
+def test_a_term_stays_as_written_through_pickle_and_copy(term: Term) -> None:
+    found = to_client_term(term)
+    for same in (found, pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert (from_client_term(same), same, hash(same)) == (term, found, hash(found))
+        assert term_text(same, "o") == str(term)
+
+
+def test_a_literal_is_the_one_of_rdflib() -> None:
+    found = to_client_term(Literal("01", XSD + "integer"))
+    same = rdflib.Literal("01", datatype=rdflib.XSD.integer, normalize=False)
+    assert (found, hash(found), found.toPython(), found.n3()) == (same, hash(same), 1, same.n3())
+
+
+def test_terms_that_rdflib_lacks_have_texts_and_values() -> None:
+    direction, triple = DirectionalString("x", "ar", "rtl"), Triple(IRI, IRI_B, rdflib.Literal(1))
+    assert (direction.n3(), direction.toPython()) == ('"x"@ar--rtl', "x")
+    assert (triple.n3(), triple.toPython()) == (f'<<( {A} {B} "1"^^<{XSD}integer> )>>', triple)
 
 
 def test_a_dataset_keeps_its_graphs() -> None:
     dataset = rdflib.Dataset()
-    triple = A.to_rdflib(), B.to_rdflib(), rdflib.Literal("x")
-    dataset.graph(A.to_rdflib()).add(triple)
+    triple = IRI, IRI_B, rdflib.Literal("x")
+    dataset.graph(IRI).add(triple)
     dataset.graph(rdflib.BNode("g")).add(triple)
     dataset.default_graph.add(triple)
     assert sorted(n_quads_of(dataset).splitlines()) == sorted([f'{A} {B} "x" .', f'{A} {B} "x" {A} .', f'{A} {B} "x" _:g .'])
@@ -43,11 +79,10 @@ def test_a_dataset_keeps_its_graphs() -> None:
 def test_a_conjunctive_graphs_own_graph_has_no_name() -> None:
     with pytest.warns(DeprecationWarning, match="ConjunctiveGraph"):
         graph = rdflib.ConjunctiveGraph()
-    graph.add((A.to_rdflib(), B.to_rdflib(), rdflib.Literal("x")))
+    graph.add((IRI, IRI_B, rdflib.Literal("x")))
     assert n_quads_of(graph) == f'{A} {B} "x" .\n'
 
 
-IRI = rdflib.URIRef("http://example.org/a")
 REFUSED = [
     pytest.param((rdflib.Literal("x"), IRI, IRI), "no triple of RDF", id="literal as subject"),
     pytest.param((IRI, rdflib.BNode(), IRI), "no triple of RDF", id="blank node as predicate"),
@@ -81,9 +116,15 @@ def test_solutions_become_one_graph() -> None:
     assert sorted(n_quads_of(graph).splitlines()) == sorted(lines)
 
 
-def test_what_rdflib_cannot_hold_is_refused() -> None:
-    with pytest.raises(NotInRdflib, match="rdflib cannot hold the triple term <<"):
-        graph_of([constructed(f"{A} {B} {TripleTerm(A, B, A)} .")])
+@pytest.mark.parametrize(("term", "kind"), [*zip(WITHOUT_RDFLIB[:2], ["string with a base direction", "triple term"], strict=True)])
+def test_a_graph_cannot_hold_what_rdflib_lacks(term: Term, kind: str) -> None:
+    solution = constructed(f"{A} {B} {term} .")
+    with pytest.raises(NotInRdflib, match=f"a graph of rdflib cannot hold the {kind} "):
+        graph_of([solution])
+    assert [from_client_term(each.object) for each in solution.statements()] == [term]
+
+
+def test_only_triples_become_a_graph() -> None:
     with pytest.raises(NotInRdflib, match="'q' are no triples; only CONSTRUCT and DESCRIBE"):
         graph_of([Solution("q", "1-0", "", "", {}, None)])
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import polars as pl
 import pytest
+import rdflib
 
 from epsparql.extras import MissingExtra
 from epsparql.python_values import PythonValue
@@ -82,8 +83,8 @@ def test_numbers_need_not_be_exact() -> None:
 
 
 def test_a_literal_without_a_value_stays_itself() -> None:
-    odd = Literal("many", XSD + "integer")
-    assert solutions(odd).to_frame()["x"][0] == odd
+    odd = Literal("P1M", XSD + "duration")
+    assert solutions(odd).to_frame()["x"][0] == rdflib.Literal("P1M", datatype=rdflib.XSD.duration)
 
 
 def test_times_are_timestamps_and_names_do_not_collide() -> None:
@@ -104,7 +105,7 @@ def test_other_forms() -> None:
     triples = Solution(
         "q", "1-0", "2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z", None, '<a> <b> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .\n<a> <b> "x" .'
     )
-    assert triples.statements()[0].object.to_python() == 1
+    assert triples.statements()[0].object.toPython() == 1
     assert Solutions([triples]).to_frame()[["subject", "predicate", "object"]].values.tolist() == [["a", "b", 1], ["a", "b", "x"]]
     answer = Solution("q", "1-0", "2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z", None, None, True)
     assert Solutions([answer]).to_frame()["boolean"].tolist() == [True]
@@ -126,7 +127,7 @@ def test_a_missing_library_is_named_with_the_command(monkeypatch: pytest.MonkeyP
 def test_a_part_is_shown_like_the_whole() -> None:
     found = solutions(*range(5))
     assert isinstance(found[1:3], Solutions)
-    assert [each["x"].to_python() for each in found[1:3]] == [1, 2]
+    assert [each["x"].toPython() for each in found[1:3]] == [1, 2]
 
 
 def shown(found: Solutions) -> tuple[ElementTree.Element, str]:

@@ -6,9 +6,10 @@ from urllib.parse import quote
 import httpx
 import pyoxigraph as ox
 import pytest
+from rdflib import XSD, Literal, URIRef
 
 from epsparql.client import Client, segment
-from epsparql.terms import Iri, Literal, TripleTerm
+from epsparql.rdf_exchange.client_terms import DirectionalString, Triple
 from tests.server.conftest import EX, until
 from tests.server.routes.test_streams import assert_problem
 
@@ -16,7 +17,6 @@ JSON, CSV, TURTLE, LD_JSON, NDJSON, TRIG = (
     "application/sparql-results+json", "text/csv", "text/turtle", "application/ld+json", "application/x-ndjson", "application/trig",
 )  # fmt: skip
 SAID = f"PREFIX : <{EX}> :door :state :open {{| :by :sensor1 ; :confidence 0.8 |}} . :door :label 'x'@ar--rtl ."
-NUMBER = "http://www.w3.org/2001/XMLSchema#decimal"
 
 
 @pytest.fixture
@@ -45,15 +45,15 @@ def read(http: httpx.Client, query: str, accept: str) -> httpx.Response:
 
 def test_a_statement_about_a_statement_is_a_pattern(client: Client, http: httpx.Client, fed: str) -> None:
     (found,) = client.solutions(f"{fed}sure")
-    assert (found["thing"], found["state"], found["who"]) == (Iri(f"{EX}door"), Iri(f"{EX}open"), Iri(f"{EX}sensor1"))
-    assert found["c"] == Literal("0.8", NUMBER)
+    assert (found["thing"], found["state"], found["who"]) == (URIRef(f"{EX}door"), URIRef(f"{EX}open"), URIRef(f"{EX}sensor1"))
+    assert found["c"] == Literal("0.8", datatype=XSD.decimal)
     for accept, told in ((JSON, JSON), (CSV, CSV), (f"{JSON}; version=1.1", JSON)):  # the solution itself is RDF 1.1
         assert read(http, f"{fed}sure", accept).headers["content-type"].removesuffix("; charset=utf-8") == told
 
 
 def test_a_triple_term_reaches_a_client(client: Client, http: httpx.Client, fed: str) -> None:
     (found,) = client.solutions(f"{fed}terms")
-    assert found["t"] == TripleTerm(Iri(f"{EX}door"), Iri(f"{EX}state"), Iri(f"{EX}open"))
+    assert found["t"] == Triple(URIRef(f"{EX}door"), URIRef(f"{EX}state"), URIRef(f"{EX}open"))
     answer = read(http, f"{fed}terms", JSON)
     assert answer.headers["content-type"] == f"{JSON}; version=1.2"
     solutions = ox.parse_query_results(answer.content, ox.QueryResultsFormat.JSON)
@@ -75,7 +75,7 @@ def test_the_next_best_format_is_taken(http: httpx.Client, fed: str) -> None:
 
 def test_base_directions_need_the_basic_part(client: Client, http: httpx.Client, fed: str) -> None:
     (found,) = client.solutions(f"{fed}labels")
-    assert str(found["l"]) == '"x"@ar--rtl'
+    assert found["l"] == DirectionalString("x", "ar", "rtl")
     assert read(http, f"{fed}labels", f"{JSON};version=1.2-basic").json()["results"]["bindings"][0]["l"]["its:dir"] == "rtl"
     assert "base directions" in str(assert_problem(read(http, f"{fed}labels", f"{JSON};version=1.1"), 406)["detail"])
 

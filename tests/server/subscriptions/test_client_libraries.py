@@ -12,15 +12,15 @@ import rdflib
 
 from epsparql.async_client import AsyncClient
 from epsparql.client import ApiError, Client
-from epsparql.terms import XSD, Iri, Literal, NotInRdflib
+from epsparql.rdf_exchange.client_terms import NotInRdflib
 from tests.server.conftest import EX, event, moment, serving, values
 
-S, VALUE = Iri(f"{EX}s"), Iri(f"{EX}value")
-TEXT = Literal("01.50", XSD + "decimal")
+S, VALUE = rdflib.URIRef(f"{EX}s"), rdflib.URIRef(f"{EX}value")
+TEXT = rdflib.Literal("01.50", datatype=rdflib.XSD.decimal, normalize=False)
 
 
-def graph(literal: Literal = TEXT) -> rdflib.Graph:
-    return rdflib.Graph().add((S.to_rdflib(), VALUE.to_rdflib(), literal.to_rdflib()))
+def graph(literal: rdflib.Literal = TEXT) -> rdflib.Graph:
+    return rdflib.Graph().add((S, VALUE, literal))
 
 
 def rule(stream: str) -> str:
@@ -33,9 +33,9 @@ def test_a_graph_goes_in_and_comes_back_as_written(client: Client, stream: str, 
     assert client.send(stream, graph(), at=datetime(2026, 1, 1, tzinfo=UTC)).accepted == 1
     (solution,) = client.solutions(name, wait_s=30)
     assert (solution["s"], solution["v"], solution.start) == (S, TEXT, moment(0))
-    assert str(solution["v"].to_rdflib()) == "01.50"
+    assert str(solution["v"]) == "01.50"
     assert client.solutions(f"{name} rule", wait_s=30)
-    assert [*client.graph(f"{name} rule")] == [(S.to_rdflib(), rdflib.URIRef(f"{EX}seen"), TEXT.to_rdflib())]
+    assert [*client.graph(f"{name} rule")] == [(S, rdflib.URIRef(f"{EX}seen"), TEXT)]
     with pytest.raises(NotInRdflib, match="only CONSTRUCT and DESCRIBE"):
         client.graph(name)
 
@@ -53,7 +53,7 @@ def test_a_dataset_carries_its_own_times(client: Client, stream: str, name: str)
     dataset = rdflib.Dataset()
     for number in range(2):
         reading = rdflib.URIRef(f"{EX}reading/{number}")
-        dataset.graph(reading).add((S.to_rdflib(), VALUE.to_rdflib(), rdflib.Literal(number)))
+        dataset.graph(reading).add((S, VALUE, rdflib.Literal(number)))
         dataset.default_graph.add((reading, rdflib.PROV.generatedAtTime, rdflib.Literal(moment(number), datatype=rdflib.XSD.dateTime)))
     client.register(name, values(stream))
     assert client.send(stream, dataset).accepted == 2
@@ -91,13 +91,13 @@ def test_a_frame_is_sent(client: Client, stream: str, name: str, library: Any) -
     """The frame takes several bodies, and no row is late."""
     count = 2_000
     times = pd.date_range("2026-01-01", periods=count, freq="s", tz="UTC").to_pydatetime().tolist()
-    frame = library.DataFrame({"s": [str(S)] * count, "p": [str(VALUE)] * count, "o": range(count), "at": times})
+    frame = library.DataFrame({"s": [S.n3()] * count, "p": [VALUE.n3()] * count, "o": range(count), "at": times})
     client.register(name, f"SELECT ?v FROM STREAM <{stream}> WHERE {{ ?s <{EX}value> ?v FILTER(?v >= 1999) }}")
     sent = client.send_frame(stream, frame, rows=300)
     assert (sent.accepted, sent.late) == (count, 0)
     assert client.stream(stream)["accepted"] == count
     client.finish(stream)
-    assert [each["v"].to_python() for each in client.follow(name)] == [count - 1]
+    assert [each["v"].toPython() for each in client.follow(name)] == [count - 1]
 
 
 def test_a_frame_of_other_columns_is_refused(client: Client, stream: str) -> None:
@@ -128,7 +128,7 @@ def test_a_frame_of_any_columns_is_sent_by_a_mapping(client: Client, stream: str
     found = client.stream(stream)
     assert (found["max_delay"], found["description"], found["mapping"]) == ("PT5S", "kept", MAPPING)
     client.finish(stream)
-    assert [(each["s"], float(str(each["v"].to_python())), each.end) for each in client.follow(name)] == [
+    assert [(each["s"], float(str(each["v"])), each.end) for each in client.follow(name)] == [
         (S, 1.5, moment(0)),
         (S, 2.0, moment(1)),
         (S, 4.25, moment(3)),

@@ -165,7 +165,7 @@ def test_the_client_keeps_what_stands(url: str, http: httpx.Client) -> None:
     assert subscription.last == change.seq
     for change in client.changes("client"):
         standing.apply(change)
-    assert [str(solution["s"]) for solution in standing.values()] == [f"<{EX}b>"]
+    assert [str(solution["s"]) for solution in standing.values()] == [f"{EX}b"]
     assert standing == followed
 
 
