@@ -71,7 +71,8 @@ class Network:
         if self.background.coming is None and not self.slots.scans.entails_otherwise:
             return self.host.feed(columns)
         now = self.begun
-        later = np.flatnonzero(columns[c.IN_END] > now)
+        # The mark of the last instant stands before all that the end of the streams releases.
+        later = np.flatnonzero((columns[c.IN_END] > now) & (columns[c.IN_KIND] != c.LAST))
         if not len(later):
             return self.host.feed(columns)
         k, parts = int(later[0]), list[Ints]()

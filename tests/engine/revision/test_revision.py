@@ -1,8 +1,9 @@
 """Revised queries against the reference evaluator: after all revisions the set that stands is the one that a replay of what remained gives."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,10 +13,28 @@ from hypothesis import HealthCheck, given, settings
 
 import epsparql
 from engine.engine import Engine
-from engine.messages import CERTAIN, OCCURRENCES, REVISED, Block, Entry, Events, Finish, Register, Revise, SetStream, StateChange
-from tests.engine.revision.revised_streams import RevisedStreams
-from tests.support.feeds import PREFIXES, SECOND, occurrence
-from tests.support.run_both import block, results
+from engine.messages import (
+    ADD,
+    CERTAIN,
+    DROP,
+    OCCURRENCES,
+    REPLACE,
+    REVISED,
+    Block,
+    Entry,
+    Events,
+    Facts,
+    Finish,
+    Register,
+    Revise,
+    SetStream,
+    StateChange,
+)
+from epsparql.algebra import Select
+from tests.engine.revision.revised_streams import KNOWN, RevisedStreams
+from tests.soak import examples
+from tests.support.feeds import PREFIXES, SECOND, occurrence, parse_facts
+from tests.support.run_both import block, past_of, results
 from verification.definitions.model import Occurrence
 
 H = 6_000_000
@@ -40,7 +59,14 @@ QUERIES = {
         "CONSTRUCT { ?s :C ?a } INTO STREAM <derived> WHERE { { ?s :A ?a } WITHOUT { ?s :B ?a } FOR 1 }",
     ),
     "both": ("SELECT ?a ?b FROM STREAM <default> FROM STREAM <other> WHERE { { ?s :A ?a } AND { ?s :B ?b } }",),
+    "known": ("SELECT ?k WHERE { ?s :K ?k }",),
+    "joined": ("SELECT ?a ?k WHERE { ?s :A ?a . ?s :K ?k }",),
+    "absent": ("SELECT ?a WHERE { ?s :A ?a FILTER NOT EXISTS { ?x :K ?k } }",),
+    "count": ("SELECT (COUNT(*) AS ?n) WHERE { ?s :K ?k }",),
+    "steps": ("SELECT (COUNT(*) AS ?n) WHERE { ?s :A ?a } WINDOW [RANGE 'PT3S' STEP 'PT1S']",),
 }
+PLAIN = ("seq", "copies", "optional", "minus", "without", "group", "within", "near", "close", "known", "joined", "absent", "count")
+"""The reference evaluator knows the solutions of these over a background that changes."""
 
 
 BESIDE = "SELECT ?a FROM STREAM <other> WHERE { ?s :A ?a MINUS { ?s :B ?b } }"
@@ -81,6 +107,11 @@ class Scenario:
             self.streams.latest[stream] = max([*ends, *([] if reached is None else [reached])])
         self.log.append((Events(len(self.log), stream, len(rows), self.streams.watermark(stream), None, None, revises, tuple(retracts)), rows))
 
+    def learn(self, change: str, facts: str) -> None:
+        """Append a change of the background, with facts in shorthand."""
+        learned = self.streams.learn(change, parse_facts(facts))
+        self.add(Facts, KNOWN, learned.text, change)
+
     def blocks(self, cuts: set[int]) -> list[Block]:
         found = list[Block]()
         begin = 0
@@ -118,36 +149,48 @@ class Reader:
         return Counter(results({"q": query}, emitted)["q"])
 
 
-def check(kind: str, sends: Sequence[tuple[str, Sequence[tuple[Occurrence, bool]], bool]], cuts: set[int], restores: set[int]) -> None:
-    text, *rules = (PREFIXES + each for each in QUERIES[kind])
+Steps = Sequence[tuple[str, Sequence[tuple[Occurrence, bool]], tuple[str, str] | None, bool]]
+"""What comes: a body of a stream, then perhaps a change of the background (its kind and facts), then perhaps a revision."""
+
+
+def check(kind: str, steps: Steps, cuts: set[int], restores: set[int]) -> None:
+    """Compare what stands after each revision, and after the end, with what the definitions and a replay in order give."""
+    texts = {name: PREFIXES + text for name, text in zip(("q", "rule"), QUERIES[kind], strict=False)}
+    gate = ("default", "other") if kind == "both" else ("default",)
     scenario = Scenario(RevisedStreams(H))
     for name in ("default", "other"):
         scenario.add(SetStream, name, revisable=H)
-    for k, rule in enumerate(rules):
-        scenario.add(Register, f"rule{k}", rule)
-    scenario.add(Register, "q", text, emit=REVISED)
-    scenario.add(Register, "certain", text)
+    for name, text in reversed(texts.items()):
+        scenario.add(Register, name, text, emit=CERTAIN if name == "rule" else REVISED)
+    scenario.add(Register, "certain", texts["q"])
     if kind in ACCOMPANIED:
         scenario.add(Register, "beside", PREFIXES + BESIDE, emit=REVISED)
-    expected: dict[int, tuple[Counter[Any], int | None]] = {}
-    parsed = {name: epsparql.parse(each).query for name, each in (("q", text), *((f"rule{k}", rule) for k, rule in enumerate(rules)))}
-    gate = {"default", "other"} if kind == "both" else {"default"}
-    for stream, sent, revise in sends:
+    expected: dict[int, tuple[list[Counter[Any]], int | None]] = {}
+    for stream, sent, change, revise in steps:
         scenario.send(stream, sent)
+        if change is not None:
+            scenario.learn(*change)
         if revise:
             scenario.add(Revise)
             latest = scenario.streams.latest
-            before = min(latest[name] for name in latest.keys() & gate) if latest.keys() & gate else -(1 << 62)
-            ready = gate <= latest.keys() and before > -(1 << 62)
-            expected[len(scenario.log)] = (scenario.streams.standing(parsed, "q", before) if ready else Counter(), before if ready else None)
+            before = min(latest[name] for name in gate) if latest.keys() >= set(gate) else None
+            expected[len(scenario.log)] = [Counter()] if before is None else find_standing(scenario.streams, kind, texts, gate, before), before
     for name in ("default", "other"):
         scenario.add(Finish, name)
     scenario.add(Revise)
-    expected[len(scenario.log)] = scenario.streams.standing(parsed, "q"), None
-    engine, reader, beside, certain = Engine(), Reader(), Reader(), list[tuple[str, int, int, int, tuple[str | None, ...]]]()
-    for number, part in enumerate(scenario.blocks(cuts | expected.keys())):
+    final = find_standing(scenario.streams, kind, texts, gate, None)
+    expected[len(scenario.log)] = final, None
+    parts = scenario.blocks(cuts | expected.keys())
+    engine, reader, beside, certain = (
+        Engine(past=partial(past_of, parts)),
+        Reader(),
+        Reader(),
+        list[tuple[str, int, int, int, tuple[str | None, ...]]](),
+    )
+    for number, part in enumerate(parts):
         if number in restores:
             engine = Engine.restore(engine.snapshot())
+            engine.look_back_by(partial(past_of, parts))
         outcome = engine.feed(part)
         assert not outcome.changes, outcome.changes
         rows = outcome.solutions
@@ -157,54 +200,103 @@ def check(kind: str, sends: Sequence[tuple[str, Sequence[tuple[Occurrence, bool]
             elif row["query"] == "certain":
                 certain.append(("q", 0, row["start"], row["end"], tuple(row["values"])))
         if part.after in expected:
-            rows_expected, limit = expected[part.after]
-            assert reader.rows(text, limit) == rows_expected
-    assert Counter(results({"q": text}, certain)["q"]) == rows_expected, "what is certain is the same"
+            for rows_expected in expected[part.after][0]:
+                assert reader.rows(texts["q"], expected[part.after][1]) == rows_expected
+    for rows_expected in final:
+        assert Counter(results({"q": texts["q"]}, certain)["q"]) == rows_expected, "what is certain is the same"
     if kind in ACCOMPANIED:
-        assert beside.rows(PREFIXES + BESIDE, None) == scenario.streams.standing({"q": epsparql.parse(PREFIXES + BESIDE).query}, "q")
+        for rows_expected in find_standing(scenario.streams, "beside", {"q": PREFIXES + BESIDE}, ("other",), None):
+            assert beside.rows(PREFIXES + BESIDE, None) == rows_expected
 
 
-def place(sends: Sequence[tuple[str, Sequence[tuple[str, str, int, bool]], bool]]) -> list[tuple[str, list[tuple[Occurrence, bool]], bool]]:
+def find_standing(streams: RevisedStreams, kind: str, texts: Mapping[str, str], gate: Sequence[str], before: int | None) -> list[Counter[Any]]:
+    """Return the solutions of `q` that stand before an instant, in each way in which they can be found; None for all after the end."""
+    parsed = {name: epsparql.parse(text).query for name, text in texts.items()}
+    if not streams.changes:
+        return [streams.standing(parsed, "q", before)]
+    found = [streams.replay(texts, "q", gate, before)]
+    if kind in PLAIN and streams.present.get(gate[0]):
+        assert isinstance(parsed["q"], Select)
+        found.append(streams.standing_over_changes(parsed["q"], gate[0], before))
+    return found
+
+
+def place(steps: Sequence[tuple[str, Sequence[tuple[str, str, int, bool]], tuple[str, str] | None, bool]]) -> Steps:
     """Return bodies of occurrences that end so many seconds before their body's time, which goes on by two seconds from one body to the next."""
     return [
-        (stream, [(occurrence(f"{name}({value})@{max(2 * k + 1 - back, 1)}"), taken) for name, value, back, taken in sent], revise)
-        for k, (stream, sent, revise) in enumerate(sends)
+        (stream, [(occurrence(f"{name}({value})@{max(2 * k + 1 - back, 1)}"), taken) for name, value, back, taken in sent], change, revise)
+        for k, (stream, sent, change, revise) in enumerate(steps)
     ]
 
 
-def list_sends(stream: Sequence[str], back: st.SearchStrategy[int], bodies: int) -> st.SearchStrategy[Any]:
+FACTS = st.lists(st.sampled_from(("K(1)", "K(2)", "A(1)", "A(2)", "B(1)", "B(3)", "C(1)", "X(1)")), min_size=1, max_size=2, unique=True).map(" ".join)
+CHANGES = st.one_of(st.tuples(st.sampled_from((ADD, ADD, REPLACE)), FACTS), st.just((DROP, "")))
+
+
+def list_steps(stream: Sequence[str], back: st.SearchStrategy[int], bodies: int, changes: st.SearchStrategy[Any]) -> st.SearchStrategy[Steps]:
     occurrences = st.tuples(st.sampled_from("AB"), st.sampled_from("123"), back, st.sampled_from((False, False, True)))
     body = st.lists(occurrences, min_size=1, max_size=4)
-    return st.lists(st.tuples(st.sampled_from(stream), body, st.booleans()), min_size=1, max_size=bodies).map(place)
+    return st.lists(st.tuples(st.sampled_from(stream), body, changes, st.booleans()), min_size=1, max_size=bodies).map(place)
 
 
-BOUNDED = ("chain", "close", "group", "near", "within")
+BOUNDED = ("chain", "close", "group", "near", "steps", "within")
 """These look back for a bounded time, so a change of the past has only its neighbourhood read again."""
 PLACES = st.sets(st.integers(0, 24), max_size=6)
+BACK, NEAR_BACK = st.integers(-6, 12), st.sampled_from((0, 0, 1, 4, 5, 6))
 CASES = given(
     st.one_of(
-        st.tuples(st.sampled_from(sorted(QUERIES)), list_sends(("default", "default", "other"), st.integers(-6, 12), 10)),
-        st.tuples(st.sampled_from(BOUNDED), list_sends(("default",), st.sampled_from((0, 0, 1, 4, 5, 6)), 16)),
+        st.tuples(st.sampled_from(sorted(QUERIES)), list_steps(("default", "default", "other"), BACK, 10, st.none())),
+        st.tuples(st.sampled_from(BOUNDED), list_steps(("default",), NEAR_BACK, 16, st.none())),
     ),
     PLACES,
     PLACES,
 )
+OVER_CHANGES = given(
+    st.tuples(st.sampled_from(sorted(QUERIES)), list_steps(("default", "default", "other"), BACK | NEAR_BACK, 10, st.none() | CHANGES)),
+    PLACES,
+    PLACES,
+)
 QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
-Sends = list[tuple[str, list[tuple[Occurrence, bool]], bool]]
 
 
 @pytest.mark.slow
 @settings(QUIET, max_examples=300)
 @CASES
-def test_after_all_revisions_the_standing_set_is_that_of_a_replay(case: tuple[str, Sends], cuts: set[int], restores: set[int]) -> None:
+def test_after_all_revisions_the_standing_set_is_that_of_a_replay(case: tuple[str, Steps], cuts: set[int], restores: set[int]) -> None:
     check(*case, cuts, restores)
 
 
 @pytest.mark.soak
 @settings(QUIET, max_examples=10_000)
 @CASES
-def test_many_logs_are_revised_to_what_a_replay_gives(case: tuple[str, Sends], cuts: set[int], restores: set[int]) -> None:
+def test_many_logs_are_revised_to_what_a_replay_gives(case: tuple[str, Steps], cuts: set[int], restores: set[int]) -> None:
     check(*case, cuts, restores)
+
+
+@pytest.mark.slow
+@settings(QUIET, max_examples=examples(25_000, 125))
+@OVER_CHANGES
+def test_a_background_that_changes_between_revisions_is_that_of_each_instant(case: tuple[str, Steps], cuts: set[int], restores: set[int]) -> None:
+    check(*case, cuts, restores)
+
+
+def end_after(first: str, second: str, facts: str) -> Steps:
+    """Return two bodies in shorthand, of which the second one is followed by a change of the background and the end."""
+    bodies = [[(occurrence(event), False) for event in feed.split()] for feed in (first, second)]
+    return [("default", bodies[0], None, True), ("default", bodies[1], (ADD, facts), False)]
+
+
+ENDED = [
+    pytest.param("known", end_after("A(1)@3", "A(2)@9", "K(1)"), id="what a change brings stands at the next instant"),
+    pytest.param("absent", end_after("A(1)@3", "A(2)@9", "K(1)"), id="absence is decided without it"),
+    pytest.param("count", end_after("A(1)@3", "A(2)@9", "K(1)"), id="the first report has not counted it"),
+    pytest.param("steps", end_after("A(1)@2 A(2)@3", "A(3)@9", "X(1)"), id="a window is reported once"),
+]
+
+
+@pytest.mark.parametrize(("kind", "steps"), ENDED)
+def test_the_instant_of_the_watermark_has_the_background_from_before_a_change_if_the_streams_end_there(kind: str, steps: Steps) -> None:
+    check(kind, steps, set(range(24)), set())
 
 
 ENDLESS = "CONSTRUCT { ?s :X ?b } INTO STREAM :x FROM STREAM :x FROM STREAM <default> WHERE { { ?s :A ?b } UNION { ?s :X ?a BIND(?a + 1 AS ?b) FILTER(?a >= 7) } }"
