@@ -398,7 +398,7 @@ class Engine(EngineState):
 
         Each set begins at its own start. Raises LogGap.
         """
-        side, heeded = Engine(self.share, self.sets.settled(after), self.past, self.terms), set[int]()
+        side, heeded = self.beside_before(after), set[int]()
         side.heeds = lambda entry: not isinstance(entry, Register) or entry.offset in heeded or read_static_rule(entry) is not None
         in_order = sorted(coming, key=lambda each: each[1].place.position)
         place = in_order[0][1].place
@@ -481,6 +481,10 @@ class Engine(EngineState):
         found = Engine(past=self.past, terms=self.terms)
         found.without = self.without
         return found
+
+    def beside_before(self, entry: int) -> "Engine":
+        """Return a new engine over the same terms, which reads this one's share of the log before an entry. Queries live there as they do at the entry."""
+        return Engine(self.share, self.sets.settled(entry), self.past, self.terms)
 
     def look_back_by(self, past: Past) -> None:
         """Set where queries that are behind find the log again; a restored engine must be told too."""

@@ -66,7 +66,11 @@ class EngineState(Registry, ABC):
 
     @abstractmethod
     def beside(self) -> "EngineState":
-        """Return a new engine over the same terms."""
+        """Return a new engine over the same terms, which reads all rows."""
+
+    @abstractmethod
+    def beside_before(self, entry: int) -> "EngineState":
+        """Return a new engine over the same terms, which reads this one's share of the log before an entry. Queries live there as they do at the entry."""
 
 
 def _no_past(first: int, after: int) -> Iterable[Block]:

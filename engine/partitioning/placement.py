@@ -133,11 +133,6 @@ class Sets:
         found = self._of.get(registered)
         return None if found is None else found.route
 
-    def is_dealt(self, registered: int) -> bool:
-        """Return whether the events of a query are dealt out, by a key or by time."""
-        route = self.route(registered)
-        return route is not None and route.part is not None
-
     def list_sets(self) -> list[Moved]:
         """Return all sets, each of which stays where it is."""
         return [each.moved(each.route) for each in self._sets]

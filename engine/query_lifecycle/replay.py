@@ -36,10 +36,8 @@ def read_again(engine: EngineState, planned: Planned, after: int) -> str | None:
 
 
 def _replayed(engine: EngineState, planned: Planned, after: int) -> EngineState:
-    """Return an engine that has read the log before `after` with a query and all rules."""
-    if not engine.share.whole and engine.sets.is_dealt(planned.registered):
-        raise NotRepeatable("a partition has no other partition's events")
-    entry, side, changes, before = engine.registered[planned.registered], engine.beside(), list[StateChange](), engine.caught_up
+    """Return an engine that has read the log before `after` with a query and all rules. A partition reads its own share of what is dealt out."""
+    entry, side, changes, before = engine.registered[planned.registered], engine.beside_before(after), list[StateChange](), engine.caught_up
     if any(_is_on_cycle(engine, planned, rule) for rule in planned.written.values()):
         raise NotRepeatable("its rule is one of several that feed each other")
     begins = entry.offset if entry.reads_from is None else entry.reads_from

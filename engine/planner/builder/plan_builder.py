@@ -37,7 +37,7 @@ window alone. The right side of a SEQ keeps nothing that no left solution preced
 makes no other pairs.
 """
 IN_PARTITIONS = frozenset({"suppression"})
-"""A partition is planned without these choices, because it cannot read again what it has let go."""
+"""A partition is planned without these choices, so that fewer changes of the background make it read the log again."""
 
 
 @dataclass(frozen=True, slots=True)

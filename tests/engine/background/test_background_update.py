@@ -19,6 +19,7 @@ from engine.query_lifecycle.replay import LOST
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
+from tests.engine.runtime.test_partitioning import has_key, shared_out, whole
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.reference.reasoning import background_changes
 from tests.reference.reasoning.background_changes import Version
@@ -403,6 +404,22 @@ def test_by_hand(pattern: str, feed: str, changes: str, intervals: list[str], fe
     log = log_of(query, in_order({DEFAULT_STREAM: stream}), changed)
     found = shown(results({"q": query}, run(blocks(log, ())).emitted)["q"])
     assert sorted(row.rsplit("@", 1)[-1] for row in found) == sorted(row.rsplit("@", 1)[-1] for row in intervals)
+
+
+EXPIRED = [case for case in CASES if str(case.id).startswith("expired")]
+
+
+@pytest.mark.parametrize("partitions", [2, 4])
+@pytest.mark.parametrize(("pattern", "feed", "changes", "_"), EXPIRED)
+def test_each_partition_reads_its_share_of_the_log_again(pattern: str, feed: str, changes: str, _: list[str], partitions: int) -> None:
+    """A query that a change makes decide by what it has let go goes on in each of several partitions as it does in one."""
+    query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
+    assert has_key(query)
+    log = blocks(log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")]), range(1, 20))
+    found, told, begins = shared_out(log, partitions, frozenset({len(log) - 2}))
+    assert (found, told) == whole(log)
+    assert not told
+    assert set(begins) <= {0, 1}
 
 
 TWO, OTHERWISE = "?s :A ?u . ?s :K ?v", "OPTIONAL { ?s :p ?t }"

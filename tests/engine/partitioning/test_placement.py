@@ -81,12 +81,10 @@ def test_where_queries_live(texts: Sequence[str], routes: Sequence[Route], moves
     placed = Placed(*texts)
     assert placed.routes(*range(1, len(texts) + 1)) == routes
     assert placed.moves == moves
-    assert [placed.sets.is_dealt(k + 1) for k in range(len(texts))] == [route.part is not None for route in routes]
     restored = Sets.restored(PARTITIONS, placed.sets.to_json())
     assert [restored.route(k + 1) for k in range(len(texts))] == routes
     assert restored.to_json() == placed.sets.to_json()
     assert placed.sets.route(99) is None
-    assert not placed.sets.is_dealt(99)
 
 
 def test_a_query_of_the_past_has_no_key_and_joins_what_it_waits_for() -> None:
