@@ -22,6 +22,7 @@ LARGE_FOLDERS = {
     "server/routes": "one file for each group of URLs",
     "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
     "pipeline/runners": "one file for each part of the loop that feeds engines, which a thread, tasks and the driver compose",
+    "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",
     "tests/browser": "one file for each page of the console, which share one browser",

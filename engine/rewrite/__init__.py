@@ -9,6 +9,7 @@ from engine.pattern_scope import IDENTIFYING
 from engine.rewrite.fold_constants import OPERATIONS, fold_constants
 from engine.rewrite.hoist_exists import hoist_exists
 from engine.rewrite.own_stream import name_own_stream
+from engine.rewrite.part_alternatives import part_alternatives
 from engine.rewrite.part_triple_terms import part_triple_terms
 from engine.rewrite.prune_binds import prune_binds
 from engine.rewrite.rename_hidden import rename_hidden
@@ -26,6 +27,7 @@ Step: TypeAlias = Callable[[a.Query], a.Query]
 SIMPLIFICATIONS: Mapping[str, Step] = {"constants": fold_constants, "equalities": unify_variables, "unused": prune_binds}
 """A query could do without these steps: it finds the same, at another price."""
 CONCERNED: Mapping[Step, frozenset[type]] = {
+    part_alternatives: frozenset({a.Alternative}),
     part_triple_terms: frozenset({TripleTermPattern}),
     separate_runs: frozenset({a.RunWindow}),
     rename_hidden: frozenset({a.SubSelect}),
@@ -49,7 +51,7 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
         assert isinstance(main, a.Select)
         return replace(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
     with deep_stack():
-        query, kinds = _take_steps(query, _list_kinds(query), (part_triple_terms, separate_runs, rename_hidden))
+        query, kinds = _take_steps(query, _list_kinds(query), (part_alternatives, part_triple_terms, separate_runs, rename_hidden))
         left_out = {*without, *(_UNRESTRICTED_ONLY if policy != UNRESTRICTED else ())}
         identifies = a.Call in kinds and _identifies(query)
         simplifications = () if identifies else (step for name, step in SIMPLIFICATIONS.items() if name not in left_out)

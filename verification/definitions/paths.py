@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import PropertyPath
 from epsparql.terms import Term, TermOrVariable, Variable
-from verification.definitions.model import Micros, Solution, Triple, bind
+from verification.definitions.model import Micros, Solution, Triple, bind, compatible, join_solutions, likely_pairs
 
 Edge = tuple[Triple, Micros | None, Micros | None]
 """A triple with its interval; None, None for a background triple."""
@@ -32,8 +33,30 @@ class Walks:
 
 
 def pairs(pattern: algebra.Path, edges: frozenset[Edge]) -> Iterator[Solution]:
-    found = _walks(pattern.path, edges)
-    ends = pattern.subject, pattern.object
+    """Yield the solutions of a path. An alternative is a union, and a sequence in it a join over a hidden node; a repeated path gives pairs alone."""
+    return _solutions(pattern.path, pattern.subject, pattern.object, edges, count())
+
+
+def _solutions(
+    path: PropertyPath, subject: TermOrVariable, object_: TermOrVariable, edges: frozenset[Edge], numbers: Iterator[int]
+) -> Iterator[Solution]:
+    match path:
+        case algebra.Inverse(inner):
+            yield from _solutions(inner, object_, subject, edges, numbers)
+        case algebra.Alternative(left, right):
+            yield from _solutions(left, subject, object_, edges, numbers)
+            yield from _solutions(right, subject, object_, edges, numbers)
+        case algebra.Sequence(left, right):
+            middle = Variable(f"_:inner node {next(numbers)}")
+            xs = frozenset(_solutions(left, subject, middle, edges, numbers))
+            ys = frozenset(_solutions(right, middle, object_, edges, numbers))
+            yield from (join_solutions(x, y) for x, y in likely_pairs(xs, ys) if compatible(x, y))
+        case _:
+            yield from _pairs(path, (subject, object_), edges)
+
+
+def _pairs(path: PropertyPath, ends: tuple[TermOrVariable, TermOrVariable], edges: frozenset[Edge]) -> Iterator[Solution]:
+    found = _walks(path, edges)
     walks = {*found.walks, *(_zero_length(ends, edges) if found.empty else ())}
     for walk in walks:
         bound: dict[Variable, Term] = {}
