@@ -295,6 +295,20 @@ class StoreFailed(PipelineError):
     code = "store-failed"
 
 
+class StoreDamaged(StoreFailed):
+    """An object of a store is damaged or missing, or is not the one that it should be."""
+
+    code = "store-damaged"
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        remedy = "restore it from a copy of the store, or give the data directory of the last server an empty store"
+        return f"{self.place} is damaged: {self.reason}; {remedy}"
+
+
 class StoreTaken(PipelineError):
     """Another server writes to the store, which is one server's at a time."""
 

@@ -173,9 +173,9 @@ ARROWS = {
     "server/subscriptions": "server/http server/inspection server/query_output server/service.py",
     "server/trials": "server/http server/settings.py server/subordinate_process.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",
-    "verification/checks.py": "verification/definitions verification/history.py verification/log_files.py verification/reach.py",
-    "verification/history.py": "verification/definitions verification/log_files.py",
-    "verification/log_files.py": "verification/definitions",
+    "verification/checks.py": "verification/definitions verification/frames.py verification/history.py verification/log_files.py verification/reach.py",
+    "verification/history.py": "verification/definitions verification/frames.py verification/log_files.py",
+    "verification/log_files.py": "verification/definitions verification/frames.py",
     "verification/reach.py": "verification/definitions",
 }
 """Each folder, and each file at the root of a package: what it imports from inside the same package (`unit_of`)."""

@@ -22,8 +22,9 @@ from verification.definitions.model import Fact, Micros, Occurrence, Solution, T
 from verification.definitions.queries import Given, Streams, found
 from verification.definitions.rdfs import entailed
 from verification.definitions.rules import Rules, instantiated
+from verification.frames import Unreadable
 from verification.history import END_OF_TIME, History, Registration
-from verification.log_files import Emitted, parse_term, parse_triples, read_solutions
+from verification.log_files import Emitted, SolutionLog, parse_term, parse_triples, read_saved_mark, read_solutions, wait_for_solutions
 from verification.reach import Reach, is_positive, reach_through_rules
 
 SLICE_ROWS = 150
@@ -76,31 +77,70 @@ class QueryReport:
                 self.listed.setdefault(kind, []).append(text)
 
 
-def check_directory(data_dir: Path, *, query: str | None = None, sample: int = 50, seed: int = 0) -> list[QueryReport]:
+@dataclass(frozen=True)
+class DirectoryReport:
+    """Holds what was found for each query, and how far the logs reach. `log` is the position at the begin of the check, which a server may pass."""
+
+    log: int
+    solutions: int
+    queries: list[QueryReport]
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether there are solutions for all entries of the log. Those of other entries have not been seen."""
+        return self.solutions >= self.log
+
+
+def check_directory(data_dir: Path, *, query: str | None = None, sample: int = 50, seed: int = 0) -> DirectoryReport:
     """Check the queries of a data directory, or the one of a name. `sample` is how many slices without solutions are looked at for each.
 
     Raises: Unreadable, FileNotFoundError.
     """
-    position, emitted, changes = read_solutions(data_dir)  # first: of a server that runs, the log is then no shorter
+    saved = read_saved_mark(data_dir)
+    reached = wait_for_solutions(data_dir)
+    found = read_solutions(data_dir)  # first: of a server that runs, the log is then no shorter
     history = History(data_dir)
+    _check_origin(data_dir, history, found, saved)
     reports = []
     for registration in history.registrations.values():
         if query in (None, registration.name):
-            solutions = emitted.pop(registration.offset, [])
+            solutions = found.emitted.pop(registration.offset, [])
             report = QueryReport(registration.name, registration.offset, len(solutions))
-            failures = (entry for registered, entry, state, _ in changes if registered == registration.offset and state == "failed")
+            failures = (entry for registered, entry, state, _ in found.changes if registered == registration.offset and state == "failed")
             report.add_faults("numbering", _misnumbered(solutions))
             try:
-                _Check(history, registration, solutions, min([position, *failures]), report).check_slices(sample, random.Random(seed))
+                if found.begin > registration.offset:
+                    raise NotChecked(f"retention has removed the solutions before log position {found.begin}")
+                _Check(history, registration, solutions, min([found.position, *failures]), report).check_slices(sample, random.Random(seed))
             except NotChecked as why:
                 report.reason = str(why)
             except NotImplementedError as what:
                 report.reason = f"the definitions do not have {_shortened(str(what))}"
             reports.append(report)
     if query is None:
-        for registered, solutions in emitted.items():
-            reports.append(QueryReport("", registered, len(solutions), "its registration is no longer in the log"))
-    return reports
+        for registered, solutions in found.emitted.items():
+            if registered not in history.registrations:
+                reports.append(QueryReport("", registered, len(solutions), "its registration is no longer in the log"))
+    return DirectoryReport(min(reached, history.position), found.position, reports)
+
+
+def _check_origin(data_dir: Path, history: History, found: SolutionLog, saved: tuple[int, int]) -> None:
+    """Check that solutions and catalog belong to this log, and that the log is whole. Raises: Unreadable."""
+    log, solutions = data_dir / "log", data_dir / "solutions"
+    position, mark = saved
+    if position > history.position:
+        raise Unreadable(f"{log} ends at position {history.position}, and catalogue.json was saved at {position}: the end of the log is missing")
+    if found.position > history.position:
+        raise Unreadable(f"{solutions} reaches log position {found.position}, and {log} ends at {history.position}: the end of the log is missing")
+    if mark and history.find_mark(position) not in (None, mark):
+        raise Unreadable(f"{data_dir / 'catalogue.json'} is of another log than {log}, at position {position}")
+    for position, mark in found.marks:
+        if history.find_mark(position) not in (None, mark):
+            raise Unreadable(f"{solutions} is of another log than {log}, at position {position}")
+    for registered, name in found.names.items():
+        known = history.registrations.get(registered)
+        if registered >= history.first and (known is None or known.name != name):
+            raise Unreadable(f"{solutions} is of another log than {log}: the query {name!r} was not registered at position {registered}")
 
 
 def _misnumbered(solutions: Sequence[Emitted]) -> Iterator[str]:
@@ -344,7 +384,14 @@ def _bounds(ends: Sequence[Micros], emitted: Sequence[Emitted], last: Micros, *,
 
 # ---------------------------------------------------------------- rows
 def _row(query: Query, each: Emitted) -> Row:
-    """Return an emitted solution as `_Check._rows` gives them."""
+    """Return an emitted solution as `_Check._rows` gives them; one of terms that cannot be read equals none of these."""
+    try:
+        return _read_row(query, each)
+    except (SyntaxError, IndexError):
+        return each.start, each.end, each.values
+
+
+def _read_row(query: Query, each: Emitted) -> Row:
     if isinstance(query, algebra.Construct):
         return each.start, each.end, frozenset(_masked_triple(parse_triples(f"{text.rstrip(' .')} .")[0]) for text in each.values if text)
     if isinstance(query, algebra.Ask):

@@ -14,8 +14,11 @@ from epsparql.terms import Iri
 from verification.definitions.model import Fact, Micros, Occurrence
 from verification.definitions.patterns import Settings
 from verification.definitions.rdfs import closed
+from verification.frames import read_begin
 from verification.log_files import OCCURRENCE_COLUMNS, Entry, parse_term, parse_triples, read_log
 
+MARK = (1 << 31) - 1
+"""A mark has so many bits of the checksum of a frame's payload."""
 END_OF_TIME: Micros = 1 << 61
 """A finished stream has this watermark."""
 
@@ -60,9 +63,12 @@ class History:
         self.registrations: dict[int, Registration] = {}
         self.others: list[Entry] = []
         self.retractions: dict[str, int] = {}  # by stream, the first entry that takes occurrences back
-        self.first = self.position = 0
-        for number, (entries, rows) in enumerate(read_log(data_dir)):
-            self.first = entries[0].offset if number == 0 and entries else self.first
+        self.first = self.position = read_begin(data_dir / "log")
+        self._ends, self._marks = list[int](), list[int]()
+        for number, (frame, entries, rows) in enumerate(read_log(data_dir)):
+            self.first = frame.first if number == 0 else self.first
+            self._ends.append(frame.after)
+            self._marks.append(frame.crc & MARK)
             begin = 0
             for entry in entries:
                 self.position = entry.offset + 1
@@ -74,6 +80,11 @@ class History:
                 self._apply_entry(entry)
         for stream in self.streams.values():
             stream.sort()
+
+    def find_mark(self, position: int) -> int | None:
+        """Return the mark of the frame that holds the entry before a position; None where retention has removed it, or there is none."""
+        at = bisect_left(self._ends, position)
+        return self._marks[at] if self.first < position <= self.position and at < len(self._marks) else None
 
     def _add_rows(self, name: str, rows: pa.Table) -> None:
         timely = rows.filter(pa.compute.invert(rows.column("late")))

@@ -1,17 +1,14 @@
-"""This module reads both logs of a data directory by itself, so that a fault of the server's own reader cannot hide a fault of what was written.
+"""This module reads what the frames of both logs hold.
 
-A log is a folder of segments. A segment is frames, each a header and a payload that is padded to 8 bytes:
-
-    magic 4 | payload bytes u32 | first position i64 | position after i64 | rows u32 | flags u32 | crc of the payload u32 | crc of the header u32
-
-The record in `head` says how much is published. A payload is a stream of Arrow, whose metadata hold the entries as JSON, or such streams in slices.
+A payload is a stream of Arrow, whose metadata hold the entries as JSON, or such streams in slices.
 """
 
 import json
 import struct
-import zlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,15 +18,12 @@ import pyoxigraph as ox
 
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 from verification.definitions.model import Micros, Triple
+from verification.frames import Frame, Unreadable, read_begin, read_frames, read_head, unseal
 
-HEADER = struct.Struct("<4sIqqIIII")
-HEAD = struct.Struct("<4sqqqI")
 SLICED = struct.Struct("<4sIII")
-MAGIC, SLICED_MAGIC = b"\xffEPF", b"\xffEPS"
-LINK = 1 << 31
-"""A frame with this flag names the segment before, and covers no positions."""
-KNOWN_FLAGS = LINK | 0b111
-"""The other flags of the input log say that a frame has late rows, rejected rows, or slices. Those of the solution log hold a mark."""
+SLICED_MAGIC = b"\xffEPS"
+KNOWN_FLAGS = 0b111
+"""The flags of the input log say that a frame has late rows, rejected rows, or slices."""
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "events": ("stream", "rows", "watermark", "key", "source", "revises", "retracts"),
     "tick": ("stream", "watermark"),
@@ -56,11 +50,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "entail": ("regime",),
 }
 """The members of each kind of entry that this program uses, in the order in which they are stored. Other kinds change no solution."""
+PATIENCE_S = 1.0
+"""A server that runs has this long to evaluate the last entries of the log."""
 OCCURRENCE_COLUMNS = ("s", "p", "o", "g", "start", "end")
-
-
-class Unreadable(Exception):
-    """Reports files that are damaged, or in a format that this program does not know; the message names the file and the byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,50 +78,14 @@ class Emitted:
     values: tuple[str | None, ...]
 
 
-# ---------------------------------------------------------------- frames
-def read_frames(directory: Path) -> Iterator[tuple[int, int, int, memoryview]]:
-    """Yield first position, position after, flags and payload of each published frame, in order. Raises: Unreadable, FileNotFoundError."""
-    _, last, size, position, crc = HEAD.unpack(record := (directory / "head").read_bytes())
-    if zlib.crc32(record[:-4]) != crc:
-        raise Unreadable(f"{directory / 'head'} is damaged: its checksum does not hold")
-    paths = sorted(path for path in directory.glob("*.frames") if int(path.stem) <= last)
-    reached = None
-    for path in paths:
-        data = memoryview(path.read_bytes())
-        data, byte = data[:size] if int(path.stem) == last else data, 0
-        while byte < len(data):
-            first, after, flags, payload, end = _frame_at(path, data, byte)
-            if not flags & LINK:
-                if reached not in (None, first):
-                    raise Unreadable(f"{path} is damaged at byte {byte}: the frame begins at position {first}, not at {reached}")
-                reached = after
-                yield first, after, flags, payload
-            byte = end
-    if (reached or 0) != position and paths:
-        raise Unreadable(f"{directory} is damaged: its frames end at position {reached}, and `head` says {position}")
-
-
-def _frame_at(path: Path, data: memoryview, byte: int) -> tuple[int, int, int, memoryview, int]:
-    header = data[byte : byte + HEADER.size]
-    if len(header) < HEADER.size:
-        raise Unreadable(f"{path} is damaged at byte {byte}: the header is incomplete")
-    magic, length, first, after, _, flags, crc, own = HEADER.unpack(header)
-    if magic != MAGIC or zlib.crc32(header[:-4]) != own:
-        raise Unreadable(f"{path} is damaged at byte {byte}: no frame begins here")
-    begin = byte + HEADER.size
-    payload = data[begin : begin + length]
-    if len(payload) < length or zlib.crc32(payload) != crc:
-        raise Unreadable(f"{path} is damaged at byte {byte}: the payload's checksum does not hold")
-    return first, after, flags, payload, begin + length + -length % 8
-
-
 # ---------------------------------------------------------------- the input log
-def read_log(data_dir: Path) -> Iterator[tuple[list[Entry], pa.Table]]:
-    """Yield the entries of each frame with its rows: OCCURRENCE_COLUMNS (times in µs), `late`, and the `offset` of each row's entry.
+def read_log(data_dir: Path) -> Iterator[tuple[Frame, list[Entry], pa.Table]]:
+    """Yield each frame, its entries and its rows: OCCURRENCE_COLUMNS (times in µs), `late`, and the `offset` of each row's entry.
 
     Raises: Unreadable, FileNotFoundError.
     """
-    for first, _, flags, payload in read_frames(data_dir / "log"):
+    for frame in read_frames(data_dir / "log"):
+        first, flags, payload = frame.first, frame.flags, frame.payload
         if flags & ~KNOWN_FLAGS:
             raise Unreadable(f"the frame of {data_dir / 'log'} at position {first} has flags {flags:#x}, which this program does not know")
         (_, stored), batches, order = _read_sliced(payload) if payload[:4] == SLICED_MAGIC else _read_plain(payload)
@@ -140,7 +96,7 @@ def read_log(data_dir: Path) -> Iterator[tuple[list[Entry], pa.Table]]:
             raise Unreadable(f"the frame of {data_dir / 'log'} at position {first} has another number of rows than its entries say")
         if order is not None:
             rows = rows.take(pa.array(order, pa.int64()))
-        yield entries, rows.append_column("offset", pa.array(offsets, pa.int64()))
+        yield frame, entries, rows.append_column("offset", pa.array(offsets, pa.int64()))
 
 
 def _entry(offset: int, kind: str, values: Sequence[Any]) -> Entry:
@@ -190,27 +146,64 @@ def _plain_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 # ---------------------------------------------------------------- the solution log
-def read_solutions(data_dir: Path) -> tuple[int, dict[int, list[Emitted]], list[tuple[int, int, str, str]]]:
-    """Return the log position up to which solutions are there, those of each registration in order, and the changes of state.
+@dataclass
+class SolutionLog:
+    """Holds the solution log: those of each registration in order, the changes of state, and the log positions that it covers.
 
-    A change is a registration, the entry that brought it, the state, and the reason. Raises: Unreadable.
+    A change is a registration, the entry that brought it, the state, and the reason. A mark is of the frame of the input log that holds the entry before
+    a position.
     """
-    position, found = 0, dict[int, list[Emitted]]()
-    changes: list[tuple[int, int, str, str]] = []
-    if not (data_dir / "solutions" / "head").exists():
-        return position, found, changes
-    for _, after, _, payload in read_frames(data_dir / "solutions"):
-        position = after
-        if not payload:
+
+    begin: int = 0
+    position: int = 0
+    emitted: dict[int, list[Emitted]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    changes: list[tuple[int, int, str, str]] = field(default_factory=list)
+    marks: list[tuple[int, int]] = field(default_factory=list)
+
+
+def read_solutions(data_dir: Path) -> SolutionLog:
+    """Read the solution log; one that is not there is empty. Raises: Unreadable."""
+    found = SolutionLog()
+    if not (data_dir / "solutions").exists():
+        return found
+    found.position = found.begin = read_begin(data_dir / "solutions")
+    for frame in read_frames(data_dir / "solutions"):
+        found.position = frame.after
+        found.marks += [(frame.after, frame.flags)] if frame.flags else []
+        if not frame.payload:
             continue
-        reader = pa.ipc.open_stream(pa.py_buffer(payload))
-        changes += [(registered, entry, state, reason) for registered, _, entry, state, reason in json.loads(reader.schema.metadata[b"summary"])[1]]
+        reader = pa.ipc.open_stream(pa.py_buffer(frame.payload))
+        changes = json.loads(reader.schema.metadata[b"summary"])[1]
+        found.changes += [(registered, entry, state, reason) for registered, _, entry, state, reason in changes]
         for batch in reader:
-            columns = [batch.column(name) for name in ("registered", "entry", "start", "end", "ordinal", "values")]
-            columns[2:4] = [column.cast(pa.int64()) for column in columns[2:4]]
-            for registered, entry, start, end, ordinal, values in zip(*(column.to_pylist() for column in columns), strict=True):
-                found.setdefault(registered, []).append(Emitted(entry, start, end, ordinal, tuple(values)))
-    return position, found, changes
+            columns = [batch.column(name) for name in ("registered", "query", "entry", "start", "end", "ordinal", "values")]
+            columns[3:5] = [column.cast(pa.int64()) for column in columns[3:5]]
+            for registered, name, entry, start, end, ordinal, values in zip(*(column.to_pylist() for column in columns), strict=True):
+                found.emitted.setdefault(registered, []).append(Emitted(entry, start, end, ordinal, tuple(values)))
+                found.names.setdefault(registered, name)
+    return found
+
+
+def wait_for_solutions(data_dir: Path) -> int:
+    """Return the log's position, after a moment in which a server that runs may evaluate the entries before it. Raises: Unreadable, FileNotFoundError."""
+    _, _, position = read_head(data_dir / "log")
+    deadline = time.monotonic() + PATIENCE_S
+    while (data_dir / "solutions").exists() and time.monotonic() < deadline:
+        _, _, reached = read_head(data_dir / "solutions")
+        if reached >= position:
+            break
+        time.sleep(PATIENCE_S / 20)
+    return position
+
+
+def read_saved_mark(data_dir: Path) -> tuple[int, int]:
+    """Return the log position at which the catalog was saved, and its mark; zeros where it is not there, or is made again from the log."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        data = unseal(found := (data_dir / "catalogue.json").read_bytes())
+        saved = json.loads(found if data is None else data)  # version 0.1.0 did not seal it
+        return int(saved["position"]), int(saved.get("mark", 0))
+    return 0, 0
 
 
 # ---------------------------------------------------------------- terms

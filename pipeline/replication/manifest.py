@@ -4,8 +4,11 @@ Manifests are numbered, and each is created only where there is none of its numb
 manifest of the server before it is refused. The object of a claim stays, so that an earlier server never finds its number free again. Other
 manifests go, so a server that was paused after its look may find a number free that was taken: a claim counts only as the newest manifest. One that
 others have followed stays, too: otherwise the earlier server would find its number free.
+
+A manifest ends with a seal: its number, the digest of the manifest before it, and that of all bytes so far.
 """
 
+import re
 import struct
 import zlib
 from dataclasses import dataclass
@@ -13,13 +16,15 @@ from secrets import token_hex
 
 import msgspec
 
-from pipeline.errors import StoreFailed, StoreTaken
+from pipeline.errors import StoreDamaged, StoreFailed, StoreTaken
+from pipeline.log.segments import digest_of
 from pipeline.object_store.backends import ObjectStore
 
 MANIFESTS, TAIL, OBJECTS = "manifests", "tail", "objects"
 LOG, SOLUTIONS = LOGS = "log", "solutions"
 _TRIES = 10
 """A listed manifest may have been removed before it is read, and then there is a later one: a look is tried this often."""
+_SEAL = re.compile(rb',"number":(\d+),"follows":"([0-9a-f]*)","digest":"([0-9a-f]+)"\}\Z')
 _PIECE = struct.Struct("<8sQQI")  # the server's start, the segment, the byte in it, the checksum of what follows
 
 
@@ -37,7 +42,7 @@ class Extent(msgspec.Struct, frozen=True, array_like=True):
         """Return the bytes. Raises: StoreFailed where the object is damaged, or has gone."""
         data = read_object(store, self.name, self.crc)
         if data is None:
-            raise StoreFailed(f"the object {self.name} is missing")
+            raise StoreDamaged(str(store), f"the object {self.name} is missing")
         return data[self.offset : self.offset + self.end - self.begin]
 
 
@@ -75,7 +80,7 @@ def read_object(store: ObjectStore, name: str, crc: int) -> bytes | None:
     """Return an object's bytes, or None where it has gone. Raises: StoreFailed where it is damaged."""
     data = store.read(name)
     if data is not None and zlib.crc32(data) != crc:
-        raise StoreFailed(f"the object {name} is damaged: its checksum does not hold")
+        raise StoreDamaged(str(store), f"the checksum of the object {name} does not hold")
     return data
 
 
@@ -97,18 +102,39 @@ class ManifestChain:
         self.number = 0
         """The newest manifest that is known has this number; there is none yet where it is 0."""
         self.newest: Manifest | None = None
+        self._follows = ""  # the digest of the newest manifest
         self._unsure = False  # the last try to create one may have taken effect
 
     def look(self) -> Manifest | None:
         """Read the newest manifest; None where there is none. Raises: StoreFailed."""
+        name = ""
         for _ in range(_TRIES):
             names = self._store.names(MANIFESTS)
             if not names:
+                self._check_empty()
                 return None
-            if data := self._store.read(f"{MANIFESTS}/{names[-1]}"):  # else there is a newer one
-                self.number, self.newest = int(names[-1]), _decoded(names[-1], data)
-                return self.newest
+            name = f"{MANIFESTS}/{names[-1]}"
+            if data := self._store.read(name):  # else there is a newer one
+                found, follows = self._decode(name, data)
+                self._check_before(name, names[-2:-1], follows)
+                self.number, self.newest, self._follows = int(names[-1]), found, digest_of(data)
+                return found
+        if self._store.read(name) == b"":  # a claim is emptied after another manifest has followed it
+            raise StoreDamaged(str(self._store), f"a manifest that follows {name} is missing")
         raise StoreFailed("manifests follow each other faster than they can be read")
+
+    def _check_empty(self) -> None:
+        """Check that a store without manifests has nothing else: the first claim comes before all objects. Raises: StoreFailed."""
+        for folder in (TAIL, OBJECTS):
+            if self._store.names(folder) and not self._store.names(MANIFESTS):  # else another server has begun meanwhile
+                raise StoreDamaged(str(self._store), f"it has objects in {folder}/, and all manifests are missing")
+
+    def _check_before(self, name: str, before: list[str], follows: str) -> None:
+        """Check that a manifest follows the one before it, if that is still there. Raises: StoreFailed."""
+        for each in before if follows else ():
+            data = self._store.read(f"{MANIFESTS}/{each}") if manifest_name(int(each) + 1) == name else None
+            if data and digest_of(data) != follows:
+                raise StoreDamaged(str(self._store), f"the object {name} does not follow {MANIFESTS}/{each}")
 
     def claim(self, server: str, before: Manifest, number: int) -> None:
         """Take the store over as `before` says it stands, by the manifest of that number.
@@ -143,7 +169,7 @@ class ManifestChain:
     def check_newest(self) -> None:
         """Check that no later server has come. Raises: StoreTaken if one has; StoreFailed."""
         found = self._store.read(manifest_name(self.number + 1))
-        if found is not None and _decoded(manifest_name(self.number + 1), found).start != self.start:
+        if found is not None and self._decode(manifest_name(self.number + 1), found)[0].start != self.start:
             raise StoreTaken(str(self._store), "another server has begun to write to")
 
     def sweep(self) -> None:
@@ -154,26 +180,41 @@ class ManifestChain:
                 self._store.remove(f"{MANIFESTS}/{name}")
 
     def _create(self, manifest: Manifest) -> None:
-        data = msgspec.json.encode(manifest)
         self._unsure = True
         created = False
         while not created:
             name = manifest_name(self.number + 1)
+            data = _seal(manifest, self.number + 1, self._follows)
             created = self._store.create(name, data)
             if not created:
                 found = self._store.read(name)
-                if not found or _decoded(name, found).start != self.start:
+                if not found or self._decode(name, found)[0].start != self.start:
                     raise StoreTaken(str(self._store), "another server has begun to write to")
-                created = found == data  # by an earlier try
+                created, data = found == data, found  # by an earlier try
             self.number += 1
+            self._follows = digest_of(data)
         self.newest, self._unsure = manifest, False
 
+    def _decode(self, name: str, data: bytes) -> tuple[Manifest, str]:
+        """Return a manifest, and the digest of the one that it follows; empty for a manifest of before these were sealed. Raises: StoreDamaged."""
+        if not data:
+            return Manifest(), ""
+        try:
+            found = msgspec.json.decode(data, type=Manifest)
+        except msgspec.MsgspecError as fault:
+            raise StoreDamaged(str(self._store), f"the object {name} cannot be read ({fault})") from None
+        seal = _SEAL.search(data)
+        if seal is None and not (found.server and found.start and found.epoch):
+            raise StoreDamaged(str(self._store), f"the object {name} is no manifest")
+        if seal is not None and (digest_of(data[: seal.start(3)]) != seal[3].decode() or manifest_name(int(seal[1])) != name):
+            raise StoreDamaged(str(self._store), f"the digest of the object {name} does not hold, or it is another manifest")
+        return found, "" if seal is None else seal[2].decode()
 
-def _decoded(name: str, data: bytes) -> Manifest:
-    try:
-        return msgspec.json.decode(data, type=Manifest) if data else Manifest()
-    except msgspec.MsgspecError as fault:
-        raise StoreFailed(f"the object {name} is damaged: {fault}") from None
+
+def _seal(manifest: Manifest, number: int, follows: str) -> bytes:
+    """Return the bytes of a manifest, which earlier versions can read as well."""
+    sealed = msgspec.json.encode(manifest)[:-1] + b',"number":%d,"follows":"%s","digest":"' % (number, follows.encode())
+    return b'%s%s"}' % (sealed, digest_of(sealed).encode())
 
 
 # ---------------------------------------------------------------- the tail
@@ -201,7 +242,17 @@ def read_piece(store: ObjectStore, number: int) -> Piece | None:
         if zlib.crc32(data) == crc:
             extent = Extent(segment, begin, begin + len(data), tail_name(number), zlib.crc32(found), _PIECE.size) if data else None
             return Piece(start.decode(), extent, data)
-    raise StoreFailed(f"the object {tail_name(number)} is damaged: its checksum does not hold")
+    raise StoreDamaged(str(store), f"the checksum of the object {tail_name(number)} does not hold")
+
+
+def check_tail(store: ObjectStore, begin: int) -> None:
+    """Check that no piece is missing between those from number `begin` on: what follows a gap would be read by nobody. Raises: StoreFailed."""
+    numbers = (int(name) for name in store.names(TAIL) if name.isdecimal() and int(name) >= begin)
+    for expected, number in enumerate(sorted(numbers), begin):
+        if number != expected:
+            if read_piece(store, expected) is None:  # else it has come since the names were listed
+                raise StoreDamaged(str(store), f"the object {tail_name(expected)} is missing, and {tail_name(number)} is there")
+            return
 
 
 class LogTail:
@@ -238,6 +289,7 @@ class LogTail:
 
     def fence(self, manifest: Manifest) -> list[Extent]:
         """End the tail of earlier servers, and return its extents from where the manifest ends. Raises: StoreFailed."""
+        check_tail(self._store, manifest.tail)
         self.number, self.fences = manifest.tail, list(manifest.fences)
         extents: list[Extent] = []
         fence = self._pack(0, 0, b"")
@@ -263,6 +315,7 @@ class LogTail:
 
 def read_tail(store: ObjectStore, manifest: Manifest) -> list[Extent]:
     """Return the extents of the tail as it stands, from where the manifest ends. Raises: StoreFailed."""
+    check_tail(store, manifest.tail)
     extents, number = list[Extent](), manifest.tail
     while (piece := read_piece(store, number)) is not None:
         extents += [piece.extent] if piece.extent is not None else []

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import NotOfThisStore, PipelineError, StoreFailed, StoreTaken
+from pipeline.errors import NotOfThisStore, PipelineError, StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log.format_version import FORMAT_FILE, check_format
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
@@ -36,6 +36,7 @@ from pipeline.replication.manifest import (
     Manifest,
     ManifestChain,
     StoredFile,
+    check_tail,
     new_name,
     read_object,
     read_tail,
@@ -262,11 +263,24 @@ class Replicator:
                 restoring = True
             elif not self._has_all(before):  # a server that is refused takes the store from nobody
                 raise self._refusal(_LACKS)
+        if restoring and earlier is None:
+            self._check_tail()
         self._server = note.server if note is not None and before is not None and not restoring else new_name()
         if earlier is not None:
             end_0_1(self._store, earlier, self._server, self._chain.start)
             earlier = read_0_1(self._store)
         self._take(earlier or self._chain.newest or Manifest(), restoring)
+
+    def _check_tail(self) -> None:
+        """Check that the tail has no gap, before anything is claimed. Its server may run, and remove what a later manifest replaces."""
+        for tries in reversed(range(_TRIES)):
+            known = self._chain.newest
+            assert known is not None
+            try:
+                return check_tail(self._store, known.tail)
+            except StoreDamaged:
+                if not tries or self._chain.look() == known:
+                    raise
 
     def _set_aside(self) -> None:
         """Move what the directory holds into its folder `superseded`. The store has all of it that was acknowledged."""

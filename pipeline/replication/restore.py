@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from pipeline.errors import StoreFailed
+from pipeline.errors import StoreDamaged
 from pipeline.log.format_version import FORMAT_FILE
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.segments import FrameWriter, segment_path, sync_directory
@@ -33,7 +33,7 @@ def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[s
     for name, stored in manifest.files.items():
         data = read_object(store, stored.name, stored.crc)
         if data is None:
-            raise StoreFailed(f"the object {stored.name} is missing")
+            raise StoreDamaged(str(store), f"the object {stored.name} is missing")
         write_file(data_dir / name, data, mode=0o600 if name.startswith(REGISTRATIONS) else 0o644)
     for kind in LOGS:
         with closing(FrameWriter(data_dir / kind, durable=kind == LOG)):

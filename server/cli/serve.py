@@ -23,7 +23,7 @@ from engine.compiling import load_type_tables, telling_of_compiling
 from engine.messages import REVISED
 from engine.warmup import compile_engine
 from epsparql.translate.parsed_texts import ParsedTexts
-from pipeline.errors import StoreFailed, StoreTaken
+from pipeline.errors import StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log import LogWriter
 from pipeline.object_store.backends import ObjectStore, connect_store
 from pipeline.object_store.store_uri import redact_uri
@@ -240,6 +240,8 @@ def _telling_store(settings: Settings) -> Iterator[None]:
         raise SettingsError(
             f"{shown} or --data {settings.data} cannot be used: {_explain(error)}; make them directories that can be written to"
         ) from None
+    except StoreDamaged as error:
+        raise SettingsError(f"--store {error}") from None
     except StoreFailed as error:
         raise SettingsError(f"{shown} cannot be used: {error}; {_SEE}") from None
 

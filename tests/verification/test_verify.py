@@ -1,6 +1,8 @@
 """`epsparql verify` explains what a server emitted, and finds each fault that is planted in the solution log."""
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -17,11 +19,13 @@ from pipeline.log.segments import FrameReader, FrameWriter
 from server.cli import main
 from server.cli.demo_data import QUERIES, WATCHED, find, instants
 from tests.fault_tolerance.test_stored_versions import unpack
+from tests.pipeline.log.test_retention import fill
 from tests.server.conftest import serving, until
 from tests.support.logs import Clock
 from verification.checks import QueryReport, check_directory
 from verification.definitions.model import Micros
-from verification.log_files import Unreadable, read_log, read_solutions
+from verification.frames import Unreadable
+from verification.log_files import SolutionLog, read_log, read_solutions
 
 Row = dict[str, object]
 Change = Callable[[list[Row]], list[Row]]
@@ -62,7 +66,7 @@ def faults(reports: list[QueryReport]) -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize("partitions", ["1", "2"])
 def test_all_that_a_server_emitted_is_explained(data: Path, partitions: str) -> None:
-    reports = check_directory(data.parent / partitions)
+    reports = check_directory(data.parent / partitions).queries
     assert faults(reports) == {}
     checked = {report.name: report for report in reports if not report.reason}
     assert {"sequence", "optional", "missing", "windows", "graphs", "background", "derived", "alarms"} <= checked.keys()
@@ -124,7 +128,7 @@ MANY = {
 def test_planted_faults_are_found(data: Path, planted: Mapping[str, tuple[Edit, set[str]]]) -> None:
     """Each is found in its own query, and no other has any."""
     plant(data, _once({query: edit for query, (edit, _) in planted.items()}))
-    found = faults(check_directory(data))
+    found = faults(check_directory(data).queries)
     assert found.keys() == planted.keys()
     for query, (_, expected) in planted.items():
         assert expected <= found[query].keys() <= expected | {"numbering"}
@@ -135,6 +139,7 @@ def test_the_command_tells_by_its_exit_code(data: Path, capsys: pytest.CaptureFi
     told = capsys.readouterr().out
     assert "sequence (12): 134 solutions, 134 derived" in told
     assert "paused (9): 56 solutions, not checked: the query is paused" in told
+    assert "the log reaches position 65, and the solutions 65" in told
     plant(data, _once({"sequence": _remove}))
     assert main(["verify", "--data", str(data), "--query", "sequence", "--json"]) == 1
     (line,) = capsys.readouterr().out.splitlines()
@@ -153,6 +158,58 @@ def test_what_cannot_be_checked_is_refused(data: Path, capsys: pytest.CaptureFix
     segment.write_bytes(damaged)
     assert main(["verify", "--data", str(data)]) == 1
     assert f"{segment} is damaged at byte" in capsys.readouterr().err
+
+
+def drop_solutions(data: Path) -> None:
+    shutil.rmtree(data / "solutions")
+
+
+def drop_last_segment(data: Path) -> None:
+    sorted((data / "solutions").glob("*.frames"))[-1].unlink()
+
+
+def drop_first_segment(data: Path) -> None:
+    sorted((data / "log").glob("*.frames"))[0].unlink()
+
+
+def take_solutions_of_another(data: Path) -> None:
+    fill(data.parent / "other", range(30), begin=True)
+    drop_solutions(data)
+    shutil.copytree(data.parent / "other" / "solutions", data / "solutions")
+
+
+def cut_solutions(data: Path) -> None:
+    """Take away the frames from position 40 on, as a machine that fell may have."""
+    kept = data.parent / "solutions-before"
+    shutil.move(data / "solutions", kept)
+    with closing(FrameReader(kept)) as reader, closing(FrameWriter(data / "solutions", durable=False)) as writer:
+        for frame in reader.frames(0):
+            if frame.after <= 40:
+                writer.append([reader.payload(frame)], frame.first, frame.after, frame.rows, frame.flags)
+        writer.publish()
+
+
+@pytest.mark.parametrize(
+    ("take", "code", "told"),
+    [
+        pytest.param(drop_solutions, 3, "the solutions of the entries from position 0 to 65 are not there", id="solutions"),
+        pytest.param(cut_solutions, 3, r"the solutions of the entries from position \d\d to 65 are not there", id="end of solutions"),
+        pytest.param(drop_last_segment, 1, "solutions is damaged: its frames end at position 0, and `head` says 65", id="last segment of solutions"),
+        pytest.param(
+            drop_first_segment, 1, "log/00000000000000000002.frames is damaged at byte 0: the frame begins at position 2", id="first segment"
+        ),
+        pytest.param(lambda data: (data / "log" / "head").unlink(), 1, "log/head is missing", id="head"),
+        pytest.param(lambda data: os.truncate(data / "log" / "head", 7), 1, "log/head is damaged", id="half a head"),
+        pytest.param(take_solutions_of_another, 1, "solutions is of another log than .*/log", id="solutions of another directory"),
+    ],
+)
+def test_a_directory_of_which_a_piece_is_missing_does_not_pass(
+    data: Path, take: Callable[[Path], object], code: int, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verification.log_files.PATIENCE_S", 0.0)
+    take(data)
+    assert main(["verify", "--data", str(data)]) == code
+    assert re.search(told, capsys.readouterr().err)
 
 
 def test_a_frame_of_an_unknown_format_is_refused(tmp_path: Path) -> None:
@@ -182,7 +239,7 @@ def run_demo(data: Path, hours: int) -> Iterator[tuple[str, int]]:
 @pytest.mark.parametrize("hours", [pytest.param(MONTH, id="month", marks=pytest.mark.slow), pytest.param(YEAR, id="year", marks=pytest.mark.soak)])
 def test_the_demo_is_explained(tmp_path: Path, hours: int) -> None:
     counted = dict(run_demo(tmp_path, hours))
-    reports = {report.name: report for report in check_directory(tmp_path)}
+    reports = {report.name: report for report in check_directory(tmp_path).queries}
     assert faults([*reports.values()]) == {}
     assert reports.keys() == QUERIES.keys()
     assert {name: reports[name].derived for name in WATCHED} == counted
@@ -195,11 +252,11 @@ def test_slices_are_read_as_they_were_written(tmp_path: Path) -> None:
     subjects = [f"<http://e/s{k * k % 97}>" for k in range(3000)]
     with LogWriter(tmp_path, Clock(), partitions=3) as log:
         log.append_events("t", _events(subjects))
-    ((entries, rows),) = list(read_log(tmp_path))
+    ((_, entries, rows),) = list(read_log(tmp_path))
     assert [entry.kind for entry in entries] == ["events"]
     assert rows.column("s").to_pylist() == subjects
     assert rows.column("end").to_pylist() == list(range(3000))
-    assert read_solutions(tmp_path) == (0, {}, [])
+    assert read_solutions(tmp_path) == SolutionLog()
 
 
 def _events(subjects: list[str]) -> pa.RecordBatch:
@@ -221,7 +278,7 @@ def test_changes_and_what_was_taken_back_are_told_as_not_checked(tmp_path: Path)
         for name in ("kept", "retracted"):
             client.finish(name)
             until(lambda name=name: not client.query(f"{name} certain")["lag"], f"{name} has been read")  # type: ignore[misc]  # a default that captures
-    reports = {report.name: report for report in check_directory(tmp_path)}
+    reports = {report.name: report for report in check_directory(tmp_path).queries}
     assert faults([*reports.values()]) == {}
     assert reports["kept certain"].derived == 30
     assert {name: report.reason for name, report in reports.items() if report.reason} == {
@@ -232,4 +289,4 @@ def test_changes_and_what_was_taken_back_are_told_as_not_checked(tmp_path: Path)
 
 
 def _find_retraction(data: Path) -> int:
-    return next(entry.offset for entries, _ in read_log(data) for entry in entries if entry.kind == "events" and entry.members["retracts"])
+    return next(entry.offset for _, entries, _ in read_log(data) for entry in entries if entry.kind == "events" and entry.members["retracts"])

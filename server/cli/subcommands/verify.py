@@ -3,9 +3,14 @@
 import argparse
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 from server.cli.subcommands.definition import BROKEN, OK, Commands, add_command, fail
+
+
+INCOMPLETE = 3
+"""The exit code says that nothing wrong was found, but that solutions of the last entries are not there."""
 
 
 def add_verify(commands: Commands) -> None:
@@ -33,21 +38,25 @@ def add_verify(commands: Commands) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    """Return 0 if no fault was found, 1 if one was, and 2 if the directory cannot be read or has no such query."""
+    """Return 0 if no fault was found, 1 if one was, 2 if the directory cannot be read or has no such query, and 3 if solutions are not all there."""
     from verification.checks import QueryReport, check_directory
-    from verification.log_files import Unreadable
+    from verification.frames import Unreadable
 
     try:
-        reports = check_directory(arguments.data, query=arguments.query, sample=max(arguments.sample, 0), seed=arguments.seed)
+        found = check_directory(arguments.data, query=arguments.query, sample=max(arguments.sample, 0), seed=arguments.seed)
     except FileNotFoundError as fault:
         return fail(f"{fault.filename} does not exist; --data names the directory that `epsparql serve --data` was given")
-    except (OSError, Unreadable) as fault:
-        return fail(fault, BROKEN if isinstance(fault, Unreadable) else 2)
+    except OSError as fault:
+        return fail(fault)
+    except Unreadable as fault:
+        return fail(f"{fault}; docs/operations.md says what to do (Damaged files)", BROKEN)
+    reports = found.queries
     if arguments.query is not None and not reports:
         return fail(f"the log of {arguments.data} has no query {arguments.query!r}")
 
     def tell(report: QueryReport) -> str:
-        return json.dumps(dataclasses.asdict(report), ensure_ascii=False) if arguments.json else "\n".join(report.describe())
+        reach = {"log_position": found.log, "solutions_position": found.solutions}
+        return json.dumps(dataclasses.asdict(report) | reach, ensure_ascii=False) if arguments.json else "\n".join(report.describe())
 
     for report in reports:
         print(tell(report), flush=True)
@@ -55,4 +64,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     checked = [report for report in reports if not report.reason]
     if not arguments.json:
         print(f"{len(checked)} of {len(reports)} queries checked: {sum(report.derived for report in checked):,} solutions derived, {faults:,} faults")
-    return BROKEN if faults else OK
+        print(f"the log reaches position {found.log:,}, and the solutions {found.solutions:,}")
+    if not found.is_whole:
+        told = f"the solutions of the entries from position {found.solutions:,} to {found.log:,} are not there, and were not checked"
+        print(f"{told}; start the server, which computes them, and check again", file=sys.stderr)
+    return BROKEN if faults else OK if found.is_whole else INCOMPLETE
