@@ -23,8 +23,11 @@ _log = logging.getLogger("epsparql.scrub")
 class Scrubber:
     """Reads the logs in a thread of its own, which tells `found` of the first damage; `damage` describes it."""
 
-    def __init__(self, data_dir: Path, found: Callable[[Corrupt], None], rests: float = _RESTS) -> None:
-        self._data, self._found, self._rests = Path(data_dir), found, rests
+    def __init__(
+        self, data_dir: Path, found: Callable[[Corrupt], None], rests: float = _RESTS, repair: Callable[[Corrupt], bool] = lambda _: False
+    ) -> None:
+        """Create the scrubber. `repair` may repair a damaged segment, and returns whether it did."""
+        self._data, self._found, self._rests, self._repair = Path(data_dir), found, rests, repair
         self._over = threading.Event()
         self._since_s = 0.0
         self._thread = threading.Thread(target=self._run, name="scrubber", daemon=True)
@@ -45,9 +48,17 @@ class Scrubber:
             directory = self._data / kind
             for first, following in pairwise(segments(directory) if directory.exists() else []):
                 with suppress(FileNotFoundError):  # the segment has been removed meanwhile
-                    self._scrub_one(directory, first, following)
+                    self._scrub_or_repair(directory, first, following)
                 if self._over.is_set():
                     return
+
+    def _scrub_or_repair(self, directory: Path, first: int, following: int) -> None:
+        try:
+            self._scrub_one(directory, first, following)
+        except Corrupt as fault:
+            if not self._repair(fault):
+                raise
+            self._scrub_one(directory, first, following)
 
     def _scrub_one(self, directory: Path, first: int, following: int) -> None:
         with closing(SegmentFile(directory, first)) as file:

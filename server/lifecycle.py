@@ -42,7 +42,11 @@ class Lifecycle:
         self.runner = _runner_of(settings, log, solutions)
         self.retention = _retention_of(settings, log, solutions, export, keeper)
         self.retention.find_in_use = partial(_find_in_use, log, notifier)
-        self.scrubber = Scrubber(settings.data, log.tell_damage)
+        if keeper is None:
+            self.scrubber = Scrubber(settings.data, log.tell_damage)
+        else:
+            self.scrubber = Scrubber(settings.data, log.tell_damage, repair=keeper.repair)
+            log.repair_with(keeper.repair)
         self.stopping = asyncio.Event()
         self.preparing = True  # the compiled code is being loaded, or compiled
         self.failure = ""  # why the runner did not start

@@ -1,6 +1,6 @@
 """This module reads the input log: blocks for the engine, ranges for Spark, late rows for their feed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -59,8 +59,17 @@ class Published:
         self.position = position
         self.damage = ""
         """The text says what is wrong with the log: nothing more is written to it then."""
+        self.repair: Callable[[Corrupt], bool] = lambda _: False
+        """This repairs a damaged segment, and returns whether it did."""
         self._changed = Condition()
         self._recent: dict[int, tuple[Frame, Content]] = {}  # the key is the first position of a frame
+
+    def report(self, fault: Corrupt) -> bool:
+        """Let a damaged segment be repaired. Where that cannot be, note the damage, and return False."""
+        if self.repair(fault):
+            return True
+        self.damage = str(fault)
+        return False
 
     def announce(self, position: int, last: tuple[Frame, Content] | None = None) -> None:
         """Publish a position, for whom `wake_readers` wakes. `last` is the frame that ends there, with its content, if it is small."""
@@ -192,16 +201,22 @@ class LogReader:
                 yield from _cut(entries, content.rows, position, until, max_rows)
             position = frame.after
             self._frames.pass_over(frame)
-        if position >= until:
-            return
-        for frame in self._told(self._frames.frames(position)):
-            entries, rows = self._read_frame(frame)
-            if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
-                yield Block(entries, rows)
-            else:
-                yield from _cut(entries, rows, position, until, max_rows)
-            if frame.after >= until:
+        while position < until:
+            try:
+                for frame in self._frames.frames(position):
+                    entries, rows = self._read_frame(frame)
+                    if frame.first >= position and frame.after <= until and max(frame.rows, len(entries)) <= max_rows:
+                        yield Block(entries, rows)
+                    else:
+                        yield from _cut(entries, rows, position, until, max_rows)
+                    position = frame.after
+                    if position >= until:
+                        return
                 return
+            except Corrupt as fault:
+                if not self._tell(fault):
+                    raise
+                self._frames.close()  # it holds bytes that it read before the repair
 
     def _told(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         """Yield the frames; report damage to the writer, if the writer is in this process."""
@@ -212,22 +227,18 @@ class LogReader:
             raise
 
     def _read_frame(self, frame: Frame) -> tuple[tuple[Entry, ...], pa.RecordBatch | SlicedRows]:
-        try:
-            if self._sliced and frame.flags & HAS_SLICES:
-                _, records, rows = decode_slices(frame.first, self._fetch(frame))
-                return tuple(record.entry for record in records), rows
-            content = decode(frame.first, self._frames.payload(frame))
-        except Corrupt as fault:
-            self._tell(fault)
-            raise
+        if self._sliced and frame.flags & HAS_SLICES:
+            _, records, rows = decode_slices(frame.first, self._fetch(frame))
+            return tuple(record.entry for record in records), rows
+        content = decode(frame.first, self._frames.payload(frame))
         return tuple(record.entry for record in content.records), content.rows
 
     def _fetch(self, frame: Frame) -> Fetch:
         return partial(self._frames.part, frame)
 
-    def _tell(self, fault: Corrupt) -> None:
-        if self.published is not None:
-            self.published.damage = str(fault)
+    def _tell(self, fault: Corrupt) -> bool:
+        """Report damage to the writer, if it is in this process. Return True if the segment was repaired, and can be read again."""
+        return self.published is not None and self.published.report(fault)
 
 
 class SharedReader(LogReader):

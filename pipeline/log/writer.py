@@ -295,6 +295,10 @@ class LogWriter:
         """Write nothing more: entries after the damage would be lost when the log is restored from a copy."""
         self._published.damage = str(fault)
 
+    def repair_with(self, repair: Callable[[Corrupt], bool]) -> None:
+        """Let this repair damaged segments that readers in this process find. It returns whether it did."""
+        self._published.repair = repair
+
     def reader(self) -> LogReader:
         """Return a reader in this process, woken by each commit."""
         return LogReader(self._data, self._published)

@@ -100,15 +100,22 @@ class LogReplica:
                 self._replace([extent])
 
     def _replace(self, run: list[Extent]) -> None:
-        segment, begin, end = run[0].segment, run[0].begin, run[-1].end
+        segment, begin = run[0].segment, run[0].begin
         try:
-            whole = self.write_object(segment, begin, self._read_segment(segment, begin, end))
+            whole = self.write_object(segment, begin, self._read_sound(run))
         except FileNotFoundError:  # retention has removed the segment
             return
         with self.lock:
             at = self.extents.index(run[0])
             assert self.extents[at : at + len(run)] == run
             self.extents[at : at + len(run)] = [whole]
+
+    def _read_sound(self, run: list[Extent]) -> bytes:
+        """Return the bytes of a run, from the store where the segment here is damaged: its copy must not be replaced by the damage."""
+        segment, begin, end = run[0].segment, run[0].begin, run[-1].end
+        with closing(SegmentFile(self._directory, segment)) as file:
+            is_sound = read_sound_frames(file).size >= end
+        return self._read_segment(segment, begin, end) if is_sound else b"".join(extent.read(self._store) for extent in run)
 
     def _sound_size(self, segment: int, *, whole: bool) -> int:
         """Return how many bytes of a segment are here, and hold."""

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import NotOfThisStore, PipelineError, StoreDamaged, StoreFailed, StoreTaken
+from pipeline.errors import Corrupt, NotOfThisStore, PipelineError, StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log.format_version import FORMAT_FILE, check_format
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
-from pipeline.log.segments import FrameReader, oldest, replace_file, segments
+from pipeline.log.segments import FrameReader, oldest, replace_file, segment_path, segments
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.log_replica import LogReplica
 from pipeline.replication.manifest import (
@@ -42,6 +42,7 @@ from pipeline.replication.manifest import (
     read_tail,
     replay,
 )
+from pipeline.replication.repair import repair_log, repair_segment
 from pipeline.replication.restore import REGISTRATIONS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe, write_file
 from pipeline.replication.store_0_1 import end_0_1, read_0_1
 from pipeline.retention import find_needed_position, secured
@@ -92,6 +93,9 @@ class Replicator:
         self._snapshots: dict[str, _Signature | None] = {}  # those in the store; None: some server's
         self._states: dict[str, tuple[_Signature, StoredFile]] = {}  # the small files in the store
         self._committing = threading.RLock()  # between the put of a small file's object and the manifest that names it, nothing is swept
+        self._repaired = set[Path]()
+        self.repairs = 0
+        """So many damaged segments were fetched from the store."""
         self._notes = dict[str, bytes]()  # each as it was taken from the store
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
@@ -152,6 +156,19 @@ class Replicator:
         except StoreTaken as fault:
             self._lost(fault)
             raise
+
+    def repair(self, fault: Corrupt) -> bool:
+        """Write a damaged segment of a log again from its copy, once. Return False where that cannot be. Any thread may call this."""
+        replica = {each.kind: each for each in (self.log, self.solutions)}.get(fault.path.parent.name)
+        if replica is None or fault.path in self._repaired:
+            return False
+        self._repaired.add(fault.path)
+        with replica.lock:
+            extents = list(replica.extents)
+        is_full = any(segment_path(fault.path.parent, each.segment) > fault.path for each in extents)  # the last one is being written
+        is_repaired = is_full and repair_segment(self._store, fault, extents)
+        self.repairs += is_repaired
+        return is_repaired
 
     def write_log(self, segment: int, size: int) -> None:
         """Bring the log to the store up to there; a later server's fence refuses it.
@@ -277,10 +294,12 @@ class Replicator:
             known = self._chain.newest
             assert known is not None
             try:
-                return check_tail(self._store, known.tail)
+                check_tail(self._store, known.tail)
             except StoreDamaged:
                 if not tries or self._chain.look() == known:
                     raise
+            else:
+                return
 
     def _set_aside(self) -> None:
         """Move what the directory holds into its folder `superseded`. The store has all of it that was acknowledged."""
@@ -293,10 +312,13 @@ class Replicator:
         _log.info("another server has gone on with %s; what %s held is in %s", self._store, self._data, place)
 
     def _has_all(self, manifest: Manifest) -> bool:
-        """Tell whether all events of the store are here. Its server may run."""
+        """Tell whether all events of the store are here, once what is damaged here was fetched from there. Its server may run."""
         for tries in reversed(range(_TRIES)):
             try:
-                return self.log.adopt(replay(manifest.logs.get(LOG, []) + read_tail(self._store, manifest)))
+                extents = replay(manifest.logs.get(LOG, []) + read_tail(self._store, manifest))
+                for kind, each in ((LOG, extents), (SOLUTIONS, manifest.logs.get(SOLUTIONS, []))):
+                    self.repairs += repair_log(self._store, self._data / kind, each)
+                return self.log.adopt(extents)
             except StoreFailed:
                 if not tries:
                     raise

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.messages import StateChange
 from engine.partitioning import PartitionShare
-from pipeline.errors import OutOfOrder
+from pipeline.errors import Corrupt, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.lock import Over
 from pipeline.partition_count import SNAPSHOT_WEIGHT
@@ -83,6 +83,9 @@ class Work(Protocol):
     def wait(self, position: int, timeout: float) -> int:
         """Return the head, as soon as it is beyond `position` or `timeout` seconds have passed."""
 
+    def repair(self, fault: Corrupt) -> bool:
+        """Repair a damaged segment, if that can be. Return whether it was."""
+
     def open_output(self) -> Output:
         """Raises: Locked, Corrupt, OSError."""
 
@@ -106,6 +109,9 @@ class WholeWork:
     def wait(self, position: int, timeout: float) -> int:
         return self.reader.wait(position, timeout)
 
+    def repair(self, fault: Corrupt) -> bool:
+        return self.reader.published is not None and self.reader.published.repair(fault)
+
     def open_output(self) -> SolutionWriter:
         return SolutionWriter(self.data, recent=self.recent, published=self.reader.published)
 
@@ -128,6 +134,9 @@ class PartitionWork:
 
     def wait(self, position: int, timeout: float) -> int:
         return self.reader.wait(position, timeout)
+
+    def repair(self, fault: Corrupt) -> bool:
+        return False
 
     def open_output(self) -> PartitionWriter:
         return PartitionWriter(self.logs, self.share.partition)
@@ -155,7 +164,7 @@ class Following:
     def run(self) -> None:
         """Work until it is over, then release the output.
 
-        The system's refusals (a full disk, say) are waited out; any other fault is raised.
+        The system's refusals (a full disk, say) are waited out, and a damaged segment may be repaired; any other fault is raised.
         """
         output, self._output = self._output, None
         pause = 0.0
@@ -168,6 +177,9 @@ class Following:
                 pause = min(max(_FIRST_PAUSE_S, 2 * pause if self.position == begun else 0.0), _LONGEST_PAUSE_S)
                 self.state = f"waiting: {type(fault).__name__}: {fault}; the next try comes in {pause:g} s"
                 _log.warning("the runner at position %d tries again in %g s: %s: %s", self.position, pause, type(fault).__name__, fault)
+            except Corrupt as fault:
+                if not self._work.repair(fault):
+                    raise
             output = None
         self.state = "stopped"
 

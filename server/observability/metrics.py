@@ -84,6 +84,7 @@ class ServerCollector(Collector):
                 "1 if the last attempt to write solutions and snapshots to the store failed",
                 float(service.lifecycle.keeper.failure != ""),
             )
+            yield _gauge("store_repairs", "Damaged segments that were fetched from the store since the start", service.lifecycle.keeper.repairs)
         batch = service.read_batch()
         if batch is not None:
             yield _gauge("batch_seconds", "Seconds that the last batch on Spark took", batch.seconds)

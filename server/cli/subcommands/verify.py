@@ -8,7 +8,6 @@ from pathlib import Path
 
 from server.cli.subcommands.definition import BROKEN, OK, Commands, add_command, fail
 
-
 INCOMPLETE = 3
 """The exit code says that nothing wrong was found, but that solutions of the last entries are not there."""
 
