@@ -295,6 +295,12 @@ class StoreFailed(PipelineError):
     code = "store-failed"
 
 
+class BackupFailed(PipelineError):
+    """A data directory cannot be copied as it was asked for."""
+
+    code = "backup-failed"
+
+
 class StoreDamaged(StoreFailed):
     """An object of a store is damaged or missing, or is not the one that it should be."""
 

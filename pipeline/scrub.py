@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pipeline.errors import Corrupt
 from pipeline.log.segments import SegmentFile, read_opening, read_sound_frames, segment_path, segments
-from pipeline.replication.manifest import LOGS
 
 _WORKS_S, _RESTS = 0.01, 19
 """It works so long at a time, and then rests so many times as long: it takes a twentieth of a core."""
+_LOGS = "log", "solutions"
 _log = logging.getLogger("epsparql.scrub")
 
 
@@ -44,7 +44,7 @@ class Scrubber:
     def scrub(self) -> None:
         """Read all full segments. Raises: Corrupt, OSError."""
         self._since_s = time.monotonic()
-        for kind in LOGS:
+        for kind in _LOGS:
             directory = self._data / kind
             for first, following in pairwise(segments(directory) if directory.exists() else []):
                 with suppress(FileNotFoundError):  # the segment has been removed meanwhile

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from engine.compiling import telling_of_compiling
 from engine.messages import Micros
 from engine.warmup import compile_engine
 from pipeline.errors import PipelineError
@@ -42,14 +43,12 @@ class Lifecycle:
         self.runner = _runner_of(settings, log, solutions)
         self.retention = _retention_of(settings, log, solutions, export, keeper)
         self.retention.find_in_use = partial(_find_in_use, log, notifier)
-        if keeper is None:
-            self.scrubber = Scrubber(settings.data, log.tell_damage)
-        else:
-            self.scrubber = Scrubber(settings.data, log.tell_damage, repair=keeper.repair)
-            log.repair_with(keeper.repair)
+        repair = {} if keeper is None else {"repair": keeper.repair}
+        self.scrubber = Scrubber(settings.data, log.tell_damage, **repair)
         self.stopping = asyncio.Event()
         self.preparing = True  # the compiled code is being loaded, or compiled
         self.failure = ""  # why the runner did not start
+        self._is_compiling = False
         self._compiles = settings.runner == "inprocess"
 
     @property
@@ -63,7 +62,10 @@ class Lifecycle:
         if self.failure:
             return f"failed: {self.failure}"
         if self.preparing:
-            return "not started yet: its code is being compiled, which takes some minutes once per machine"
+            task = "compiled, which takes some minutes once per machine" if self._is_compiling else "loaded"
+            return f"not started yet: its code is being {task}"
+        if self.runner.state == "starting" and not self._compiles:
+            return "starting: the processes of Spark come up, which takes ten seconds or more"
         return self.runner.state
 
     def start(self, begun: Callable[[], None]) -> None:
@@ -72,9 +74,10 @@ class Lifecycle:
         Compiling comes first, once per machine; meanwhile the server answers, and is not ready.
         """
         try:
-            compile_formats()
-            if self._compiles:
-                compile_engine()
+            with telling_of_compiling(self._note_compiling):
+                compile_formats()
+                if self._compiles:
+                    compile_engine()
             self.preparing = False
             self.runner.start()
             self.scrubber.start()
@@ -85,6 +88,9 @@ class Lifecycle:
         except Exception as error:  # noqa: BLE001 - told by /readyz
             _log.exception("the runner did not start")
             self.failure = str(error)
+
+    def _note_compiling(self) -> None:
+        self._is_compiling = True
 
     def stop(self) -> None:
         self.runner.stop()

@@ -1,5 +1,6 @@
 """This module reads bodies and files of background knowledge, RDF in any of its syntaxes, into graphs of N-Triples text. Nothing is fetched."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,9 @@ _SUFFIXES = {
 UNNAMED_ELEMENT = b"<oxprefix: "
 """Serialised RDF/XML has this element where a predicate has no name: it is not valid RDF/XML."""
 NO_GRAPH = ""
+PLAIN = "urn:epsparql:graph:"
+"""A plain name stands for the graph whose IRI has this beginning."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._~-]+")
 Graphs = dict[str, str]
 """Maps each graph to its triples as N-Triples text, each once."""
 
@@ -83,6 +87,11 @@ def read_graph(body: bytes, media_type: str, name: str) -> str:
     return graphs.get(name, "")
 
 
+def graph_of(name: str) -> str:
+    """Return the graph that a name stands for, which is an IRI or a plain name. Raises: FormatError."""
+    return f"{PLAIN}{name}" if _PLAIN_NAME.fullmatch(name) else checked_name(name)
+
+
 def checked_name(name: str) -> str:
     """Return a graph's name, an absolute IRI or nothing, after a check. Raises: FormatError."""
     if name == NO_GRAPH:
@@ -92,7 +101,7 @@ def checked_name(name: str) -> str:
             return name
     except FormatError:
         pass
-    raise FormatError("graph-name", f"{name!r} cannot name a graph", expected="an absolute IRI")
+    raise FormatError("graph-name", f"{name!r} cannot name a graph", expected="an absolute IRI, or letters, digits, '.', '_', '~' and '-'")
 
 
 def _quads(body: bytes, kind: str, base: str, budget: ExpansionBudget) -> Iterator[ox.Quad]:

@@ -55,12 +55,11 @@ class Published:
     It also holds the contents of the last small frames, for readers that follow closely.
     """
 
-    def __init__(self, position: int) -> None:
-        self.position = position
+    def __init__(self, position: int, repair: Callable[[Corrupt], bool] = lambda _: False) -> None:
+        """Create it; `repair` repairs a damaged segment, and returns whether it did."""
+        self.position, self.repair = position, repair
         self.damage = ""
         """The text says what is wrong with the log: nothing more is written to it then."""
-        self.repair: Callable[[Corrupt], bool] = lambda _: False
-        """This repairs a damaged segment, and returns whether it did."""
         self._changed = Condition()
         self._recent: dict[int, tuple[Frame, Content]] = {}  # the key is the first position of a frame
 

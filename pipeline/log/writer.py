@@ -168,8 +168,9 @@ class LogWriter:
 
     `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys. `keep` (segment, bytes of it) returns
     once the log is kept elsewhere up to there too: before anything is acknowledged. `max_waiting` bounds the events of a stream that wait for its
-    declared sources; 0 means no limit. Rows of large frames are stored in slices, one for each of the `partitions`. Raises: Locked at once if another
-    writer has the directory; Corrupt if the log is damaged before its end; whatever `keep` raises.
+    declared sources; 0 means no limit. Rows of large frames are stored in slices, one for each of the `partitions`. `repair` may repair a damaged segment
+    that a reader in this process finds, and returns whether it did. Raises: Locked at once if another writer has the directory; Corrupt if the log is
+    damaged before its end; whatever `keep` raises.
     """
 
     def __init__(
@@ -181,6 +182,7 @@ class LogWriter:
         keep: Callable[[int, int], None] | None = None,
         max_waiting: int = 0,
         partitions: int = 1,
+        repair: Callable[[Corrupt], bool] = lambda _: False,
     ) -> None:
         self._partitions = partitions
         self._data, self._clock, self._segment_bytes, self._keep = Path(data_dir), clock, segment_bytes, keep
@@ -191,7 +193,7 @@ class LogWriter:
         self._changed = Condition()  # guards the queue, its counts and the two flags
         self._closing = self._broken = False
         self._open()
-        self._published, self.backlog = Published(self._frames.position), Backlog()
+        self._published, self.backlog = Published(self._frames.position, repair), Backlog()
         self.wakeups = Wakeups(self._changed)
         self._thread = Thread(target=self._run, name="log-committer", daemon=True)
         self._thread.start()
@@ -294,10 +296,6 @@ class LogWriter:
     def tell_damage(self, fault: Corrupt) -> None:
         """Write nothing more: entries after the damage would be lost when the log is restored from a copy."""
         self._published.damage = str(fault)
-
-    def repair_with(self, repair: Callable[[Corrupt], bool]) -> None:
-        """Let this repair damaged segments that readers in this process find. It returns whether it did."""
-        self._published.repair = repair
 
     def reader(self) -> LogReader:
         """Return a reader in this process, woken by each commit."""

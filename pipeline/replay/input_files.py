@@ -17,7 +17,7 @@ from engine.messages import UNRESTRICTED, int64s
 from epsparql.etalis.translator import query_text
 from epsparql.events.media_types import MAPPED_SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
-from pipeline.formats.background import checked_name, read_graphs, syntax_of
+from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
 from pipeline.mapping.mapper import map_body, refuse_rejected
@@ -256,7 +256,7 @@ def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
     Raises: SourceFault.
     """
     try:
-        yield from read_graphs(read_file(file.path), syntax_of(file.path), checked_name(file.name)).items()
+        yield from read_graphs(read_file(file.path), syntax_of(file.path), graph_of(file.name)).items()
     except FormatError as error:
         raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epsparql.extras import MissingExtra, check_extra
+from server.cli.subcommands.backup import add_backup
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, GREEN, OK, POLICIES, RED, Commands, add_command, fail, paint
@@ -107,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
         _add_test,
         _add_trial,
         add_verify,
+        add_backup,
         add_token,
         _add_warm,
         _add_demo,

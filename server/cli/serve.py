@@ -259,6 +259,7 @@ def _opened(settings: Settings, keeper: Replicator | None) -> LogWriter:
             keep=None if keeper is None else keeper.write_log,
             max_waiting=settings.max_waiting,
             partitions=settings.partitions or recorded(settings.data) or 1,
+            repair=lambda fault: keeper is not None and keeper.repair(fault),
         )
         try:
             check_solutions(settings.data)

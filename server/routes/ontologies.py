@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import ADD, DROP, REPLACE
-from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, checked_name, read_graph
+from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, graph_of, read_graph
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
 from pipeline.formats.rdf.rdf_version import version_of_statements
 from pipeline.log.catalog import BackgroundGraph
@@ -79,7 +79,7 @@ _CHANGED = describe_responses(
 @router.put(
     "/ontologies/{name}",
     dependencies=[ADMIN],
-    summary="Replace a graph of the background; `default` stands for triples in no graph",
+    summary="Replace a graph of the background; `default` stands for triples in no graph, and `NAME` for `urn:epsparql:graph:NAME`",
     responses=_CHANGED,
     openapi_extra=_BODY,
 )
@@ -99,7 +99,7 @@ async def post_ontology(name: Name, request: Request, response: Response, servic
 
 
 async def _load_graph(service: Service, request: Request, response: Response, name: str, change: str) -> OntologyDocument:
-    graph = checked_name(_graph(name))
+    graph = _graph(name)
     media_type = request.headers.get("content-type", "")
     if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
@@ -183,7 +183,7 @@ async def delete_ontology(name: Name, service: Shared) -> None:
 
 
 def _graph(name: str) -> str:
-    return NO_GRAPH if name == _UNNAMED else name
+    return NO_GRAPH if name == _UNNAMED else graph_of(name)
 
 
 def _find_graph(service: Service, name: str) -> BackgroundGraph:

@@ -81,14 +81,15 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _replace(path: Path, lines: list[str]) -> str:
-    """Write the file in one step, readable as before or for its owner alone, and return what is wrong with the lines, or an empty text.
+    """Write the file in one step, readable as before, and return what is wrong with the lines, or an empty text.
 
+    A new file is readable for all, such as the user of a container: it has digests of random tokens, from which nobody finds these.
     A file without tokens is refused, because a server would go on with the tokens of before.
     """
     from server.http.auth import load_grants
     from server.settings import SettingsError
 
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -103,9 +103,8 @@ def start(place: Path) -> Iterator[tuple[Replicator, LogWriter]]:
     """Start on the directory and its store as `serve` does, and read all of it in the background."""
     keeper = Replicator(place / "data", DirectoryStore(place / "store", locked=False))
     try:
-        with LogWriter(place / "data", cases.frozen_clock, segment_bytes=SEGMENT, keep=keeper.write_log) as log:
+        with LogWriter(place / "data", cases.frozen_clock, segment_bytes=SEGMENT, keep=keeper.write_log, repair=keeper.repair) as log:
             check_solutions(place / "data")
-            log.repair_with(keeper.repair)
             yield keeper, log
     finally:
         keeper.stop()

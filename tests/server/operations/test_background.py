@@ -91,6 +91,8 @@ def test_files_of_one_graph_are_together(tmp_path: Path) -> None:
         (tmp_path / name).write_text(FILES[name].replace("hall", name[0]))
     _, graphs, _ = started(tmp_path / "data", *(f"urn:g={tmp_path / name}" for name in ("a.ttl", "c.nt", "f.jsonld")))
     assert graphs == {"urn:g": [LINE.replace("hall", letter) for letter in "acf"]}
+    _, graphs, _ = started(tmp_path / "other", f"plain={tmp_path / 'a.ttl'}")
+    assert graphs == {"urn:epsparql:graph:plain": [LINE.replace("hall", "a")]}
 
 
 @pytest.mark.parametrize(

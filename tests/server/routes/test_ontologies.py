@@ -166,10 +166,21 @@ class TestRefusals:
                 problem = httpx.put(f"{url}/ontologies/default", content=content, headers={"Content-Type": NT})
                 assert (problem.status_code, problem.json()["code"]) == (413, "too-large")
 
-    @pytest.mark.parametrize("name", ["no iri", "relative", "http://e/<x>", "_:b"])
+    @pytest.mark.parametrize("name", ["no iri", "a/b", "http://e/<x>", "_:b"])
     def test_a_name_that_no_graph_has(self, http: httpx.Client, name: str) -> None:
         problem = http.put(f"/ontologies/{quote(name, safe='')}", content="", headers=TTL)
         assert (problem.status_code, problem.json()["code"]) == (400, "graph-name")
+
+    def test_a_plain_name_stands_for_a_graph(self, client: Client, http: httpx.Client) -> None:
+        """The README loads a graph so. A query names it by its IRI."""
+        assert http.put("/ontologies/stations-1", content=PREFIX + ":s :in :hall .", headers=TTL).status_code == 201
+        assert (
+            http.get("/ontologies/stations-1", headers={"Accept": NT}).text
+            == http.get("/ontologies/urn%3Aepsparql%3Agraph%3Astations-1", headers={"Accept": NT}).text
+        )
+        asked = http.get("/sparql", params={"query": "ASK { GRAPH <urn:epsparql:graph:stations-1> { ?s ?p ?o } }"})
+        assert asked.json()["boolean"] is True
+        assert http.delete("/ontologies/stations-1").status_code == 204
 
     def test_background_under_which_a_rule_would_deny_itself(self, client: Client, http: httpx.Client, graph: str, name: str) -> None:
         """The case is as in tests/engine/runtime/test_engine.py: a fact takes the strict step out of the rule's cycle."""

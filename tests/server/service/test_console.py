@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from server.cli.demo_data import find
+from server.http.documentation import SOURCES
 from server.routes.console import DIST
 from tests.server.conftest import serving
 from tests.server.operations.test_security import digest
@@ -76,6 +77,22 @@ def test_the_examples_data_are_the_published_ones(name: str, rows: int) -> None:
 
 def test_a_server_without_the_site_says_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("server.http.documentation.DIST", tmp_path)
+    monkeypatch.setattr("server.http.documentation.SOURCES", tmp_path)
     answer = http.get("/docs/")
     assert answer.status_code == 404
     assert "make docs" in answer.json()["detail"]
+
+
+def test_a_checkout_without_the_site_shows_the_sources(http: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("server.http.documentation.DIST", tmp_path)
+    page = http.get("/docs", follow_redirects=True)
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "make docs" in page.text
+    links = re.findall(r'href="([^"]+)"', page.text)
+    assert {"operations.md", "concepts/background.md"} <= {*links}
+    for name in ("operations.md", "operations/", "operations"):
+        answer = http.get(f"/docs/{name}")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        assert answer.text == (SOURCES / "operations.md").read_text(encoding="utf-8")
+    for name in ("zensical.toml", "../README.md", "..%2FREADME.md", "nothing"):
+        assert http.get(f"/docs/{name}").status_code == 404
