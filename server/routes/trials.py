@@ -14,6 +14,7 @@ from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape, get_shape
 from pipeline.slices.workers import count_cores
+from pipeline.solutions.result_kinds import Bindings
 from pipeline.trials.comparison import BOTH, KINDS
 from pipeline.trials.execution import TrialStatus, describe_earliest
 from pipeline.trials.plan import NEW, OLD, TrialPlan, TrialRange, find_earliest, plan_engines, streams_of
@@ -94,7 +95,8 @@ class TrialDocument(BaseModel):
     """Describes a trial. `state` is waiting, running, completed or failed, with the reason. `old_query` is the text of `compare_with` at its start.
 
     `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the queries that look back without a
-    bound, with the reason of each. Because of them, the trial works on one core.
+    bound, with the reason of each. Because of them, the trial works on one core. `warning` says why no solution of both sides can be equal: the texts
+    have other columns or another query form.
     """
 
     id: str
@@ -115,6 +117,7 @@ class TrialDocument(BaseModel):
     timeline: TrialTimeline
     ended: list[EndedQuery]
     unbounded: dict[str, str]
+    warning: str | None
 
 
 class TrialList(BaseModel):
@@ -188,11 +191,12 @@ async def post_trial(request: Request, response: Response, service: Shared, trie
         detail = "a trial compares solutions, and a rule over the background has none"
         raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, query=name))
     tried.check_room()
+    warning = "" if old is None else _warn_of_forms(old, wish.text)
     start, end = _read_place(found, "from", _BEGINNING), _read_place(found, "to", _NOW)
     plan = await asyncio.to_thread(_plan_trial, service, name, wish, old, start, end)
     names = tuple(dict.fromkeys(watched.name for engine in plan.engines for watched in engine.watched))
     compared: tuple[str | None, str | None] = (None, None) if old is None else (old.name, old.text)
-    asked = TrialWish(wish.text, wish.policy, wish.default_graph, *compared, start.written, end.written, names)
+    asked = TrialWish(wish.text, wish.policy, wish.default_graph, *compared, start.written, end.written, names, warning)
     trial = tried.start_trial(asked, plan, service.clock())
     response.headers["Location"] = f"/trials/{trial.id}"
     return _describe_trial(trial)
@@ -237,6 +241,19 @@ def _read_wish(found: dict[str, Any], old: Registration | None) -> Wish:
         read_choice_member(given, "policy", POLICIES, policy),
         read_choice_member(given, "default_graph", DEFAULT_GRAPHS, default_graph),
     )
+
+
+def _warn_of_forms(old: Registration, text: str) -> str:
+    """Return why no solution of a text can equal one of a query, or an empty text."""
+    before, after = get_shape(old.text).form, get_shape(text).form
+    if before == after:
+        return ""
+    if isinstance(before, Bindings) and isinstance(after, Bindings):
+        new_columns, columns = (" ".join(f"?{variable}" for variable in form.variables) for form in (after, before))
+        reason = f"the new text has the columns {new_columns}, and {old.name!r} has {columns}"
+    else:
+        reason = f"the new text and {old.name!r} are of different query forms"
+    return f"{reason}, so no solution is counted as found by both; give the variables the same names, in the same order"
 
 
 def _choose_name(service: Service, old: Registration | None) -> str:
@@ -320,6 +337,7 @@ def _describe_trial(trial: Trial, *, slots: bool = True) -> TrialDocument:
         timeline=TrialTimeline(width=format_duration(status.width) or "", slots=timeline),
         ended=[EndedQuery.model_validate(asdict(each)) for each in status.ended],
         unbounded=status.unbounded,
+        warning=wish.warning or None,
         **{"from": wish.start},
     )
 

@@ -28,7 +28,10 @@ _LINE = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrialWish:
-    """Holds a trial as a client wants it, and the text of the query that it is compared with; `names` are those whose solutions are compared."""
+    """Holds a trial as a client wants it, and the text of the query that it is compared with.
+
+    `names` are those whose solutions are compared, and `warning` says why none can be equal.
+    """
 
     query: str
     policy: str
@@ -38,6 +41,7 @@ class TrialWish:
     start: str
     end: str
     names: tuple[str, ...]
+    warning: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -70,7 +70,8 @@ def register_query(client: Client, arguments: Namespace) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise WrongInput(f"{path}: {explain_unreadable(error)}") from None
     name = arguments.name or path.stem
-    options = {"replace": "promote" if arguments.promote else "true" if arguments.replace else "false"}
+    options = {"columns": "change"} if arguments.change_columns else {}
+    options |= {"replace": "promote" if arguments.promote else "true" if arguments.replace else "false"}
     options |= {option: value for option, value in (("from", arguments.start), ("policy", arguments.policy), ("emit", arguments.emit)) if value}
     kind = _PROGRAM if path.suffix == ".event" else _QUERY
     try:
@@ -86,6 +87,12 @@ def register_query(client: Client, arguments: Namespace) -> None:
         place = f"{path}:{warning['line']}:{warning['column']}" if warning["line"] else str(path)
         print(f"{place}: warning: {_printable(warning['message'])} [{warning['code']}]", file=sys.stderr)
     print(f"{_printable(name)} {_describe_registration(status, document['promotion'] if arguments.promote else None)}")
+
+
+def promote_query(client: Client, arguments: Namespace) -> None:
+    """Let a text replace a query that is there, and refuse to register a new one."""
+    client.query(arguments.name or arguments.query.stem)
+    register_query(client, arguments)
 
 
 def _describe_registration(status: int, promotion: Mapping[str, Any] | None) -> str:

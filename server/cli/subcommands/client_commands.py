@@ -61,18 +61,31 @@ def _add_register(commands: Commands) -> None:
     place.add_argument(
         "--promote", action="store_true", help="The text replaces the running query of this name, which keeps its solutions and subscribers."
     )
-    parser.add_argument(
-        "--from",
-        dest="start",
-        metavar="PLACE",
-        help="The query reads from now (the default), the beginning, or this offset of the log. With --promote, the default is where the query began.",
+    _add_place(
+        parser,
+        "The query reads from now (the default), the beginning, or this offset of the log. With --promote, the default is where the query began.",
     )
-    parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
+    parser.set_defaults(change_columns=False)
     parser.add_argument(
         "--emit",
         choices=EMITS,
         help="The solutions are certain (the default), or revised: found at once, and withdrawn if a later event changes them.",
     )
+
+
+def _add_promote(commands: Commands) -> None:
+    text = "Let a text replace a running query, which keeps its solutions and subscribers. `register --promote` does the same, and registers a new query."
+    parser = _add_client_command(commands, "promote", "promote_query", text)
+    parser.add_argument("query", type=Path, metavar="FILE", help="This file holds the new text.")
+    parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")
+    _add_place(parser, "The text reads from where the query began (the default), from now, the beginning, or this offset of the log.")
+    parser.add_argument("--change-columns", action="store_true", help="The text may have other columns than the query has now.")
+    parser.set_defaults(promote=True, replace=False, emit=None)
+
+
+def _add_place(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--from", dest="start", metavar="PLACE", help=text)
+    parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
 
 
 def _add_send(commands: Commands) -> None:
@@ -114,6 +127,7 @@ CLIENT_COMMANDS: Mapping[str, Callable[[Commands], None]] = {
     "queries": _add_queries,
     "streams": _add_streams,
     "register": _add_register,
+    "promote": _add_promote,
     "send": _add_send,
     "tail": _add_tail,
     "drop": _add_drop,

@@ -33,8 +33,9 @@ def try_query(client: Client, query: str, options: Mapping[str, Any], tell: Call
 
 
 def describe_trial(document: Mapping[str, Any]) -> list[str]:
-    """Return lines for people: the counts of each query, and what ended early."""
-    lines = [f"{each['query']}: {each['new']:,} only new, {each['old']:,} only old, {each['both']:,} both" for each in document["queries"]]
+    """Return lines for people: why nothing can be equal, the counts of each query, and what ended early."""
+    lines = [f"warning: {document['warning']}"] if document.get("warning") else []
+    lines += [f"{each['query']}: {each['new']:,} only new, {each['old']:,} only old, {each['both']:,} both" for each in document["queries"]]
     lines += [f"{each['query']} ({each['side']}) {each['state']}: {each['reason']}" for each in document["ended"]]
     left = [side for side in ("new", "old") if document["kept"][side] < document["counts"][side]]
     return lines + [f"only the first {document['kept'][side]:,} solutions of the {side} side were kept (max_trial_solutions)" for side in left]

@@ -78,6 +78,19 @@ def test_register_promotes(tmp_path: Path, stream: str, name: str, client: Clien
     assert capsys.readouterr().out.splitlines()[-1] == f"{name} is promoted: version 2, from offset {position} on"
 
 
+def test_promote_replaces_a_running_query(tmp_path: Path, stream: str, name: str, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    query = query_file(tmp_path, stream)
+    command = ["promote", str(query), "--name", name]
+    assert main(command) == USER_FAULT
+    assert "404" in capsys.readouterr().err
+    client.register(name, JOINED % stream)
+    query.write_text((JOINED % stream).replace("?a ?b", "?b"))
+    assert main(command) == USER_FAULT
+    assert "has the columns" in capsys.readouterr().err
+    assert main([*command, "--change-columns"]) == 0
+    until(lambda: client.query(name)["version"] == 2, "it has taken over")
+
+
 def solutions_of(client: Client, name: str) -> list[dict[str, object]]:
     _, _, content = client.request("GET", f"/queries/{name}/solutions", Accept="application/x-ndjson")
     return [json.loads(line) for line in content.splitlines()]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -262,3 +263,21 @@ def test_the_command_prints_what_only_one_side_has(client: Client, url: str, str
     assert "commanded" not in {trial["compare_with"] for trial in client.trials()}, "it is deleted"
     assert main(["trial", str(query), "--server", url, "--to", "tomorrow"]) == 2
     assert "to cannot be 'tomorrow'" in capsys.readouterr().err
+
+
+def test_a_trial_with_other_columns_says_that_nothing_can_be_equal(
+    client: Client, url: str, stream: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = tmp_path / "q.rq"
+    query.write_text(values(stream).replace("?v", "?value"))
+    client.register("renamed", values(stream))
+    client.send(stream, event(0))
+    assert main(["trial", str(query), "--against", "renamed", "--server", url]) == 0
+    warning, counts = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        r"warning: the new text has the columns .*\?value, and 'renamed' has .*\?v, so no solution is counted as found by both; .*", warning
+    )
+    assert counts == "renamed: 1 only new, 1 only old, 0 both"
+    trial = client.start_trial("ASK { ?s ?p ?o }", compare_with="renamed")
+    assert "are of different query forms" in trial["warning"]
+    client.drop_trial(trial["id"])
