@@ -43,8 +43,7 @@ class Lifecycle:
         self.runner = _runner_of(settings, log, solutions)
         self.retention = _retention_of(settings, log, solutions, export, keeper)
         self.retention.find_in_use = partial(_find_in_use, log, notifier)
-        repair = {} if keeper is None else {"repair": keeper.repair}
-        self.scrubber = Scrubber(settings.data, log.tell_damage, **repair)
+        self.scrubber = Scrubber(settings.data, log.tell_damage, repair=lambda fault: keeper is not None and keeper.repair(fault))
         self.stopping = asyncio.Event()
         self.preparing = True  # the compiled code is being loaded, or compiled
         self.failure = ""  # why the runner did not start

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
-from pipeline.errors import PipelineError
+from pipeline.errors import Corrupt, PipelineError
 from pipeline.log import LogReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS
@@ -36,7 +36,7 @@ class InProcessRunner:
         self._callbacks: list[Callable[[int], None]] = []
         self._stopping = Event()
         work = WholeWork(Path(data_dir), self._reader, partitions, snapshot_weight, recent)
-        self._following = Following(work, self._stopping, Callbacks(self._committed), max_rows)
+        self._following = Following(work, self._stopping, Callbacks(self._committed, repair=self._repair), max_rows)
         self._thread: Thread | None = None
         self._failure = ""
 
@@ -79,6 +79,9 @@ class InProcessRunner:
     def _committed(self, _: int, hi: int, __: float) -> None:
         for callback in self._callbacks:
             callback(hi)
+
+    def _repair(self, fault: Corrupt) -> bool:
+        return self._reader.published is not None and self._reader.published.repair(fault)
 
     def _run(self) -> None:
         try:

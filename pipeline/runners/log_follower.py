@@ -56,12 +56,13 @@ class Callbacks:
     """Holds what the loop calls.
 
     `committed(lo, hi, seconds)` is told that the solutions of the entries [lo, hi) are published, `seconds` after they were taken up; `idle` that all is
-    read. What `before_commit` raises ends the loop, and nothing is committed.
+    read. What `before_commit` raises ends the loop, and nothing is committed. `repair` may repair a damaged segment, and returns whether it did.
     """
 
     committed: Callable[[int, int, float], None]
     before_commit: Callable[[], None] = _nothing
     idle: Callable[[], None] = _nothing
+    repair: Callable[[Corrupt], bool] = lambda _: False
 
 
 class Output(Protocol):
@@ -82,9 +83,6 @@ class Work(Protocol):
     def head(self) -> int: ...
     def wait(self, position: int, timeout: float) -> int:
         """Return the head, as soon as it is beyond `position` or `timeout` seconds have passed."""
-
-    def repair(self, fault: Corrupt) -> bool:
-        """Repair a damaged segment, if that can be. Return whether it was."""
 
     def open_output(self) -> Output:
         """Raises: Locked, Corrupt, OSError."""
@@ -109,9 +107,6 @@ class WholeWork:
     def wait(self, position: int, timeout: float) -> int:
         return self.reader.wait(position, timeout)
 
-    def repair(self, fault: Corrupt) -> bool:
-        return self.reader.published is not None and self.reader.published.repair(fault)
-
     def open_output(self) -> SolutionWriter:
         return SolutionWriter(self.data, recent=self.recent, published=self.reader.published)
 
@@ -134,9 +129,6 @@ class PartitionWork:
 
     def wait(self, position: int, timeout: float) -> int:
         return self.reader.wait(position, timeout)
-
-    def repair(self, fault: Corrupt) -> bool:
-        return False
 
     def open_output(self) -> PartitionWriter:
         return PartitionWriter(self.logs, self.share.partition)
@@ -178,7 +170,7 @@ class Following:
                 self.state = f"waiting: {type(fault).__name__}: {fault}; the next try comes in {pause:g} s"
                 _log.warning("the runner at position %d tries again in %g s: %s: %s", self.position, pause, type(fault).__name__, fault)
             except Corrupt as fault:
-                if not self._work.repair(fault):
+                if not self._calls.repair(fault):
                     raise
             output = None
         self.state = "stopped"

@@ -4,6 +4,7 @@ import re
 import threading
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import httpx
 import pytest
@@ -82,7 +83,7 @@ def test_a_copy_of_a_directory_with_retention_goes_on(tmp_path: Path) -> None:
     assert segments(copy / "solutions") == segments(data / "solutions")
     for place in (data, copy):
         with LogWriter(place, cases.frozen_clock, segment_bytes=SEGMENT) as log:
-            cases.readings(log, range(150, 170), cases.Random(3))
+            cases.readings(log, range(150, 170), Random(3))
         with closing(SolutionWriter(place, segment_bytes=SEGMENT)) as writer, closing(LogReader(place)) as reader:
             follow(place, writer, reader)
     assert emitted(copy) == emitted(data)

@@ -64,9 +64,9 @@ def delete(data: Path, kind: str, number: int) -> Path:
     return path
 
 
-def cut(data: Path, kind: str, number: int) -> Path:
+def cut(data: Path, kind: str, number: int, size: int | None = None) -> Path:
     path = segment(data, kind, number)
-    os.truncate(path, path.stat().st_size // 2)
+    os.truncate(path, path.stat().st_size // 2 if size is None else size)
     return path
 
 
@@ -82,7 +82,7 @@ FULL: list[tuple[str, Damage]] = [
     ("missing", lambda data, kind: delete(data, kind, 1)),
     ("first missing", lambda data, kind: delete(data, kind, 0)),
     ("cut", lambda data, kind: cut(data, kind, 1)),
-    ("empty", lambda data, kind: (os.truncate(segment(data, kind, 1), 0), segment(data, kind, 1))[1]),
+    ("empty", lambda data, kind: cut(data, kind, 1, 0)),
     ("another", swap),
 ]
 LAST: list[tuple[str, Damage]] = [
