@@ -189,7 +189,7 @@ def found_of(runner: SparkRunner, victim: str, seen: Family) -> tuple[int, ...]:
 
 MANY = ["worker", "JVM", "worker", "driver", "worker", "driver and JVM", "worker", "daemon", *["worker"] * 5]
 """With the two servers below. A job of Spark's bears three deaths of one task."""
-FEW = ["daemon", "driver and JVM", "worker"]
+FEW = ["driver and JVM", "worker"]
 """Outside `make soak`: each process dies once, and a worker while a snapshot is written. More of the same is merely longer."""
 
 
@@ -243,7 +243,7 @@ def test_in_process(tmp_path: Path) -> None:
 
 
 def kills_on_spark(tmp_path: Path, victims: Sequence[str], chance: Random) -> None:
-    """A server or two die, then in another one's runner these victims, every third while a snapshot is written."""
+    """A server or two die, then in another one's runner these victims, every second while a snapshot is written."""
     data, family = tmp_path / "data", dict[int, str]()
     with fed(data, seed=chance.randrange(1000)) as (log, client):
         for _ in range(2 if is_full() else 1):
@@ -258,7 +258,7 @@ def kills_on_spark(tmp_path: Path, victims: Sequence[str], chance: Random) -> No
                 for _ in range(HITS):
                     pids, table = found_of(runner, victim, family), cases.processes()
                     family |= {pid: args for pid, (_, args) in table.items() if pid == runner.pid} | cases.below(runner.pid or 0, table)
-                    if number % 3 == 2:
+                    if number % 2 == 1:
                         at_a_snapshot(data)
                     if pids and killed(*pids):
                         break

@@ -26,7 +26,7 @@ from tests.server.conftest import COMPILING_S, EX, until
 from tests.soak import is_full
 
 pytestmark = pytest.mark.slow
-MOMENTS, KILLS = (50, 25) if is_full() else (2, 1)
+MOMENTS, KILLS = (50, 25) if is_full() else (3, 2)
 RATE = int(os.environ.get("EPSPARQL_RATE", "10000"))
 LEAST, MOST, IDS = 250, 5_000, 10_000
 """A body has so many events, of so many things: one event in ten gives a solution, or one in five."""

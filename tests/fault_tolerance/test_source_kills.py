@@ -45,7 +45,7 @@ def solutions(client: Client) -> list[Solution]:
 @pytest.mark.parametrize("store", [False, True])
 def test_each_message_of_two_backlogs_is_evaluated_once(store: bool, tmp_path: Path) -> None:
     """The server is killed again and again; one with a store begins with an empty directory each time."""
-    chance, kills, log = Random(5), 20 if is_full() else 1, tmp_path / "log"
+    chance, kills, log = Random(5), 20 if is_full() else 2, tmp_path / "log"
     for life in range(kills + 1):
         with ExitStack() as stack:
             data = tmp_path / (f"data {life}" if store else "data")

@@ -306,5 +306,5 @@ def test_a_damaged_object_is_named(stage: Stage) -> None:
     stage.append(stage.begun("a"), 2)
     path = stage.store / "tail" / stage.names("tail")[-1]
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(StoreFailed, match=f"the object tail/{path.name} is damaged: its checksum does not hold"):
+    with pytest.raises(StoreFailed, match=f"is damaged: the checksum of the object tail/{path.name} does not hold"):
         opened(stage.root / "b", stage.store)

@@ -19,7 +19,7 @@ from tests.soak import is_full
 
 EX = "http://example.org/"
 QUERY = f"PREFIX : <{EX}> SELECT ?s ?v WHERE {{ ?s :value ?v }}"
-KILLS = 50 if is_full() else 1
+KILLS = 50 if is_full() else 2
 """How often all are killed, in each chain of connectors."""
 DEADLINE_S = 600.0 if is_full() else 90.0
 
