@@ -190,7 +190,7 @@ def found_of(runner: SparkRunner, victim: str, seen: Family) -> tuple[int, ...]:
 MANY = ["worker", "JVM", "worker", "driver", "worker", "driver and JVM", "worker", "daemon", *["worker"] * 5]
 """With the two servers below. A job of Spark's bears three deaths of one task."""
 FEW = ["driver and JVM", "worker"]
-"""Outside `make soak`: each process dies once, and a worker while a snapshot is written. More of the same is merely longer."""
+"""Outside `make soak`, a driver dies with its JVM, and a worker while a snapshot is written."""
 
 
 # ---------------------------------------------------------------- moments
