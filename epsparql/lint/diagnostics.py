@@ -20,6 +20,7 @@ _NAMES = {
     Kind.INSTANT: "an xsd:dateTime",
     Kind.DAY: "an xsd:date",
     Kind.DURATION: "an xsd:duration",
+    Kind.TRIPLE: "a triple term",
     Kind.OTHER: "a literal of another datatype",
 }
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
