@@ -1,9 +1,16 @@
-"""This module reads N-Triples: terms, and the statements of CONSTRUCT and DESCRIBE solutions, with triple terms (RDF 1.2)."""
+"""This module reads N-Triples: terms, and the statements of CONSTRUCT and DESCRIBE solutions, with triple terms (RDF 1.2).
+
+It reads terms that N-Triples does not allow, too, such as relative IRIs, since earlier versions could store them. It tells which terms the formats of
+RDF can write, and shows others in terms that they can.
+"""
 
 import re
 from functools import lru_cache
+from ipaddress import AddressValueError, IPv6Address
+from typing import assert_never
+from urllib.parse import quote
 
-from epsparql.terms import MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RDF_LANG_STRING, BlankNode, Iri, Literal, Term, TripleTerm
+from epsparql.terms import DIRECTIONS, MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RDF_LANG_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _BASE = (
@@ -113,3 +120,90 @@ def _parse_at(line: str, start: int, depth: int) -> tuple[Term, int]:
 def _skip_space(line: str, at: int) -> int:
     match = _SPACE.match(line, at)
     return at if match is None else match.end()
+
+
+# ---------------------------------------------------------------- what formats can write
+_UCSCHAR = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    f"{chr(plane << 16 | (0x1000 if plane == 14 else 0))}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 15)
+)
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
+_NAME = f"A-Za-z0-9._~{_UCSCHAR}!$&'()*+,;=\\-"  # iunreserved and sub-delims
+_ESCAPED = "%[0-9A-Fa-f]{2}"
+_ABSOLUTE = re.compile(
+    rf"[A-Za-z][A-Za-z0-9+.-]*+:(?://(?:(?:[{_NAME}:]|{_ESCAPED})*+@)?(?:\[(?P<address>[^\[\]]*+)\]|(?:[{_NAME}]|{_ESCAPED})*+)(?::[0-9]*+)?(?=[/?#]|\Z)|(?!//))"
+    rf"(?:[{_NAME}:@/]|{_ESCAPED})*+(?:\?(?:[{_NAME}:@/?{_PRIVATE}]|{_ESCAPED})*+)?(?:#(?:[{_NAME}:@/?]|{_ESCAPED})*+)?"
+)
+_FUTURE_ADDRESS = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+")
+_FOREIGN = re.compile(rf"%(?![0-9A-Fa-f]{{2}})|[^{_NAME}:@/?#\[\]%]")
+INVALID_IRI = "urn:epsparql:invalid-iri:"
+"""Stands before the text of a term that is no IRI, percent-encoded, where the term has to be shown as an IRI."""
+_PART = "[A-Za-z0-9]"
+_LANGUAGE_TAG = re.compile(
+    r"(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?(?:-(?:[A-Za-z]{2}|[0-9]{3}))?"
+    rf"(?:-(?:{_PART}{{5,8}}|[0-9]{_PART}{{3}}))*(?:-[A-WYZa-wyz0-9](?:-{_PART}{{2,8}})+)*(?:-x(?:-{_PART}{{1,8}})+)?|x(?:-{_PART}{{1,8}})+"
+    r"|en-GB-oed|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)|sgn-(?:BE-FR|BE-NL|CH-DE)"
+    r"|art-lojban|cel-gaulish|no-bok|no-nyn|zh-(?:guoyu|hakka|min|min-nan|xiang))",
+    re.I | re.ASCII,
+)
+
+
+@lru_cache(maxsize=1 << 12)
+def is_absolute_iri(text: str) -> bool:
+    """Return whether a text is a valid IRI with a scheme (RFC 3987, 2.2), which every format of RDF can write."""
+    found = _ABSOLUTE.fullmatch(text)
+    if found is None:
+        return False
+    address = found["address"]
+    return address is None or _FUTURE_ADDRESS.fullmatch(address) is not None or _is_ipv6(address)
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return str(IPv6Address(text)) != "" and "%" not in text
+    except AddressValueError:
+        return False
+
+
+def make_valid(text: str) -> str:
+    """Return a valid IRI that shows an invalid one: foreign characters are percent-encoded, and what is no IRI even so stands after INVALID_IRI."""
+    if is_absolute_iri(text):
+        return text
+    escaped = _FOREIGN.sub(lambda found: quote(found[0], safe=""), text)
+    return escaped if is_absolute_iri(escaped) else INVALID_IRI + quote(text, safe="")
+
+
+def is_language_tag(text: str) -> bool:
+    """Return whether a text is a well-formed language tag (RFC 5646, 2.1), which every format of RDF can write."""
+    return _LANGUAGE_TAG.fullmatch(text) is not None
+
+
+def is_writable(term: Term) -> bool:
+    """Return whether every format of RDF can write a term: its IRIs and language tags are valid."""
+    match term:
+        case Iri(value):
+            return is_absolute_iri(value)
+        case BlankNode(label):
+            return _BLANK.fullmatch(f"_:{label}") is not None
+        case Literal(_, _, str() as language, direction):
+            return is_language_tag(language) and direction in (None, *DIRECTIONS)
+        case Literal(_, datatype):
+            return is_absolute_iri(datatype) and datatype not in (RDF_LANG_STRING, RDF_DIR_LANG_STRING)
+        case TripleTerm(subject, predicate, object_):
+            return term.depth <= MAX_TRIPLE_DEPTH and all(map(is_writable, (subject, predicate, object_)))
+    assert_never(term)
+
+
+def make_writable(term: Term) -> Term:
+    """Return a term that formats can write, to show one that they cannot: IRIs are escaped, and a language tag becomes a private one."""
+    match term:
+        case Iri(value):
+            return Iri(make_valid(value))
+        case Literal(lexical, _, str() as language, direction):
+            return term if is_language_tag(language) else Literal(lexical, term.datatype, f"x-{language}", direction)
+        case Literal(lexical, datatype):
+            return Literal(lexical, make_valid(datatype))
+        case TripleTerm(subject, predicate, object_):
+            shown = make_writable(subject)
+            assert isinstance(shown, Iri | BlankNode)
+            return TripleTerm(shown, Iri(make_valid(predicate.value)), make_writable(object_))
+    return term

@@ -215,7 +215,7 @@ def parse_term(text: str) -> Term:
 
 def parse_triples(text: str) -> list[Triple]:
     """Return the triples of a text of N-Triples. Raises: SyntaxError."""
-    found = ox.parse(text, format=ox.RdfFormat.N_TRIPLES)
+    found = ox.parse(text, format=ox.RdfFormat.N_TRIPLES, lenient=True)  # earlier versions could store IRIs that are not valid
     return [(convert_term(each.subject), convert_term(each.predicate), convert_term(each.object)) for each in found]
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 
+from engine.dictionary.native.numeric_literals import INTEGERS
 from engine.expressions import numeric, temporal
 from engine.expressions.literals import value_of
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, NumericType, Text, Value
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, NumericType, Text, TimeOfDay, Value
 from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
 
@@ -28,6 +29,8 @@ def to_string(value: Value) -> Value:
             return Text(temporal.format_instant(micros, zone))
         case Day():
             return Text(temporal.format_day(value))
+        case TimeOfDay():
+            return Text(temporal.format_time(value))
         case Duration():
             return Text(temporal.format_duration(value))
         case BlankNode() | TripleTerm():
@@ -105,6 +108,20 @@ def _finite(number: int | Decimal | float) -> Decimal:
     return found
 
 
+def _to_derived(datatype: str) -> Callable[[Value], Value]:
+    """Return the cast to a type derived from xsd:integer, which fails beyond that type's bounds."""
+
+    def to_derived(value: Value) -> Value:
+        found = _cast_text(value.value, datatype) if isinstance(value, Text) and value.language is None else to_integer(value)
+        assert isinstance(found, Number)
+        made = Literal(numeric.lexical(found), datatype)
+        if isinstance(value_of(made), Literal):
+            raise ExpressionError
+        return made
+
+    return to_derived
+
+
 def to_instant(value: Value) -> Value:
     match value:
         case DateTime():
@@ -128,13 +145,46 @@ def to_day(value: Value) -> Value:
     raise ExpressionError
 
 
-def to_duration(value: Value) -> Value:
+def to_time(value: Value) -> Value:
     match value:
-        case Duration():
+        case TimeOfDay():
             return value
+        case DateTime(micros, zone):
+            start = -(zone or 0) * temporal.MINUTE
+            return TimeOfDay((micros - start) % temporal.DAY + start, zone)
         case Text(text, None):
-            return _cast_text(text, XSD + "duration")
+            return _cast_text(text, XSD + "time")
     raise ExpressionError
+
+
+def to_stamp(value: Value) -> Value:
+    match to_instant(value):
+        case DateTime(micros, int() as zone):
+            return Literal(temporal.format_instant(micros, zone), XSD + "dateTimeStamp")
+    raise ExpressionError
+
+
+def to_duration(value: Value) -> Value:
+    return _read_duration(value, XSD + "duration")
+
+
+def _read_duration(value: Value, datatype: str) -> Duration:
+    found = _cast_text(value.value, datatype) if isinstance(value, Text) and value.language is None else value
+    if isinstance(found, Duration):
+        return found
+    raise ExpressionError
+
+
+def to_day_time(value: Value) -> Value:
+    """Return days and shorter parts of a duration: XPath leaves out its months."""
+    micros = _read_duration(value, XSD + "dayTimeDuration").micros
+    return Literal(temporal.format_duration(Duration(0, micros)), XSD + "dayTimeDuration")
+
+
+def to_year_month(value: Value) -> Value:
+    """Return the years and months of a duration: XPath leaves out shorter parts."""
+    months = _read_duration(value, XSD + "yearMonthDuration").months
+    return Literal(temporal.format_duration(Duration(months, 0)) if months else "P0M", XSD + "yearMonthDuration")
 
 
 _CASTS: dict[str, Callable[[Value], Value]] = {
@@ -146,7 +196,12 @@ _CASTS: dict[str, Callable[[Value], Value]] = {
     XSD + "integer": to_integer,
     XSD + "dateTime": to_instant,
     XSD + "date": to_day,
+    XSD + "time": to_time,
+    XSD + "dateTimeStamp": to_stamp,
     XSD + "duration": to_duration,
+    XSD + "dayTimeDuration": to_day_time,
+    XSD + "yearMonthDuration": to_year_month,
+    **{XSD + name: _to_derived(XSD + name) for name in INTEGERS if name != "integer"},
 }
 
 

@@ -12,7 +12,7 @@ from engine.expressions.functions import supported as in_library
 from engine.expressions.literals import FALSE, TRUE, effective, parse_number, parse_term, term_of, value_of
 from engine.expressions.nondeterministic import INDIVIDUAL, Identity, individual, now
 from engine.expressions.temporal import duration_micros, format_duration, format_instant, instant_micros
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, Value
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, TimeOfDay, Value
 from epsparql import algebra
 from epsparql.algebra import Comparison, Operator, TimeFunction
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm, Variable
@@ -187,7 +187,7 @@ def equal(left: Value, right: Value) -> bool:
             return a == b and (tag or "").lower() == (other or "").lower()
         case Duration(), Duration():
             return left == right  # XML Schema: the same months and the same seconds
-        case DateTime(a), DateTime(b):
+        case (DateTime(a), DateTime(b)) | (TimeOfDay(a), TimeOfDay(b)):
             return a == b
         case Day(), Day():
             return _ordered(temporal.order_days(left, right)) == 0
@@ -225,7 +225,7 @@ def _less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
             return a < b or (or_equal and a == b)
         case (bool(), bool()) as flags:
             return flags[0] < flags[1] or (or_equal and flags[0] == flags[1])
-        case DateTime(a), DateTime(b):
+        case (DateTime(a), DateTime(b)) | (TimeOfDay(a), TimeOfDay(b)):
             return a < b or (or_equal and a == b)
         case Day(), Day():
             order = _ordered(temporal.order_days(left, right))

@@ -18,7 +18,8 @@ from math import asin, cos, isfinite, radians, sin, sqrt
 from engine.expressions import numeric
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import ExpressionError, Number, NumericType, Text
-from epsparql.terms import BlankNode, Iri, Literal, Term
+from epsparql.ntriples import is_writable
+from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 
 NAMESPACE = "urn:epsparql:function:"
 """The functions that come with the engine have this namespace; `PREFIX ep: <urn:epsparql:function:>`."""
@@ -143,6 +144,6 @@ def _to_term(value: object) -> Term:
             return term_of(Number(NumericType.DOUBLE, value))
         case str():
             return term_of(Text(value))
-        case Iri() | Literal() | BlankNode():
+        case Iri() | Literal() | BlankNode() | TripleTerm() if is_writable(value):
             return value
     raise ExpressionError

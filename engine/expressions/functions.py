@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from functools import partial
 from math import ceil, copysign, floor
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from engine.expressions import casts, etalis, numeric, regex, temporal
 from engine.expressions.extensions import Extension, extensions
-from engine.expressions.literals import FALSE, TRUE, parse_term, term_of, value_of
+from engine.expressions.literals import FALSE, TRUE, term_of, value_of
 from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExpressionError, Number, NumericType, Text
 from epsparql.iris import resolve
+from epsparql.ntriples import is_absolute_iri, is_language_tag
 from epsparql.terms import DIRECTIONS, MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, TripleTerm
 
 
@@ -134,41 +135,36 @@ def datatype(term: Term) -> Term:
 
 
 def iri(term: Term, base: Term | None = None) -> Term:
-    """Return the IRI of a string; `base`, if given, is the query's BASE, which translation adds."""
-    if isinstance(term, Iri):
-        return term
-    text = _simple(term)
-    if any(character in '<>"{}|^`\\' or character <= " " for character in text):
+    """Return the IRI of a string; `base`, if given, is the query's BASE, which translation adds.
+
+    Raises: ExpressionError where that is no absolute IRI: a term that no format can write would make answers unreadable.
+    """
+    text = term.value if isinstance(term, Iri) else _simple(term)
+    return _absolute(resolve(text, base.value if isinstance(base, Iri) else None))
+
+
+def _absolute(text: str) -> Iri:
+    if not is_absolute_iri(text):
         raise ExpressionError
-    found = resolve(text, base.value if isinstance(base, Iri) else None)
-    try:
-        urlsplit(found)
-    except ValueError:  # a host that cannot be, such as `[`
-        raise ExpressionError from None
-    return Iri(found)
+    return Iri(text)
 
 
 def strdt(lexical: Term, of: Term) -> Term:
     if not isinstance(of, Iri) or of.value in (RDF_LANG_STRING, RDF_DIR_LANG_STRING):
         raise ExpressionError
-    return Literal(_simple(lexical), of.value)
+    return Literal(_simple(lexical), _absolute(of.value).value)
 
 
-def strlang(lexical: Term, tag: Term) -> Term:
+def strlang(lexical: Term, tag: Term) -> Literal:
     language = _simple(tag)
-    try:
-        known = parse_term(f'""@{language}')
-    except ValueError:
-        raise ExpressionError from None
-    if not isinstance(known, Literal) or known.direction is not None:
+    if not is_language_tag(language):
         raise ExpressionError
     return Literal.from_tag(_simple(lexical), language.lower())
 
 
 def strlangdir(lexical: Term, tag: Term, direction: Term) -> Term:
-    found = strlang(lexical, tag)
-    base = _simple(direction)
-    if not isinstance(found, Literal) or base not in DIRECTIONS:
+    found, base = strlang(lexical, tag), _simple(direction)
+    if base not in DIRECTIONS:
         raise ExpressionError
     return Literal.from_tag(found.lexical, f"{found.language}--{base}")
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from engine.expressions import numeric, temporal
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, Value
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, TimeOfDay, Value
 from epsparql.ntriples import parse_term as parse_term
 from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 
@@ -20,13 +20,14 @@ def _zoned_instant(lexical: str) -> DateTime | None:
     return None if found is None or found.zone is None else found
 
 
-_PARSERS: dict[str, Callable[[str], bool | Number | Text | DateTime | Day | Duration | None]] = {
+_PARSERS: dict[str, Callable[[str], bool | Number | Text | DateTime | Day | TimeOfDay | Duration | None]] = {
     **numeric.PARSERS,
     XSD_STRING: Text,
     XSD_BOOLEAN: _BOOLEANS.get,
     XSD + "dateTime": temporal.instant,
     XSD + "dateTimeStamp": _zoned_instant,
     XSD + "date": temporal.day,
+    XSD + "time": temporal.time_of_day,
     XSD + "duration": temporal.duration,
     XSD + "dayTimeDuration": temporal.day_time,
     XSD + "yearMonthDuration": temporal.year_month,
@@ -56,10 +57,12 @@ def term_of(value: Value) -> Term:
             return numeric.literal(value)
         case Text(text, language):
             return Literal(text) if language is None else Literal.from_tag(text, language)
-        case DateTime(micros):
-            return temporal.instant_literal(micros)
+        case DateTime(micros, zone):
+            return Literal(temporal.format_instant(micros, zone), XSD + "dateTime")
         case Day():
             return Literal(temporal.format_day(value), XSD + "date")
+        case TimeOfDay():
+            return Literal(temporal.format_time(value), XSD + "time")
         case Duration():
             return temporal.duration_literal(value)
     assert_never(value)

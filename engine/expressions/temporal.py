@@ -2,7 +2,7 @@
 
 import re
 
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Micros
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Micros, TimeOfDay
 from epsparql.terms import XSD, Literal
 
 SECOND: Micros = 1_000_000
@@ -12,7 +12,9 @@ DAY: Micros = 24 * HOUR
 
 _DATE = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _ZONE = r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
-_DATE_TIME = re.compile(_DATE + r"T(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,6}))?" + _ZONE)
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,6}))?"
+_DATE_TIME = re.compile(_DATE + "T" + _TIME + _ZONE)
+_TIME_OF_DAY = re.compile(_TIME + _ZONE)
 _DAY = re.compile(_DATE + _ZONE)
 _DURATION = re.compile(
     r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
@@ -68,8 +70,18 @@ def instant(lexical: str) -> DateTime | None:
     """Return the instant of an xsd:dateTime; None if it is none or has more than six fraction digits."""
     match = _DATE_TIME.fullmatch(lexical)
     days = match and _days(match)
-    if match is None or days is None:
-        return None
+    time = match and _read_time(match)
+    return None if days is None or time is None else DateTime(days * DAY + time.micros, time.zone)
+
+
+def time_of_day(lexical: str) -> TimeOfDay | None:
+    match = _TIME_OF_DAY.fullmatch(lexical)
+    found = match and _read_time(match)
+    midnight = 0 if found is None else -(found.zone or 0) * MINUTE
+    return found if found is None or found.micros - midnight < DAY else TimeOfDay(midnight, found.zone)  # 24:00:00 is 00:00:00
+
+
+def _read_time(match: re.Match[str]) -> TimeOfDay | None:
     hour, minute, second, fraction = int(match["hour"]), int(match["minute"]), int(match["second"]), int((match["fraction"] or "").ljust(6, "0"))
     last = (hour, minute, second, fraction) == (24, 0, 0, 0)
     if not last and (hour > 23 or minute > 59 or second > 59):
@@ -78,7 +90,7 @@ def instant(lexical: str) -> DateTime | None:
         zone = _zone(match["zone"])
     except ValueError:
         return None
-    return DateTime(days * DAY + hour * HOUR + (minute - (zone or 0)) * MINUTE + second * SECOND + fraction, zone)
+    return TimeOfDay(hour * HOUR + (minute - (zone or 0)) * MINUTE + second * SECOND + fraction, zone)
 
 
 def day(lexical: str) -> Day | None:
@@ -131,9 +143,14 @@ def duration_micros(lexical: str) -> Micros | None:
 
 def format_instant(micros: Micros, zone: int | None = 0) -> str:
     """Return the xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
-    days, rest = divmod(micros + (zone or 0) * MINUTE, DAY)
-    text = f"{_format_days(days)}T{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}"
-    return text if zone is None else text + format_zone(zone)
+    local = micros + (zone or 0) * MINUTE
+    return f"{_format_days(local // DAY)}T{format_time(TimeOfDay(micros, zone))}"
+
+
+def format_time(value: TimeOfDay) -> str:
+    rest = (value.micros + (value.zone or 0) * MINUTE) % DAY
+    text = f"{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}"
+    return text if value.zone is None else text + format_zone(value.zone)
 
 
 def format_day(value: Day) -> str:
@@ -177,13 +194,13 @@ def duration_literal(value: Duration) -> Literal:
 
 # ---------------------------------------------------------------- arithmetic and order
 def shifted(when: DateTime, by: Duration, sign: int) -> DateTime:
-    """Return a dateTime plus or minus (`sign` -1) a day-time duration.
+    """Return a dateTime plus or minus (`sign` -1) a day-time duration, in the same zone, or without one.
 
-    Raises: ExpressionError for one with months.
+    Raises: ExpressionError for a duration with months.
     """
     if by.months:
         raise ExpressionError
-    return DateTime(when.micros + sign * by.micros)
+    return DateTime(when.micros + sign * by.micros, when.zone)
 
 
 def order_durations(left: Duration, right: Duration) -> int | None:

@@ -59,6 +59,14 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeOfDay:
+    """Represents an xsd:time by the microseconds since midnight in UTC, which a zone may move beyond a day; without a zone it is read as UTC."""
+
+    micros: Micros
+    zone: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Duration:
     """Represents months and microseconds, which no exchange rate joins."""
 
@@ -66,5 +74,5 @@ class Duration:
     micros: Micros
 
 
-Value = bool | Number | Text | DateTime | Day | Duration | Iri | BlankNode | Literal | TripleTerm
+Value = bool | Number | Text | DateTime | Day | TimeOfDay | Duration | Iri | BlankNode | Literal | TripleTerm
 """A Literal stands for itself where its datatype is unknown or does not have its lexical form."""

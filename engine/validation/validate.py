@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from engine.background.changes import read_static_rule
 from engine.background.fact_store import FactIndex, numbers_of
@@ -29,14 +29,17 @@ from engine.triples.quads import Quad, quads_of
 from engine.validation.state_warnings import doubts
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.errors import CyclicNegation, Span, Unsupported, Warning_
+from epsparql.errors import CyclicNegation, Span, SyntaxFault, Unsupported, Warning_
 from epsparql.etalis.parser.syntax import EleRefused
-from epsparql.terms import XSD
+from epsparql.literals import show_lexical
+from epsparql.ntriples import is_absolute_iri, is_language_tag
+from epsparql.terms import XSD, Iri, Literal
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 
 _INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
 """The remedy, by the word of a Refusal, says what is accepted instead."""
+_CASTS_LISTED = 8
 
 
 def check(
@@ -51,6 +54,7 @@ def check(
     `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation with the place in its text.
     """
     refuse_functions(parsed)
+    refuse_invalid_terms(parsed)
     policy, known = policies.get(name, UNRESTRICTED), FactIndex.from_quads(facts, TermTable())
     if isinstance(parsed.query, a.BackgroundRule):
         _check_static_rule(parsed, parsed.query, known, others, name)
@@ -151,10 +155,35 @@ def refuse_functions(parsed: ParsedQuery) -> None:
             raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
 
 
+def refuse_invalid_terms(parsed: ParsedQuery) -> None:
+    """Raise SyntaxFault at a constant of a rule that no format of RDF can write, such as a relative IRI: it could reach the rule's triples."""
+    if not isinstance(parsed.query, a.Construct | a.BackgroundRule):
+        return
+    owner: object = parsed.query
+    terms = [Iri(parsed.query.graph)] if isinstance(parsed.query, a.BackgroundRule) else []
+    for node in (*terms, *walk_nodes(parsed.query)):
+        match node:
+            case Iri(value) | Literal(_, value, None) if not is_absolute_iri(value):
+                fault = f"the IRI <{show_lexical(value)}> is {'not valid' if ':' in value else 'relative'}, so no format can write it"
+                _refuse_term(parsed, owner, f"<{value}>", fault, "an absolute IRI (RFC 3987), or BASE with one")
+            case Literal(_, _, str() as language) if not is_language_tag(language):
+                fault = f"{show_lexical(language)} is no language tag, so no format can write it"
+                _refuse_term(parsed, owner, f"@{language}", fault, "a tag such as en or en-GB (RFC 5646)")
+            case _ if parsed.places.find_span(node) is not None:
+                owner = node
+
+
+def _refuse_term(parsed: ParsedQuery, owner: object, written: str, message: str, expected: str) -> NoReturn:
+    """Raise SyntaxFault at a term, or at `owner`, the node that has it, if it is not written so there."""
+    place = place_of([owner], parsed)
+    at = parsed.text.find(written, place.start)
+    raise SyntaxFault(message, place if at < 0 else Span(at, at + len(written)), parsed.text, expected)
+
+
 def _like(function: str) -> list[str]:
-    """Return all casts, nearest first, and then the extensions."""
+    """Return the nearest casts, and all extensions."""
     casts = sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
-    return [*casts, *sorted(extensions())]
+    return [*casts[:_CASTS_LISTED], *sorted(extensions())]
 
 
 def _likeness(cast: str, function: str) -> float:

@@ -4,6 +4,7 @@ from typing import Protocol, assert_never
 
 from epsparql import algebra as a
 from epsparql.errors import SyntaxFault
+from epsparql.ntriples import is_absolute_iri
 from epsparql.parser import ast as s
 from epsparql.terms import Iri
 from epsparql.translate.context import Context
@@ -134,7 +135,16 @@ def _built_in(scope: NameScope, call: s.BuiltInCall) -> a.Expression:
     name = _SYNONYMS.get(call.name, call.name)
     if name == "IRI" and scope.context.names.base is not None:
         return a.Call(name, (*arguments, a.Constant(Iri(scope.context.names.base))))  # what a relative one is resolved against (17.4.2.8)
+    if name == "IRI":
+        _warn_of_relative(scope.context, call)
     return a.Call(name, arguments)
+
+
+def _warn_of_relative(context: Context, call: s.BuiltInCall) -> None:
+    """Warn of IRI() without BASE, where its argument has no scheme that is seen."""
+    match call.arguments[0]:
+        case s.VariableName() | s.StringLiteral() as text if not (isinstance(text, s.StringLiteral) and is_absolute_iri(text.lexical)):
+            context.warn("no-base", f"the query has no BASE, so {call.name} of a relative text is an error", call.span)
 
 
 def _check_arity(scope: NameScope, call: s.BuiltInCall) -> None:

@@ -16,6 +16,7 @@ from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.rdf.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
 from pipeline.formats.rdf.rdf_version import version_of_statements, version_of_terms
+from pipeline.formats.rdf.stored_statements import parse_stored
 from pipeline.solutions.json_encoder import bindings, heads, ndjson
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.solution_log import StoredSolution, listed
@@ -147,8 +148,7 @@ def _n_triples(solution: StoredSolution) -> str:
 
 def triples_of(solution: StoredSolution) -> list[ox.Triple]:
     """Return the triples of a CONSTRUCT or DESCRIBE solution."""
-    parsed = ox.parse(_n_triples(solution), ox.RdfFormat.N_TRIPLES)
-    return [ox.Triple(quad.subject, quad.predicate, quad.object) for quad in parsed]
+    return parse_stored(_n_triples(solution))
 
 
 def version_of_page(page: pa.RecordBatch, form: Form) -> str:

@@ -28,6 +28,7 @@ from engine.expressions.values import ExpressionError
 from engine.messages import ADD, Register
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 from pipeline.formats.rdf.rdf_version import RDF_1_1, RDF_1_2, RDF_1_2_BASIC, WITHOUT_TRIPLE_TERMS, version_of_terms
+from pipeline.formats.rdf.stored_statements import escape_term
 from pipeline.log import LogReader
 from pipeline.log.background_graphs import graph_lines
 from pipeline.log.catalog import BackgroundGraph
@@ -105,10 +106,19 @@ def _store(setting: Setting) -> tuple[ox.Store, bool]:
     registrations = (Register(registered, name, text, default_graph=default_graph) for registered, name, text, default_graph in setting["rules"])
     rules = [rule for entry in registrations if (rule := read_static_rule(entry)) is not None]
     holding = with_standing_rules(index.under(setting["entailment"]), rules).everything().tolist()
-    store = ox.Store()
-    store.bulk_extend(ox.parse("".join(f"{' '.join(map(terms.text, quad))} .\n" for quad in holding).encode(), ox.RdfFormat.N_QUADS))
+    try:
+        store = _fill_store(holding, terms.text)
+    except SyntaxError:  # a rule of an earlier version has a term that no format can write
+        store = _fill_store(holding, lambda number: escape_term(terms.text(number)) if number > 0 else "")
     objects = pa.array([terms.text(quad[2]) for quad in holding], pa.utf8())
     return store, version_of_terms(objects) != RDF_1_1
+
+
+def _fill_store(quads: list[list[int]], text: Callable[[int], str]) -> ox.Store:
+    """Return a store of quads, given by the numbers of their terms. Raises: SyntaxError."""
+    store = ox.Store()
+    store.bulk_extend(ox.parse("".join(f"{' '.join(map(text, quad))} .\n" for quad in quads).encode(), ox.RdfFormat.N_QUADS))
+    return store
 
 
 def _given(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:

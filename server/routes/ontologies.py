@@ -12,6 +12,7 @@ from engine.messages import ADD, DROP, REPLACE
 from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, graph_of, read_graph
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
 from pipeline.formats.rdf.rdf_version import version_of_statements
+from pipeline.formats.rdf.stored_statements import escape_stored
 from pipeline.log.catalog import BackgroundGraph
 from pipeline.registrations.query_cache import get_shape
 from server.background.manager import Change
@@ -144,7 +145,7 @@ async def get_ontology(
     if any(get_shape(rule.text).graph == _graph(name) for rule in rules):
         graph = service.log.catalogue.graphs.get(_graph(name)) or BackgroundGraph(_graph(name))
         lines = await asyncio.to_thread(service.background.read_derived, graph.name, rules)
-        text = "".join(f"{line}\n" for line in lines)
+        text = await asyncio.to_thread(escape_stored, "".join(f"{line}\n" for line in lines))
     else:
         graph = _find_graph(service, name)
         text = await asyncio.to_thread(service.background.read_ntriples, graph)

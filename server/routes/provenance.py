@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.provenance import Absence, BackgroundFact, Inference, Members, Occurrence, OwnEvent, Proof, Step, Used
 from pipeline.formats.batches.timestamps import iso
+from pipeline.formats.rdf.stored_statements import parse_stored
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.formats import Bindings, Verdict
 from pipeline.solutions.provenance import Justification, Justifier, find
@@ -331,7 +332,7 @@ class _ProvenanceGraph:
         if key not in self._entities:
             node = self._entities[key] = ox.BlankNode()
             self._add(node, _RDF + "type", ox.NamedNode(PROV + "Entity"))
-            parsed = next(iter(ox.parse(statement(triple).encode(), format=ox.RdfFormat.N_TRIPLES)))
+            (parsed,) = parse_stored(statement(triple))
             for part, term in zip(("subject", "predicate", "object"), (parsed.subject, parsed.predicate, parsed.object), strict=True):
                 self._add(node, _RDF + part, term)
         return self._entities[key]

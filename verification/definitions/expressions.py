@@ -13,8 +13,11 @@ from math import inf, nan
 from operator import eq, ge, gt, le, lt, ne
 from struct import pack, unpack
 
+import pyoxigraph as ox
+
 from epsparql import algebra
-from epsparql.terms import XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm, Variable
+from epsparql.iris import resolve
+from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm, Variable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTEGER, DECIMAL, DOUBLE, FLOAT, BOOLEAN = (XSD + name for name in ("integer", "decimal", "double", "float", "boolean"))
@@ -100,6 +103,15 @@ def instant(term: Term) -> int | None:
     return (moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH) // timedelta(microseconds=1)
 
 
+def time_of_day(term: Term) -> int | None:
+    """Microseconds since midnight in UTC, on whatever day that is."""
+    if not isinstance(term, Literal) or term.datatype != XSD + "time":
+        return None
+    lexical = term.lexical.replace("24:00:00", "00:00:00", 1) if re.match(r"24:00:00(\.0+)?(?!\.)", term.lexical) else term.lexical
+    moment = instant(Literal(f"1972-12-31T{lexical}", XSD + "dateTime"))
+    return None if moment is None else moment - (datetime(1972, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
 def duration(term: Term) -> tuple[int, int] | None:
     """Months and microseconds."""
     shape = r"(-?)P(?!$)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,6})?)S)?)?"
@@ -155,9 +167,11 @@ def single(value: float) -> Literal:
     return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", FLOAT)
 
 
-def date_time(micros: int) -> Literal:
-    shown = (EPOCH + timedelta(microseconds=micros)).isoformat().removesuffix("+00:00")
-    return Literal((shown.rstrip("0") if "." in shown else shown) + "Z", XSD + "dateTime")
+def date_time(micros: int, zone: str = "Z") -> Literal:
+    """The instant as a clock in that zone shows it; `zone` is as written, "" for none."""
+    offset = datetime.fromisoformat(f"2000-01-01T00:00:00{zone or 'Z'}").utcoffset() or timedelta()
+    shown = (EPOCH + timedelta(microseconds=micros) + offset).isoformat().removesuffix("+00:00")
+    return Literal((shown.rstrip("0") if "." in shown else shown) + ("Z" if zone and not offset else zone), XSD + "dateTime")
 
 
 def day_time(micros: int) -> Literal:
@@ -218,7 +232,7 @@ def compare(op: str, a: Term, b: Term) -> bool:
         return COMPARE[op](*pair) is True
     if (p := duration(a)) is not None and (q := duration(b)) is not None:
         return compare_durations(op, p, q)
-    for read in (boolean, text_value, instant):
+    for read in (boolean, text_value, instant, time_of_day):
         if (left := read(a)) is not None and (right := read(b)) is not None:
             return COMPARE[op](left, right) is True
     if op not in ("=", "!="):
@@ -236,7 +250,7 @@ def same(a: Term, b: Term) -> bool:
         return a.lexical == b.lexical and (a.language or "").lower() == (b.language or "").lower()
     if a == b:
         return True
-    if any(all(read(term) is None for read in (numeric, boolean, text_value, instant, duration)) for term in (a, b)):
+    if any(all(read(term) is None for read in (numeric, boolean, text_value, instant, time_of_day, duration)) for term in (a, b)):
         raise Failure
     return False
 
@@ -286,10 +300,17 @@ def calculate_times(op: str, a: Term, b: Term) -> Term:
     if left is not None and right is not None and op == "-":
         return day_time(left - right)
     if left is not None and second is not None and op in "+-" and second[0] == 0:
-        return date_time(left + second[1] if op == "+" else left - second[1])
+        return date_time(left + second[1] if op == "+" else left - second[1], zone_of(a))
     if first is not None and right is not None and op == "+" and first[0] == 0:
-        return date_time(first[1] + right)
+        return date_time(first[1] + right, zone_of(b))
     raise Failure
+
+
+def zone_of(term: Term) -> str:
+    """The zone of a dateTime as it is written, "" without one."""
+    assert isinstance(term, Literal)
+    found = re.search(r"(?:Z|[+-]\d\d:\d\d)$", term.lexical)
+    return found[0] if found else ""
 
 
 # ---------------------------------------------------------------- expressions
@@ -333,6 +354,8 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, 
             return flag(exists[expression])
         case algebra.Call("STR", (operand,)):
             return string(evaluate_operand(operand))
+        case algebra.Call("IRI" | "STRDT" as name, operands):
+            return of_iris(name, [evaluate_operand(operand) for operand in operands])
         case algebra.Call("ISTRIPLE" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT" as name, operands):
             return of_triples(name, [evaluate_operand(operand) for operand in operands])
     raise NotImplementedError(expression)
@@ -409,6 +432,25 @@ def string(term: Term) -> Term:
             return Literal(lexical)
         case BlankNode() | TripleTerm():
             raise Failure
+
+
+def of_iris(name: str, terms: list[Term]) -> Term:
+    """The functions that take IRIs of data, which have to be absolute and valid; a last IRI of IRI is BASE."""
+    match name, terms:
+        case "IRI", [(Iri(text) | Literal(text, "http://www.w3.org/2001/XMLSchema#string")), *base]:
+            assert all(isinstance(each, Iri) for each in base)
+            return absolute(resolve(text, base[0].value if base and isinstance(base[0], Iri) else None))
+        case "STRDT", [Literal(lexical, "http://www.w3.org/2001/XMLSchema#string"), Iri(datatype)]:
+            if datatype not in (RDF_LANG_STRING, RDF_DIR_LANG_STRING):
+                return Literal(lexical, absolute(datatype).value)
+    raise Failure
+
+
+def absolute(text: str) -> Iri:
+    try:
+        return Iri(ox.NamedNode(text).value)
+    except ValueError:
+        raise Failure from None
 
 
 def of_triples(name: str, terms: list[Term]) -> Term:

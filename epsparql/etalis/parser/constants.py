@@ -11,6 +11,7 @@ from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm
 from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, number_literal
+from epsparql.ntriples import make_valid
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 
@@ -25,9 +26,9 @@ def name_iri(name: Name | Struct, program: Program) -> Iri:
         prefix, _, local = text.partition(":")
         if prefix not in program.prefixes:
             refuse(f"the prefix {prefix} is not declared", name.span, program.text, f"prefix({prefix}, 'http://...')")
-        return Iri(program.prefixes[prefix] + local)
+        return Iri(make_valid(program.prefixes[prefix] + local))
     if "" in program.prefixes and not is_iri(text):
-        return Iri(program.prefixes[""] + text)
+        return Iri(make_valid(program.prefixes[""] + text))
     return iri_of(text)
 
 

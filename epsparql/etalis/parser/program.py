@@ -7,6 +7,7 @@ from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.reader import OUTPUT, UNITS, ParsedClause, Reader
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, VariableTerm, as_struct, list_variables
 from epsparql.etalis.parser.vocabulary import OWN
+from epsparql.ntriples import is_absolute_iri
 from epsparql.terms import RDF, XSD
 
 TRIGGERS = ("print_trigger", "external_trigger", "print_event")
@@ -205,6 +206,8 @@ def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, 
             prefix, iri = head.args
             if not isinstance(prefix, Name) or not isinstance(iri, Name):
                 refuse("prefix without a name and an IRI", head.span, program.text, "prefix(tr, 'http://example.org/')")
+            if not is_absolute_iri(iri.text):
+                refuse(f"'{iri.text[:60]}' is no absolute IRI", iri.span, program.text, "prefix(tr, 'http://example.org/')")
             program.prefixes[prefix.text] = iri.text
         case "from_stream", 1:
             program.streams.append(_stream_name(program, head))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from urllib.parse import quote, unquote
 
+from epsparql.ntriples import is_absolute_iri
 from epsparql.terms import XSD, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 
@@ -28,8 +29,8 @@ def iri_of(name: str) -> Iri:
 
 
 def is_iri(name: str) -> bool:
-    """Return whether a name is an IRI, so that atoms of it are triples."""
-    return name.startswith("urn:") or "://" in name
+    """Return whether a name is an IRI, so that atoms of it are triples. A name that only looks like one is a name like others."""
+    return (name.startswith("urn:") or "://" in name) and is_absolute_iri(name)
 
 
 def name_of(iri: str) -> str:

@@ -119,6 +119,16 @@ def test_a_policy_is_a_negative_part_of_a_cycle() -> None:
     assert caught.value.code == "cyclic-negation"
 
 
+@pytest.mark.parametrize("operator", ["SEQ", "MEETS"])
+def test_under_a_policy_a_solution_comes_with_the_next_instant(operator: str) -> None:
+    """Without a policy it comes with its last event."""
+    bodies, found = readings("A(1)@1 B(1)@2 C(1)@3" if operator == "SEQ" else "A(1)@1-2 B(1)@2-3 C(1)@4"), {}
+    for policy in ("unrestricted", "recent", "chronological"):
+        log = entries({"q": f"{PREFIXES}SELECT * WHERE {{ {A} {operator} {B} }}"}, (), bodies, (), settings={"q": Settings(policy)})
+        ((_, found[policy], *_),) = run([block(log)]).emitted
+    assert found["recent"] == found["chronological"] == found["unrestricted"] + 1
+
+
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(Refusal, match="the policy 'best'"):
         Engine().place_query(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)

@@ -127,6 +127,7 @@ def test_each_form_with_each_kind_of_operand(form: str) -> None:
         assert isinstance(query.query.pattern, a.Extend)
         value, never = query.query.pattern.expression, [warning.message for warning in query.warnings if warning.code == "never-true"]
         error = [warning.message for warning in query.warnings if warning.code == "always-error"]
-        for row in ({}, {Variable("x"): Iri("http://e/b")}, {Variable("x"): Literal("2", XSD + "integer")}):
+        rows: list[dict[Variable, Term | None]] = [{}, {Variable("x"): Iri("http://e/b")}, {Variable("x"): Literal("2", XSD + "integer")}]
+        for row in rows:
             assert not never or truth(value, row.get, 0, 0, _IDENTITY) is not True, (condition, never)
             assert not error or value_of(value, row, (0, 0)) is None, (condition, error)

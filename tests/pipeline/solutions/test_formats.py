@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import N_QUADS, TRIG, parse_body
 from pipeline.solutions import formats
+from pipeline.solutions.event_stream_pages import MEDIA_TYPES, EventStreamAddresses, write_event_page
 from pipeline.solutions.formats import Bindings, Form, Triples, Verdict
 from pipeline.solutions.solution_log import NONE_STORED, StoredSolution, solution_id
 from tests.support.plain_json import stored
@@ -137,3 +138,40 @@ def test_timed_graphs_can_be_fed_back(fmt: str, media_type: str) -> None:
 @given(st.builds(ox.Literal, st.text(st.characters(exclude_categories=["Cs"]))))
 def test_any_text_survives_json(literal: ox.Literal) -> None:
     assert json.loads(line_of(solved(str(literal)), Bindings(("v",))))["binding"]["v"] == {"type": "literal", "value": literal.value}
+
+
+class TestTermsThatNoFormatCanWrite:
+    """Earlier versions stored what IRI() made of data, as it was."""
+
+    POISON = solved(
+        '<http://e/50%> <http://e/p> "1" .',
+        "<kitchen> <http://e/p> <http://ex:abc/> .",
+        '_:b <http://e/p> "x"^^<dt> .',
+        '<http://e/a> <http://e/p> "y"@en-a .',
+    )
+    SHOWN = (
+        "http://e/50%25",
+        "urn:epsparql:invalid-iri:kitchen",
+        "urn:epsparql:invalid-iri:http%3A%2F%2Fex%3Aabc%2F",
+        "urn:epsparql:invalid-iri:dt",
+        "x-en-a",
+    )
+
+    @pytest.mark.parametrize("media_type", [formats.TURTLE, formats.TRIG, formats.N_QUADS, formats.LD_JSON])
+    def test_they_are_shown_escaped(self, media_type: str) -> None:
+        text = formats.write_page(media_type, stored([self.POISON]), Triples()).decode()
+        assert all(shown in text for shown in self.SHOWN)
+        if media_type != formats.LD_JSON:  # with what a document says of itself, so that it is read again
+            assert list(
+                ox.parse(
+                    text, {formats.TURTLE: ox.RdfFormat.TURTLE, formats.TRIG: ox.RdfFormat.TRIG, formats.N_QUADS: ox.RdfFormat.N_QUADS}[media_type]
+                )
+            )
+
+    @pytest.mark.parametrize("media_type", MEDIA_TYPES)
+    def test_event_streams_show_them_escaped(self, media_type: str) -> None:
+        text = write_event_page(EventStreamAddresses("http://e/q", 1), 0, [self.POISON], media_type).decode()
+        assert all(shown in text for shown in self.SHOWN)
+
+    def test_rows_show_them_escaped(self) -> None:
+        assert all(shown in formats.csv_constructed([self.POISON]) for shown in self.SHOWN[:3])
