@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from connectors.credentials import CredentialPlaces
+from connectors.credentials import ANYWHERE, CredentialPlaces
 from connectors.errors import MissingLibrary, WrongOption
 from connectors.systems import COMMON, IN, OUT, SYSTEMS, Option, System
 
@@ -27,6 +27,8 @@ class Connector:
     direction: str
     given: Mapping[str, Any]
     options: Mapping[str, Any]
+    places: CredentialPlaces = ANYWHERE
+    """Files are checked by these again when they are opened, since links may lead elsewhere by then."""
 
     @property
     def credentials(self) -> tuple[str, ...]:
@@ -83,7 +85,7 @@ def read_connector_file(path: Path) -> ConnectorFile:
 def parse_connector(name: str, given: object, places: CredentialPlaces | None = None) -> Connector:
     """Return the connector that a table describes. Raises: WrongOption, which names the connector and the option."""
     try:
-        return _parse_table(name, given, places or CredentialPlaces())
+        return _parse_table(name, given, places or ANYWHERE)
     except WrongOption as fault:
         raise WrongOption(f"connector {_quote_value(name)}: {fault}") from None
 
@@ -114,12 +116,12 @@ def _parse_table(name: str, given: object, places: CredentialPlaces) -> Connecto
     _check_names(given, known, SYSTEMS[kind])
     _check_credentials(given, SYSTEMS[kind], places)
     if "url" in options:
-        _check_url(options["url"], SYSTEMS[kind])
+        _check_url(options["url"], SYSTEMS[kind], places)
     for option, description in known.items():
         if description.is_file and options[option] is not None:
             places.check_file(option, options[option])
     options |= {key: value for key, value in given.items() if key not in known and key != "type"}
-    return Connector(name, kind, direction, dict(given), options)
+    return Connector(name, kind, direction, dict(given), options, places)
 
 
 def _find_direction(kind: str, given: Mapping[str, Any]) -> str:
@@ -176,7 +178,7 @@ def _check_credentials(given: Mapping[str, Any], system: System, places: Credent
             places.check_file(f"{name}_file", path)
 
 
-def _check_url(url: str, system: System) -> None:
+def _check_url(url: str, system: System, places: CredentialPlaces) -> None:
     try:
         parts = urlsplit(url)
         host, password, user = parts.hostname, parts.password, parts.username
@@ -189,9 +191,11 @@ def _check_url(url: str, system: System) -> None:
             "url holds a credential; give user here, and the place of the rest with " + ", ".join(f"{each}_env" for each in system.credentials)
         )
     allowed = system.url_parameters
-    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+    for name, value in parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True):  # to clients of databases, a plus is a plus
         if allowed is not None and name not in allowed:
             raise WrongOption(f"url has the parameter {_quote_value(name)}; it may have {', '.join(allowed) or 'none'}")
+        if name in system.file_parameters and value != "system":
+            places.check_file(f"url: {name}", value)
 
 
 def _quote_value(value: object) -> str:

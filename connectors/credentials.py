@@ -39,11 +39,23 @@ class CredentialPlaces:
             return
         if self.directory is None:
             raise WrongOption(f"{option}: over HTTP, files may be named only below the directory of the setting connector_files, which is not set")
-        if not Path(path).resolve().is_relative_to(self.directory.resolve()):
+        if not self.allows(Path(path)):
             raise WrongOption(f"{option}: over HTTP, files may be named only below the directory of the setting connector_files")
 
+    def allows(self, path: Path) -> bool:
+        """Return whether a file may be read, wherever links lead now."""
+        return not self.limited or (self.directory is not None and path.resolve().is_relative_to(self.directory.resolve()))
 
-def read_credentials(options: Mapping[str, object], names: Collection[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+
+ANYWHERE = CredentialPlaces()
+
+
+def read_credentials(
+    options: Mapping[str, object],
+    names: Collection[str],
+    environment: Mapping[str, str] = os.environ,
+    places: CredentialPlaces = ANYWHERE,
+) -> dict[str, str]:
     """Return the credentials that `NAME_env` and `NAME_file` lead to. Raises: WrongOption, which names the place alone."""
     found = {}
     for name in names:
@@ -53,6 +65,7 @@ def read_credentials(options: Mapping[str, object], names: Collection[str], envi
                 raise WrongOption(f"{name}_env: the environment has no variable {variable!r}")
             found[name] = environment[str(variable)]
         elif path is not None:
+            places.check_file(f"{name}_file", str(path))
             found[name] = _read_credential(f"{name}_file", Path(str(path)))
     return found
 

@@ -46,7 +46,7 @@ class _Child:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._credentials = read_credentials(self.connector.options, self.connector.credentials)
+                self._credentials = read_credentials(self.connector.options, self.connector.credentials, places=self.connector.places)
             except WrongOption as fault:
                 _log.warning("connector %s: %s", self.connector.name, fault)
                 self._backoff.wait_after(fault, FAILED)

@@ -42,6 +42,8 @@ class System:
     user_in_url: bool = True
     url_parameters: tuple[str, ...] | None = ()
     """A URL may have these parameters; None allows all."""
+    file_parameters: tuple[str, ...] = ()
+    """These parameters of a URL name files, or are `system`."""
 
 
 COMMON: Mapping[str, Mapping[str, Option]] = {
@@ -63,7 +65,7 @@ _NATS = {
     "url": Option(str, "This is the URL of a NATS server, such as nats://127.0.0.1:4222.", needed=True),
     "user": Option(str, "The connector logs in as this user."),
 }
-_POSTGRESQL_PARAMETERS = ("sslmode", "sslrootcert", "target_session_attrs")
+_POSTGRESQL_PARAMETERS, _POSTGRESQL_FILES = ("sslmode", "sslrootcert", "target_session_attrs"), ("sslrootcert",)
 _POSTGRESQL = {"url": Option(str, "This is the URL of a database, such as postgresql://user@127.0.0.1/readings.", needed=True)}
 _MQTT = {
     "url": Option(str, "This is the URL of a broker, such as mqtt://127.0.0.1:1883, or mqtts://broker:8883 for TLS.", needed=True),
@@ -153,6 +155,7 @@ SYSTEMS: Mapping[str, System] = {
         extra="postgresql",
         schemes=("postgresql", "postgres"),
         url_parameters=_POSTGRESQL_PARAMETERS,
+        file_parameters=_POSTGRESQL_FILES,
         credentials=("password",),
         source="connectors.inbound.postgresql.changes:PostgresqlChangeSource",
         sink="connectors.outbound.postgresql:PostgresqlSink",
@@ -178,6 +181,7 @@ SYSTEMS: Mapping[str, System] = {
         extra="postgresql",
         schemes=("postgresql", "postgres"),
         url_parameters=_POSTGRESQL_PARAMETERS,
+        file_parameters=_POSTGRESQL_FILES,
         credentials=("password",),
         source="connectors.inbound.postgresql.polling:PostgresqlPollingSource",
         options={

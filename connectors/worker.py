@@ -11,10 +11,12 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from connectors.configuration import Connector, check_library, parse_connector
+from connectors.credentials import CredentialPlaces
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.outbound.delivery import OutboundDelivery
@@ -39,13 +41,18 @@ class Assignment:
     """The file of certificates that count, and whether they may be for any name."""
 
     def encode(self) -> str:
-        given = {"name": self.connector.name, "given": dict(self.connector.given)}
+        places = self.connector.places
+        directory = None if places.directory is None else str(places.directory)
+        given = {"name": self.connector.name, "given": dict(self.connector.given), "places": [places.prefix, directory, places.limited]}
         return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials), "trust": self.trust})
 
 
 def decode_assignment(line: str) -> Assignment:
+    """Return what an assignment's line says. Raises: WrongOption for files that lead to other places by now."""
     found = json.loads(line)
-    return Assignment(parse_connector(found["name"], found["given"]), found["server"], found["token"], found["credentials"], found["trust"])
+    prefix, directory, limited = found["places"]
+    places = CredentialPlaces(prefix, None if directory is None else Path(directory), limited)
+    return Assignment(parse_connector(found["name"], found["given"], places), found["server"], found["token"], found["credentials"], found["trust"])
 
 
 def create_end(connector: Connector, credentials: Mapping[str, str]) -> Any:
@@ -98,14 +105,14 @@ def _end_with_stdin() -> None:
 
 def run_worker() -> int:
     """Run the connector of stdin's first line, and return the exit code."""
-    assignment = decode_assignment(sys.stdin.readline())
+    line = sys.stdin.readline()
     board, stopping = StatusBoard(), threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; whoever started this one stops it in an orderly way
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     reporter = _Reporter(board)
     try:
-        run_assignment(assignment, board, stopping)
+        run_assignment(decode_assignment(line), board, stopping)
     except (MissingLibrary, WrongOption) as fault:
         board.record_fault(FAILED, str(fault))
         return HOPELESS

@@ -1,6 +1,6 @@
-"""Serves HTTP connections: a request's head must come in time, and input that is no HTTP is answered with a problem.
+"""Serves HTTP connections: heads of requests have bounds and must come in time, and input that is no HTTP is answered with a problem.
 
-Short requests that come whole may be answered without uvicorn's cycle and ASGI (`server/http/whole_requests.py`).
+uvicorn's protocol over httptools reads the requests. `tests/server/access/test_connections.py` names its private parts that are used here.
 """
 
 import asyncio
@@ -9,16 +9,19 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-import h11
-from starlette.responses import Response
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from server.http.problem_details import MEDIA_TYPE, Problem, phrase
-from server.http.whole_requests import WholeRequest, WholeRequests, read_head, write_answer, write_headers
 from server.observability.middleware import SECURE
 
-_HELD_S = 0.05
-"""The body of a request that may be answered without ASGI is waited for so long; then h11 and the layers, with their limits, have it."""
+LONGEST_HEAD = 16 << 10
+"""The line, headers and trailers of a request have at most so many bytes."""
+_SLICE = 16 << 10
+"""So many bytes are parsed at once: some hundred requests may stand in them, which wait for their turn."""
+_VERSIONS = "1.0", "1.1"
+_OF_UPGRADES = b"connection", b"upgrade", b"http2-settings"
 
 
 class WholeAnswers(asyncio.Transport):
@@ -36,9 +39,13 @@ class WholeAnswers(asyncio.Transport):
             return
         self.plain.write(data)
 
-    def close(self) -> None:
+    def flush(self) -> None:
+        """Write the head of an answer that has no body."""
         if self._head:
             self.write(b"")
+
+    def close(self) -> None:
+        self.flush()
         self.plain.close()
 
     def abort(self) -> None:
@@ -57,104 +64,179 @@ class WholeAnswers(asyncio.Transport):
         return self.plain.get_extra_info(name, default)
 
 
-class Timely(H11Protocol):
-    """Ends connections that are too slow. `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head."""
+class _Malformed(Exception):
+    """Reports a request that the parser takes, and this server does not."""
+
+
+class _Flow(FlowControl):
+    """Reads nothing more while requests wait for the answer to one before them. uvicorn's reads on after each answer, so that ever more would wait."""
+
+    def __init__(self, transport: asyncio.Transport, connection: "Connection") -> None:
+        super().__init__(transport)
+        self._connection = connection
+
+    def resume_reading(self) -> None:
+        if not self._connection.requests_wait:
+            super().resume_reading()
+
+
+class Connection(HttpToolsProtocol):
+    """Reads requests in slices, each after the one before it has no request left that waits.
+
+    `header_s` counts from a connection's beginning, or a request's first byte, to the end of its head.
+    """
 
     header_s = 10.0
-    wanted: WholeRequests
     _deadline: asyncio.TimerHandle | None = None
-    _kept = b""
-    """These bytes wait for the answer to the request before them, or for the rest of their request."""
-    _holding: asyncio.TimerHandle | None = None
-    _taken = _ends = False
-    """A request waits for its answer, which is not h11's; then the connection is to end."""
+    _unparsed: bytes | memoryview = b""
+    _in_head = _in_body = _over = False
+    """A head, or a body, has begun and not ended. After input that is no HTTP, or is a WebSocket's, nothing more is parsed."""
+    _head_bytes = _idle_bytes = 0
+    """Counts the bytes of the present head, and those that came since the last part of a message."""
 
+    # ------------------------------------------------------------ bytes
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(WholeAnswers(transport))
+        self.flow = _Flow(self.transport, self)
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        if self._kept:
-            data, self._kept = self._kept + data, b""
-        if self._taken:
-            self._kept = data
-            self.flow.pause_reading()
-        elif self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0] or not self._take_post(data):
-            self._read_by_h11(data)
-
-    def shutdown(self) -> None:
-        self._ends = self._taken
-        if not self._ends:
-            self._let_go()
-            super().shutdown()
-
-    def _read_by_h11(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
-            self._begin()
-        else:
-            self._cancel_deadline()
-
-    # ------------------------------------------------------------ requests that are answered without ASGI
-    def _take_post(self, data: bytes) -> bool:
-        """Take the request at the begin of `data`, or wait for its body. Return False if it is h11's."""
-        head = read_head(data)
-        if head is None or not self.wanted.wants(head):
-            return False
-        self._cancel_deadline()
         self._unset_keepalive_if_required()
-        end = head.length + head.size
-        if len(data) < end:
-            self._kept = data
-            if self._holding is None:
-                self._holding = self.loop.call_later(_HELD_S, self._let_go)
-            return True
-        self._stop_holding()
-        self._taken, self._kept = True, data[end:]
-        client = self.client[0] if self.client else None
-        self.wanted.take_request(WholeRequest(head.target.decode(), head.headers, data[head.length : end], client, self._send_answer))
-        return True
+        self._unparsed = memoryview(bytes(self._unparsed) + data) if self._unparsed else data
+        self._parse()
 
-    def _send_answer(self, response: Response, lines: bytes) -> None:
-        self._taken = False
-        if self.transport.is_closing():
-            return
+    @property
+    def requests_wait(self) -> bool:
+        return bool(self.pipeline or self._unparsed)
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _parse(self) -> None:
+        """Parse what came, slice by slice, until a request must wait for the answer to another one."""
+        while self._unparsed and not (self.pipeline or self._over or self.transport.is_closing()):
+            part, self._unparsed = self._unparsed[:_SLICE], self._unparsed[_SLICE:]
+            self._idle_bytes += len(part)
+            try:
+                self._feed(part)
+                if self._idle_bytes > LONGEST_HEAD:
+                    raise _Malformed
+            except (httptools.HttpParserError, _Malformed):
+                self._spoil()
+        if not (self._answering or self._over):
+            self._begin()  # bytes have come, and no whole head
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """Parse bytes. Raises: HttpParserError, _Malformed."""
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._should_upgrade():
+                    self._upgrade()
+                    return
+                # An offer of another protocol is ignored, but this parser has left HTTP and its body is unread.
+                data = self._write_plain_head() + bytes(data[upgrade.args[0] :])
+                self.parser = httptools.HttpRequestParser(self)
+
+    def _write_plain_head(self) -> bytes:
+        """Return the head of the present request without what offers another protocol."""
+        lines = [b"%b: %b" % header for header in self.headers if header[0] not in _OF_UPGRADES]
+        if any(name == b"connection" and b"close" in value.lower() for name, value in self.headers):
+            lines.append(b"connection: close")
+        return b"\r\n".join((b"%b %b HTTP/1.1" % (self.scope["method"].encode(), self.url), *lines, b"", b""))
+
+    def _upgrade(self) -> None:
+        if self._answering:
+            raise _Malformed  # its frames would be mixed with the answer to a request before it
+        self._cancel_deadline()
+        self._over, self._unparsed = True, b""
         assert isinstance(self.transport, WholeAnswers)
-        self.transport.plain.write(write_answer(response, write_headers(self.server_state.default_headers) + lines))
-        if self._ends or (b"connection", b"close") in response.raw_headers:
-            self.transport.close()
-        elif self._kept:
-            self.loop.call_soon(self._read_on)
-        self.on_response_complete()
-
-    def _read_on(self) -> None:
-        if self._kept and not self._taken:
-            self.data_received(b"")
-
-    def _let_go(self) -> None:
-        """Give h11 a request whose rest has not come, if there is one."""
-        self._stop_holding()
-        if self._kept and not self._taken:
-            kept, self._kept = self._kept, b""
-            self._read_by_h11(kept)
-
-    def _stop_holding(self) -> None:
-        if self._holding is not None:
-            self._holding.cancel()
-            self._holding = None
+        self.transport = self.transport.plain
+        self.handle_websocket_upgrade()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
-        self._let_go()  # the layers tell who hangs up within a body
+        self._unparsed = b""
         super().connection_lost(exc)
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._cancel_deadline()
+    # ------------------------------------------------------------ parts of messages, which the parser reports
+    @property
+    def _read_again(self) -> bool:
+        """Return whether the parser reports a request that offers another protocol than WebSocket; without the offer, it is parsed once more."""
+        return bool(self.parser.should_upgrade()) and not self._should_upgrade()
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + 4)
+        if self._in_head:  # trailers say nothing here
+            super().on_header(name, value)
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > LONGEST_HEAD:
+            raise _Malformed
+
+    def on_headers_complete(self) -> None:
+        hosts, version = sum(name == b"host" for name, _ in self.headers), self.parser.get_http_version()
+        target = self.url[:1] == b"/" or self.url == b"*"
+        if version not in _VERSIONS or hosts > 1 or (not hosts and version == "1.1") or not target or b"#" in self.url:
+            raise _Malformed
+        self._idle_bytes, self._in_head, self._in_body = 0, False, True
+        if self._read_again:
+            self.scope["method"] = self.parser.get_method().decode("ascii")
+        else:
+            self._cancel_deadline()
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._idle_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._idle_bytes, self._in_body = 0, False
+        if not self._read_again:
+            super().on_message_complete()
+
+    # ------------------------------------------------------------ answers
+    def on_response_complete(self) -> None:
         assert isinstance(self.transport, WholeAnswers)
-        self.transport = self.transport.plain
-        super().handle_websocket_upgrade(event)
+        self.transport.flush()
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if self.transport.is_closing():
+            return
+        if is_last and self._over:
+            self._refuse_malformed()
+        elif self._unparsed and not self.pipeline:
+            self._parse()
+        elif is_last and self._in_head:
+            self._unset_keepalive_if_required()
+            self._begin()
+
+    def _spoil(self) -> None:
+        """Parse nothing more. Answer at once, or after the answers to the requests before."""
+        self._over, self._unparsed = True, b""
+        if self._in_body and self.pipeline:
+            self.pipeline.popleft()  # its body will not end
+        elif self._in_body and self._answering and self.cycle.response_started:
+            self.transport.close()
+        elif self._in_body or not self._answering:
+            self._refuse_malformed()
 
     def send_400_response(self, msg: str) -> None:
+        self._refuse_malformed()
+
+    def _refuse_malformed(self) -> None:
         self._refuse(Problem(HTTPStatus.BAD_REQUEST, "malformed-http", "this is no HTTP/1.1 request, or its head is too long"))
 
     def _begin(self) -> None:
@@ -168,7 +250,9 @@ class Timely(H11Protocol):
 
     def _late(self) -> None:
         self._deadline = None
-        if self.conn.our_state is h11.IDLE:
+        if self._in_body and not self._answering:
+            self.transport.close()  # it was answered before its body ended
+        elif not self._answering:
             self._refuse(Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-head", f"the request's head was not complete after {self.header_s:g} s"))
 
     def _refuse(self, problem: Problem) -> None:
@@ -181,8 +265,8 @@ class Timely(H11Protocol):
             self.transport.close()
 
 
-def timely(header_s: float, wanted: WholeRequests) -> type[H11Protocol]:
-    return type("Timely", (Timely,), {"header_s": header_s, "wanted": wanted})
+def create_protocol(header_s: float) -> type[Connection]:
+    return type("Connection", (Connection,), {"header_s": header_s})
 
 
 def prepare(listener: socket.socket, after_s: float) -> None:

@@ -27,7 +27,7 @@ OUTSIDE = {
         "uvicorn",
         "websockets",
         "httpx",
-        "h11",
+        "httptools",
         "shtab",
         "prometheus_client",
         "pydantic",

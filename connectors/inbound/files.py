@@ -50,7 +50,7 @@ class FileSource(Source):
     """Reads the files of one path. With `tail`, the last file may grow; else its last row counts without a line break."""
 
     def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
-        options = connector.options
+        options, self._places = connector.options, connector.places
         self._path, self._pattern, self._format, self._tail = Path(options["path"]), options["pattern"], options["format"], options["tail"]
         if ".." in Path(self._pattern).parts or Path(self._pattern).is_absolute():
             raise WrongOption("pattern must lead to files below path, so it neither begins with / nor has ..")
@@ -120,7 +120,9 @@ class FileSource(Source):
             return self._path.name if self._at is None else None
         if not self._listed or time.monotonic() - self._listed_s > _LISTED_S:
             with _faults(self._path):
-                names = (path.relative_to(self._path).as_posix() for path in self._path.glob(self._pattern) if path.is_file())
+                names = (
+                    path.relative_to(self._path).as_posix() for path in self._path.glob(self._pattern) if path.is_file() and self._places.allows(path)
+                )
                 self._listed = sorted((name for name in names if not _is_hidden(name)), reverse=True)
             self._listed_s = time.monotonic()
         while self._listed and self._at is not None and self._listed[-1] <= self._at.name:
@@ -135,6 +137,8 @@ class FileSource(Source):
         if media_type is None:
             raise SystemFault(f"{path}: no format is known by the suffix {path.suffix!r}; give format, or a pattern without such files")
         with _faults(path):
+            if not self._places.allows(path):
+                raise SystemFault(f"{path} leads outside of the directory of the setting connector_files")
             self._file = path.open("rb")
             if _mark(self._file, _marked_bytes(position)) != position.mark:
                 raise _replaced(path)

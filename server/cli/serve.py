@@ -37,7 +37,7 @@ from pipeline.warmup import compile_formats
 from server.app import create_app
 from server.background.startup import load_background, read_background
 from server.cli.certificate import Certificate
-from server.connections import prepare, timely
+from server.connections import create_protocol, prepare
 from server.http.auth import Gate, TokenFile
 from server.observability.logging import log_to_stderr
 from server.process import clock, set_aside
@@ -324,8 +324,8 @@ def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> 
 
 def _config(app: FastAPI, settings: Settings, certificate: Certificate | None) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
-        http=timely(settings.header_s, ShortPosts(app, settings.max_body)),
+        ShortPosts(app, settings.max_body),
+        http=create_protocol(settings.header_s),
         ws=WebSocketWriter,
         ws_max_size=settings.max_frame * _LARGER,
         ws_ping_timeout=None,  # a socket that is not read for back-pressure does not answer pings either

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from connectors.configuration import Connector, ConnectorFile
 from connectors.credentials import CredentialPlaces
@@ -52,7 +53,8 @@ class ConnectorRegistry:
 
     def start(self) -> None:
         """Start all connectors. Raises: ValueError for a stored file that holds none."""
-        for connector in (*self._files.load(), *self._fixed.values()):
+        stored = [replace(connector, places=self.places) for connector in self._files.load()]
+        for connector in (*stored, *self._fixed.values()):
             self._connectors[connector.name] = connector
             self._supervisor.start(connector)
 

@@ -1,5 +1,6 @@
 """Turns faults into HTTP, as RFC 9457 problem details; no other module does so."""
 
+import errno
 import json
 import logging
 from bisect import bisect
@@ -189,6 +190,10 @@ def describe_exception(error: Exception, *, query: str | None = None) -> Problem
             source = {"id": error.source, "position": error.stored} if isinstance(error, pipeline_errors.SourceConflict) else None
             headers = {"Retry-After": str(error.retry_after_s)} if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) else {}
             return Problem(status, error.code, str(error), query=query, source=source, headers=headers)
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            _log.error("the disk is full: %s", error)
+            detail = "the server's disk is full, so nothing was changed; send the request again once its operator has made room"
+            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "disk-full", detail, query=query, headers={"Retry-After": "10"})
         case _:
             _log.error("unexpected exception", exc_info=error)
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "an internal error; the server's log has the details", query=query)

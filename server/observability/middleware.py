@@ -4,6 +4,8 @@ import logging
 import re
 import secrets
 import time
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
@@ -13,6 +15,7 @@ from server.observability.logging import REQUEST_ID
 from server.observability.metrics import RequestCounts
 
 _GIVEN = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+_LONGEST_ADDRESS = 100  # characters of an address of IPv6 with a zone
 _CONTENT_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -64,17 +67,31 @@ class RequestMiddleware:
         finally:
             if (service := _find_service(scope)) is not None:
                 service.admission.bodies.release_body(scope)
-            client, template = scope.get("client"), getattr(scope.get("route"), "path", "")
+            template = getattr(scope.get("route"), "path", "")
             about = AnsweredRequest(
                 scope.get("method", "WEBSOCKET"),
                 scope["path"],
                 template,
                 status,
                 time.perf_counter() - began,
-                client[0] if client else None,
+                identify_client(scope),
                 scope.get("state", {}).get("who"),
             )
             record_request(self._requests, service, about)
+
+
+def identify_client(scope: Scope) -> str | None:
+    """Return the client's address. It is none where a proxy's X-Forwarded-For names something else, which anybody may have written there."""
+    client = scope.get("client")
+    return _parse_address(client[0]) if client and len(client[0]) <= _LONGEST_ADDRESS else None
+
+
+@lru_cache(maxsize=1024)
+def _parse_address(text: str) -> str | None:
+    try:
+        return str(ip_address(text.partition("%")[0]))  # a zone may hold any character
+    except ValueError:
+        return None
 
 
 def identify_request(headers: Headers) -> str:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from starlette.types import Scope
 from starlette.websockets import WebSocketDisconnect
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 from websockets.http11 import Request
 
 _EXTENSION = "epsparql.writer"
@@ -51,6 +52,7 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
 
     on_lost: Callable[[], None] | None = None
     _ignores_messages = False
+    _whole: bytearray | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,6 +68,22 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
+
+    def handle_cont(self, event: Frame) -> None:
+        """Add a fragment to its message, in one buffer: a client may send millions of fragments, empty ones too."""
+        if self._whole is None:
+            self._whole = bytearray(self.frames[0])
+        self._whole += event.data
+        if event.fin:
+            self.frames, self._whole = [bytes(self._whole)], None
+            self.send_receive_event_to_app()
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless the client does not take what was written before: answers that nobody reads would take memory without end."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
 
     def send_receive_event_to_app(self) -> None:
         if self._ignores_messages:

@@ -197,12 +197,10 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         if known is None and len(deliveries) >= service.settings.max_webhooks:
             raise too_many_webhooks(service.settings.max_webhooks)
         made = "" if wished or known else create_secret()
-        webhook = known or _create_webhook(service, registration, id, made)
-        webhook.url, webhook.secret, webhook.state = url, wished or webhook.secret, "active"
-        webhook.attempts, webhook.error, webhook.next_try, webhook.template = 0, None, None, template
-        if after:
-            webhook.registered, webhook.last = registration.registered, after
-        await deliveries.put_webhook(webhook)
+        before = known or _create_webhook(service, registration, id, made)
+        position = {"registered": registration.registered, "last": after} if after else {}
+        afresh = {"state": "active", "attempts": 0, "error": None, "next_try": None}
+        webhook = await deliveries.put_webhook(before, url=url, secret=wished or before.secret, template=template, **afresh, **position)
     response.status_code = HTTPStatus.OK if known else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}/observers/{encode_name(id)}"
     return _document(webhook, made or None)

@@ -9,9 +9,10 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from http import HTTPStatus
+from typing import Any
 
 import httpx
 
@@ -35,6 +36,16 @@ _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
 _HERE = "the change is stored here, and in the store once that answers"
 _NOWHERE = "the webhook is not created, because the store does not take it"
+_FINAL = frozenset(
+    (
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.REQUEST_URI_TOO_LONG,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    )
+)
+"""With these, a receiver refuses the message itself, which would be the same at each try."""
 _log = logging.getLogger("epsparql.webhooks")
 
 
@@ -42,12 +53,14 @@ _log = logging.getLogger("epsparql.webhooks")
 class DeliveryFailure:
     """Describes why a delivery was not taken.
 
-    `after_s` is when the receiver asks for another try; `gone` says that it wants none.
+    `after_s` is when the receiver asks for another try. `gone` says that it wants nothing more, and `final` that another try of this message
+    cannot succeed.
     """
 
     reason: str
     after_s: float = 0.0
     gone: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +77,8 @@ class ReceiverAnswer:
             return None
         redirect = "; redirects are not followed" if 300 <= self.status < 400 else ""
         words = f": {self.words}" if self.words else ""
-        return DeliveryFailure(f"answered {self.status}{redirect}{words}", self.after_s, self.status == HTTPStatus.GONE)
+        reason = f"answered {self.status}{redirect}{words}"
+        return DeliveryFailure(reason, self.after_s, self.status == HTTPStatus.GONE, self.status in _FINAL)
 
 
 class Deliveries:
@@ -89,14 +103,21 @@ class Deliveries:
     def find_webhook(self, query: str, id_: str) -> Webhook | None:
         return self._webhooks.get((query, id_))
 
-    async def put_webhook(self, webhook: Webhook) -> None:
-        """Start deliveries, or continue them as is now wished; the webhook is durable when this returns.
+    async def put_webhook(self, before: Webhook, **changed: Any) -> Webhook:
+        """Start deliveries, or continue them as is now wished. Return the changed webhook, which is durable.
 
-        A new webhook that a store does not take is not created. Raises: StoreFailed, StoreTaken.
+        A new webhook that a store does not take is not created. Where the disk does not take it, nothing changes.
+        Raises: StoreFailed, StoreTaken, OSError.
         """
-        known = self.find_webhook(webhook.query, webhook.id) is not None
-        await self._stop_delivery(webhook.query, webhook.id)
-        await asyncio.to_thread(self._files.save, webhook, durable=True)
+        known = self.find_webhook(before.query, before.id) is not None
+        await self._stop_delivery(before.query, before.id)
+        webhook = replace(before, **changed)  # not sooner: a delivery that ended meanwhile has moved it
+        try:
+            await asyncio.to_thread(self._files.save, webhook, durable=True)
+        except OSError:
+            if known:
+                self._start_delivery(before)
+            raise
         try:
             await self._replicate(webhook.query, [webhook.id], _HERE if known else _NOWHERE)
         except PipelineError:
@@ -106,6 +127,7 @@ class Deliveries:
                 await asyncio.to_thread(self._files.delete, webhook.query, webhook.id)
             raise
         self._start_delivery(webhook)
+        return webhook
 
     async def delete_webhooks(self, query: str, ids: Sequence[str]) -> None:
         """Delete webhooks, also unknown ones: a store may not have taken their end before.
@@ -237,7 +259,7 @@ class Deliveries:
                 return False
             pause_s = self._pause_s(webhook.attempts, failure)
             webhook.record_failure(failure.reason, iso(self._service.clock() + round(pause_s * 1e6)))
-            if webhook.attempts >= settings.webhook_attempts:
+            if failure.final or webhook.attempts >= settings.webhook_attempts:
                 _log.warning("webhook %s of query %s: solution %s given up: %s", webhook.id, webhook.query, line.id, failure.reason)
                 webhook.record_given_up(line.id, iso(self._service.clock()))
                 self._files.save(webhook)
@@ -280,7 +302,9 @@ class Deliveries:
                 return await self._connect_and_post(client, webhook, message)
         except TimeoutError:
             return DeliveryFailure(f"no answer within {self._service.settings.webhook_timeout_s:g} s")
-        except (TargetRefused, MessageTooLarge, httpx.HTTPError, OSError) as error:
+        except MessageTooLarge as error:
+            return DeliveryFailure(str(error), final=True)
+        except (TargetRefused, httpx.HTTPError, OSError) as error:
             return DeliveryFailure(str(error) or type(error).__name__)
 
     async def _connect_and_post(self, client: httpx.AsyncClient, webhook: Webhook, message: DeliveryContent) -> ReceiverAnswer:

@@ -21,6 +21,8 @@ WORDS = ("query", "id", "start", "end")
 SOLUTION, TEST, PROMOTED = "epsparql.solution", "epsparql.test", "epsparql.promoted"
 JSON = "application/json"
 _MOST_CHARACTERS = 1 << 20
+_MOST_HEADERS = 8 << 10
+"""The headers that a template makes of a solution have at most so many bytes, names included: receivers often take no more."""
 _FACTS, _FACT, _SUMMARY = 20, 300, 1024  # lines of a chat message, characters of each, and characters of PagerDuty's summary
 PLACEHOLDER = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -166,9 +168,21 @@ def _fill_template(template: Template, message_id: str, solution: Mapping[str, A
     """Fill a custom template. A variable that the solution does not bind is an empty text, or null outside of JSON's strings."""
     terms: dict[str, Mapping[str, Any]] = dict(solution.get("binding", {}))
     terms |= {word: {"type": "literal", "value": solution[word]} for word in WORDS}
-    headers = {name: quote(_fill_text(value, terms), safe=_PRINTABLE).strip() for name, value in template.headers.items()}
+    headers = _fill_headers(template.headers, terms)
     body = (fill_json if is_json(template.content_type) else _fill_text)(template.body, terms)
     return DeliveryContent(message_id, {**headers, "Content-Type": template.content_type}, body.encode())
+
+
+def _fill_headers(headers: Mapping[str, str], terms: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return headers with the values of a solution. Raises: MessageTooLarge."""
+    filled, room = dict[str, str](), _MOST_HEADERS
+    for name, value in headers.items():
+        filled[name] = quote(_fill_text(value, terms), safe=_PRINTABLE).strip()
+        room -= len(name) + len(filled[name])
+        if room < 0:
+            detail = f"the template's headers have more than {_MOST_HEADERS} bytes with the values of this solution"
+            raise MessageTooLarge(f"{detail}; put long values into the body")
+    return filled
 
 
 _PRINTABLE = "".join(map(chr, range(32, 127)))

@@ -14,6 +14,7 @@ from connectors.inbound.source import Message, Source
 from connectors.outbound.sink import Sink
 from connectors.status import Status, StatusBoard, decode_status, encode_status
 from connectors.systems import IN, OUT, SYSTEMS
+from connectors.worker import Assignment, decode_assignment
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTATION = (ROOT / "docs/connectors.md").read_text(encoding="utf-8")
@@ -120,6 +121,35 @@ def test_places_over_http_are_limited(tmp_path: Path) -> None:
             parse_connector("a", NATS | {"token_file": path}, places)
     with pytest.raises(WrongOption, match="connector_files, which is not set"):
         parse_connector("a", NATS | {"token_file": str(tmp_path / "token")}, CredentialPlaces(limited=True))
+
+
+def test_a_url_over_http_names_files_below_the_directory(tmp_path: Path) -> None:
+    places = CredentialPlaces("EPSPARQL_CONNECTOR_", tmp_path, limited=True)
+    given = {"type": "postgresql", "query": "q", "table": "t"}
+    for good in (f"{tmp_path}/ca.pem", "system"):
+        parse_connector("a", given | {"url": f"postgresql://h/d?sslmode=verify-full&sslrootcert={good}"}, places)
+    (tmp_path / "a b").symlink_to("/etc")
+    for bad in ("/etc/passwd", "%2Fetc%2Fpasswd", "ca.pem", f"{tmp_path}/a%20b/passwd", f"{tmp_path}/../x"):
+        url = f"postgresql://h/d?sslrootcert={bad}"
+        parse_connector("a", given | {"url": url})
+        with pytest.raises(WrongOption, match="url: sslrootcert: over HTTP, files may be named only below"):
+            parse_connector("a", given | {"url": url}, places)
+
+
+def test_places_hold_when_a_worker_starts_and_when_a_credential_is_read(tmp_path: Path) -> None:
+    places = CredentialPlaces("EPSPARQL_CONNECTOR_", tmp_path, limited=True)
+    secret = tmp_path / "token"
+    secret.write_text("good")
+    connector = parse_connector("a", NATS | {"token_file": str(secret)}, places)
+    assert read_credentials(connector.options, ("token",), places=connector.places) == {"token": "good"}
+    line = Assignment(connector, "http://127.0.0.1:1", None, {}).encode()
+    assert decode_assignment(line).connector == connector
+    secret.unlink()
+    secret.symlink_to("/etc/passwd")
+    with pytest.raises(WrongOption, match="below the directory"):
+        read_credentials(connector.options, ("token",), places=connector.places)
+    with pytest.raises(WrongOption, match="below the directory"):
+        decode_assignment(line)
 
 
 def test_messages_are_redacted() -> None:

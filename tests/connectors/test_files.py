@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -204,6 +205,32 @@ def test_over_http_a_path_lies_below_the_directory_of_the_setting(tmp_path: Path
     parse_connector("a", given | {"path": str(tmp_path / "in")}, places)
     with pytest.raises(WrongOption, match="path: over HTTP, files may be named only below"):
         parse_connector("a", given | {"path": "/etc"}, places)
+
+
+def test_over_http_no_link_leads_outside_of_the_directory_of_the_setting(tmp_path: Path) -> None:
+    """A link that is made later counts too, and one that leads to another place below the directory is followed."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for directory in (inside / "files", inside / "more", outside):
+        directory.mkdir(parents=True)
+    for path, line in ((inside / "files" / "a.ndjson", "1"), (inside / "more" / "b.ndjson", "2"), (outside / "c.ndjson", "3")):
+        path.write_text(f"{line}\n")
+    (inside / "files" / "b.ndjson").symlink_to(inside / "more" / "b.ndjson")
+    (inside / "files" / "c.ndjson").symlink_to(outside / "c.ndjson")
+    (inside / "files" / "d").symlink_to(outside)
+    given = {"type": "files", "stream": "s", "path": str(inside / "files"), "pattern": "**/*.ndjson"}
+    with closing(FileSource(parse_connector("a", given, CredentialPlaces("", inside, limited=True)), {})) as source:
+        source.seek(None)
+        assert payloads(read_all(source)) == ["1", "2"]
+    with closing(FileSource(parse_connector("a", given), {})) as source:  # an operator's own file of connectors may name any file
+        source.seek(None)
+        assert payloads(read_all(source)) == ["1", "2", "3"]
+    one = given | {"path": str(inside / "files" / "a.ndjson")}
+    with closing(FileSource(parse_connector("a", one, CredentialPlaces("", inside, limited=True)), {})) as source:
+        (inside / "files" / "a.ndjson").unlink()
+        (inside / "files" / "a.ndjson").symlink_to(outside / "c.ndjson")
+        source.seek(None)
+        with pytest.raises(SystemFault, match="leads outside of the directory of the setting connector_files"):
+            source.read(10, 0)
 
 
 def test_parquet_is_read_by_row(tmp_path: Path, source_of: Opening) -> None:

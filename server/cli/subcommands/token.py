@@ -1,12 +1,14 @@
 """Runs `epsparql token`: makes, lists and revokes tokens in a token file. A running server reads the file again when it has changed."""
 
 import argparse
+import fcntl
 import hashlib
 import os
 import re
 import secrets
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from server.cli.subcommands.definition import OK, USER_FAULT, Commands, add_command, fail
@@ -41,8 +43,8 @@ def _make_token(arguments: argparse.Namespace) -> int:
     token = secrets.token_urlsafe(24)
     note = f"  # {arguments.note}" if arguments.note else ""
     line = f"{hashlib.sha256(token.encode()).hexdigest()} {' '.join(arguments.scopes)}{note}"
-    lines = _read_lines(arguments.token_file)
-    fault = _replace(arguments.token_file, [*lines, line])
+    with _locked(arguments.token_file):
+        fault = _replace(arguments.token_file, [*_read_lines(arguments.token_file), line])
     if fault:
         return fail(fault)
     print(token)
@@ -53,11 +55,12 @@ def _revoke_token(arguments: argparse.Namespace) -> int:
     digest = arguments.digest.lower()
     if len(digest) < _LEAST:
         return fail(f"give at least {_LEAST} digits of the token's SHA-256")
-    lines = _read_lines(arguments.token_file)
-    found = [line for line in lines if line.startswith(digest)]
-    if len(found) != 1:
-        return fail(f"{arguments.token_file} has {len(found)} tokens whose SHA-256 begins with {digest!r}; `epsparql token list` shows them")
-    fault = _replace(arguments.token_file, [line for line in lines if line is not found[0]])
+    with _locked(arguments.token_file):
+        lines = _read_lines(arguments.token_file)
+        found = [line for line in lines if line.startswith(digest)]
+        if len(found) != 1:
+            return fail(f"{arguments.token_file} has {len(found)} tokens whose SHA-256 begins with {digest!r}; `epsparql token list` shows them")
+        fault = _replace(arguments.token_file, [line for line in lines if line is not found[0]])
     return fail(fault) if fault else OK
 
 
@@ -78,6 +81,17 @@ def _tokens(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 def _read_lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one command at a time change the file. The lock is on its directory, because the file itself is replaced."""
+    directory = os.open(path.absolute().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _replace(path: Path, lines: list[str]) -> str:

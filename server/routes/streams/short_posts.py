@@ -4,100 +4,119 @@ import asyncio
 import re
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from pipeline.log import Ack
 from server.http import auth
 from server.http.path_names import decode_name
 from server.http.problem_details import describe_exception
-from server.http.whole_requests import Head, WholeRequest, write_headers
 from server.log_intake import ShortBody
-from server.observability.logging import REQUEST_ID
-from server.observability.middleware import SECURE_HEADERS, AnsweredRequest, identify_request, record_request
+from server.observability.middleware import SECURE_HEADERS, AnsweredRequest, identify_client, identify_request, record_request
 from server.routes.streams.ingest import SMALL, Accepted, EventTimes, Sending, open_sending
-from server.service import Service
 
 TEMPLATE = "/streams/{name}/events"
-_TARGET = re.compile(rb"/streams/([^/?]+)/events")
-_PARAMETERS = "idempotency-key", "epsparql-source"
+_PATH = re.compile(rb"/streams/([^/?]+)/events")
+_SIZE = re.compile(rb"[0-9]{1,9}")
+_OTHERWISE = frozenset((b"content-encoding", b"epsparql-source", b"expect", b"idempotency-key", b"origin", b"transfer-encoding"))
+"""Requests with such a header go through all layers."""
 _NO_TIMES = EventTimes()
-_SECURE_LINES = write_headers(SECURE_HEADERS)
+_HELD_S = 0.05
+"""A body is waited for so long; then the route, with its limits, has it."""
 
 
 class ShortPosts:
-    """Takes the requests from the connections of an app's server, whose limits, ids, counts and log lines hold for them as for all others."""
+    """Wraps the app of a server, whose limits, ids, counts and log lines hold for short POSTs as for all other requests."""
 
     def __init__(self, app: FastAPI, most: int) -> None:
         """`most` is the greatest size of a body, in bytes, that the server takes."""
         self._app, self._longest = app, min(SMALL, most)
 
-    def wants(self, head: Head) -> bool:
-        return 0 < head.size <= self._longest and _TARGET.fullmatch(head.target) is not None and all(name not in head.headers for name in _PARAMETERS)
-
-    def take_request(self, request: WholeRequest) -> None:
-        exchange = _Exchange(self._app, self._app.state.service, request, identify_request(request.headers), time.perf_counter())
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._is_short(scope):
+            await self._app(scope, receive, send)
+            return
         try:
-            exchange.submit_body()
-        except Exception as fault:  # noqa: BLE001  # nothing else would answer
-            exchange.refuse(fault)
+            async with asyncio.timeout(_HELD_S):
+                first = await receive()
+        except TimeoutError:
+            await self._app(scope, receive, send)
+            return
+        if first["type"] == "http.request" and not first.get("more_body", False):
+            await _Exchange(self._app, scope, first["body"]).run(send)
+        else:
+            await self._app(scope, _after(first, receive), send)
+
+    def _is_short(self, scope: Scope) -> bool:
+        if scope["method"] != "POST" or scope["query_string"] or _PATH.fullmatch(scope["raw_path"]) is None:
+            return False
+        named = dict[bytes, bytes](scope["headers"])
+        size = named.get(b"content-length", b"")
+        single = len(named) == len(scope["headers"])
+        return single and _OTHERWISE.isdisjoint(named) and _SIZE.fullmatch(size) is not None and 0 < int(size) <= self._longest
 
 
-@dataclass(slots=True, eq=False)
+def _after(first: Message, receive: Receive) -> Receive:
+    """Return what receives a message that came already, and then the others."""
+    came = [first]
+
+    async def receive_next() -> Message:
+        return came.pop() if came else await receive()
+
+    return receive_next
+
+
 class _Exchange:
     """Leads from a request to its answer. The bytes of its body count among those of all bodies until then."""
 
-    app: FastAPI
-    service: Service
-    request: WholeRequest
-    request_id: str
-    began_s: float
-    held: int = 0
-    caller: auth.Caller | None = None
+    def __init__(self, app: FastAPI, scope: Scope, body: bytes) -> None:
+        self._app, self._service, self._scope, self._body = app, app.state.service, scope, body
+        self._headers, self._path = Headers(scope=scope), scope["raw_path"].decode()
+        self._began_s, self._request_id = time.perf_counter(), identify_request(self._headers)
+        self._caller: auth.Caller | None = None
 
-    def submit_body(self) -> None:
-        """Submit the body. Raises: Fault, PipelineError."""
-        request, service = self.request, self.service
-        name = decode_name(request.path.split("/")[2])
-        self.caller = service.admission.gate.authorize(request.headers, auth.ingest_scope(name))
-        sending = open_sending(request.headers, service, name, _NO_TIMES)
-        service.admission.bodies.reserve_bytes(len(request.body))
-        self.held = len(request.body)
-        if sending.is_short(request.body):
-            arrived = service.clock()
-            read, submit = partial(sending.parse, request.body, arrived), partial(sending.submit, arrived)
-            service.intake.submit_short(ShortBody(request.body, arrived, read, submit, partial(self._note_ack, sending)))
-        else:
-            asyncio.ensure_future(sending.accept(request.body)).add_done_callback(self._note_end)
-
-    def _note_ack(self, sending: Sending, submitted: Future[Ack], warning: str | None) -> None:
+    async def run(self, send: Send) -> None:
+        bodies, held = self._service.admission.bodies, 0
         try:
-            self._confirm(sending.confirm(submitted, warning))
-        except Exception as fault:  # noqa: BLE001  # as above
-            self.refuse(fault)
+            sending = self._open()
+            bodies.reserve_bytes(len(self._body))
+            held = len(self._body)
+            accepted = await self._accept(sending)
+            response = Response(accepted.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json")
+        except Exception as fault:  # noqa: BLE001  # nothing else would answer
+            response = describe_exception(fault).redact(all_names=self._caller is not None and self._caller.all_names).response()
+        finally:
+            bodies.release_bytes(held)
+        headers = [(b"x-request-id", self._request_id.encode()), *SECURE_HEADERS, *response.raw_headers]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
+        who, took_s = None if self._caller is None else self._caller.who, time.perf_counter() - self._began_s
+        about = AnsweredRequest("POST", self._path, TEMPLATE, response.status_code, took_s, identify_client(self._scope), who)
+        record_request(self._app.state.requests, self._service, about)
 
-    def _note_end(self, accepted: asyncio.Future[Accepted]) -> None:
-        try:
-            self._confirm(accepted.result())
-        except Exception as fault:  # noqa: BLE001  # as above
-            self.refuse(fault)
+    def _open(self) -> Sending:
+        """Return what the head says of the body. Raises: Fault, PipelineError."""
+        name = decode_name(self._path.split("/")[2])
+        self._caller = self._service.admission.gate.authorize(self._headers, auth.ingest_scope(name))
+        return open_sending(self._headers, self._service, name, _NO_TIMES)
 
-    def _confirm(self, accepted: Accepted) -> None:
-        self._send_answer(Response(accepted.model_dump_json(exclude_none=True), HTTPStatus.ACCEPTED, media_type="application/json"))
+    async def _accept(self, sending: Sending) -> Accepted:
+        """Return once the body is durable. Raises: Fault, PipelineError."""
+        if not sending.is_short(self._body):
+            return await sending.accept(self._body)
+        arrived, acked = self._service.clock(), asyncio.get_running_loop().create_future()
 
-    def refuse(self, fault: Exception) -> None:
-        """Answer with the problem that a fault is, as the route does."""
-        REQUEST_ID.set(self.request_id)
-        self._send_answer(describe_exception(fault).redact(all_names=self.caller is not None and self.caller.all_names).response())
+        def tell(submitted: Future[Ack], warning: str | None) -> None:
+            if not acked.done():
+                acked.set_result((submitted, warning))
 
-    def _send_answer(self, response: Response) -> None:
-        REQUEST_ID.set(self.request_id)
-        self.service.admission.bodies.release_bytes(self.held)
-        self.request.answer(response, b"x-request-id: %b\r\n%b" % (self.request_id.encode(), _SECURE_LINES))
-        who, took_s = None if self.caller is None else self.caller.who, time.perf_counter() - self.began_s
-        about = AnsweredRequest("POST", self.request.path, TEMPLATE, response.status_code, took_s, self.request.client, who)
-        record_request(self.app.state.requests, self.service, about)
+        self._service.intake.submit_short(
+            ShortBody(self._body, arrived, partial(sending.parse, self._body, arrived), partial(sending.submit, arrived), tell)
+        )
+        submitted, warning = await acked
+        return sending.confirm(submitted, warning)

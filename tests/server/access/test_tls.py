@@ -6,6 +6,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -165,6 +166,19 @@ def test_what_token_refuses(tokens: Path, make: Callable[..., str], arguments: l
     assert words in capsys.readouterr().err
     assert tokens.read_text() == before
     assert [path.name for path in tokens.parent.iterdir()] == ["tokens"]
+
+
+def test_commands_that_change_tokens_at_once_undo_nothing(tokens: Path, make: Callable[..., str]) -> None:
+    make("admin")
+    for number in range(4):
+        make("read:old", "--note", f"old {number}")
+    old = [line[:64] for line in tokens.read_text().splitlines() if "old" in line]
+    new = [["token", "make", "read:new", "--note", f"new {number}", "--token-file", str(tokens)] for number in range(4)]
+    gone = [["token", "revoke", "--token-file", str(tokens), digest] for digest in old]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(main, [each for pair in zip(new, gone, strict=True) for each in pair])) == [0] * 8
+    left = tokens.read_text()
+    assert ("old" in left, sorted(line.rpartition("# ")[2] for line in left.splitlines()[1:])) == (False, [f"new {number}" for number in range(4)])
 
 
 def test_the_last_token_stays(tokens: Path, make: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:

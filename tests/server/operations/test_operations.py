@@ -125,11 +125,19 @@ def test_the_audit_names_who_what_when_and_from_where(operated: str, root: Clien
 
 
 @pytest.mark.parametrize(
-    ("proxies", "told"), [((), "127.0.0.1"), (("192.0.2.0/24",), "127.0.0.1"), (("127.0.0.1/32", "192.0.2.7/32"), "198.51.100.9")]
+    ("proxies", "forwarded", "told"),
+    [
+        ((), "203.0.113.5, 198.51.100.9, 192.0.2.7", "127.0.0.1"),
+        (("192.0.2.0/24",), "203.0.113.5, 198.51.100.9, 192.0.2.7", "127.0.0.1"),
+        (("127.0.0.1/32", "192.0.2.7/32"), "203.0.113.5, 198.51.100.9, 192.0.2.7", "198.51.100.9"),
+        (("127.0.0.1/32",), "[2001:DB8::0:1]:99", "2001:db8::1"),
+        (("127.0.0.1/32",), "203.0.113.5, <script>x</script> token 0123", None),
+        (("127.0.0.1/32",), "x" * 5_000, None),
+    ],
 )
-def test_only_a_proxy_that_is_named_tells_who_asks(proxies: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_only_a_proxy_that_is_named_tells_who_asks(proxies: tuple[str, ...], forwarded: str, told: str | None, tmp_path: Path) -> None:
     with serving(tmp_path, proxies=proxies) as url:
-        httpx.put(f"{url}/streams/a", headers={"X-Forwarded-For": "203.0.113.5, 198.51.100.9, 192.0.2.7"}).raise_for_status()
+        httpx.put(f"{url}/streams/a", headers={"X-Forwarded-For": forwarded}).raise_for_status()
     assert [json.loads(line)["client"] for line in (tmp_path / "audit.ndjson").read_text().splitlines()] == [told]
 
 

@@ -158,6 +158,35 @@ def test_gone_disables_and_a_put_begins_again(api: Client, name: str, stream: st
     assert numbers(receiver.taken) == [0, 1]
 
 
+@pytest.mark.parametrize("status", [400, 413, 414, 422, 431])
+def test_a_message_that_its_receiver_will_never_take_holds_up_no_other(api: Client, name: str, stream: str, status: int) -> None:
+    api.register(name, values(stream))
+    with receiving(lambda _number, delivery: (status, {}) if numbers([delivery]) == [1] else OK) as receiver:
+        put(api, name, "o", url=receiver.url)
+        send(api, stream, 0, 3)
+        until(lambda: bool(get(api, name, "o")["delivered"] == 2), "the others")
+        (dead,) = get(api, name, "o")["dead"]
+        api.drop(name)
+    assert (dead["attempts"], dead["error"]) == (1, f"answered {status}")
+    assert numbers(receiver.seen) == [0, 1, 2]
+
+
+def test_a_change_that_a_full_disk_does_not_take_changes_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path, **FAST) as url, receiving() as receiver, receiving() as other:
+        api = Client(url, patience_s=0)
+        api.register("q", values("s"))
+        put(api, "q", "o", url=receiver.url)
+        (file,) = (tmp_path / "observers").glob("*.json")
+        file.with_suffix(".tmp").symlink_to("/dev/full")
+        with pytest.raises(ApiError) as refused:
+            put(api, "q", "o", url=other.url)
+        assert (refused.value.status, refused.value.code) == (503, "disk-full")
+        file.with_suffix(".tmp").unlink()
+        send(api, "s", 0, 2)
+        until(lambda: bool(get(api, "q", "o")["delivered"] == 2), "deliveries go on as before")
+    assert (numbers(receiver.taken), other.seen) == ([0, 1], [])
+
+
 def test_redirects_are_not_followed(api: Client, name: str, stream: str) -> None:
     api.register(name, values(stream))
     with receiving() as other, receiving(lambda _number, _delivery: (307, {"Location": other.url})) as receiver:
