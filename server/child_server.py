@@ -17,10 +17,15 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """Runs `epsparql serve` on a port of this machine (0: any free one) with `extra` flags, until the block is left."""
+    """Runs `epsparql serve` on a port of this machine (0: any free one) with `extra` flags, until the block is left.
 
-    def __init__(self, data: Path, runner: str, log: Path, port: int = 0, extra: Sequence[str] = ()) -> None:
-        self._command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--runner", runner, *extra]
+    `command` is the module that has the command line, with arguments before those of the server.
+    """
+
+    def __init__(
+        self, data: Path, runner: str, log: Path, port: int = 0, extra: Sequence[str] = (), command: Sequence[str] = ("server.cli",)
+    ) -> None:  # fmt: skip
+        self._command = [sys.executable, "-m", *command, "serve", "--port", str(port), "--data", str(data), "--runner", runner, *extra]
         self._log = log
         self.url = ""
 

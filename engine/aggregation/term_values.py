@@ -14,10 +14,11 @@ _KEPT = 1 << 16
 
 
 class TermValues:
-    """Remembers the values that terms have for set functions, by the terms' numbers."""
+    """Remembers the values that terms have for set functions, by the terms' numbers. Call `over` first."""
+
+    terms: TermTable
 
     def __init__(self) -> None:
-        self.terms = TermTable()
         self._keys = SortKeys()
         self._numbers: dict[int, Number | None] = {0: None}
         self._integers: dict[int, int] = {}

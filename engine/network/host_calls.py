@@ -165,7 +165,7 @@ class KernelHost:
 
     def make_empty(self) -> "KernelHost":
         """Return a host without queries, over the same terms and background, that numbers streams alike."""
-        host = KernelHost(self.arrays.terms, FactIndex(), self.planning.solver_of)
+        host = KernelHost(self.arrays.terms, FactIndex(self.arrays.terms), self.planning.solver_of)
         for name in self.slots.streams.numbers:
             host.slots.streams.number_stream(name)
         host.planning.known = self.planning.known

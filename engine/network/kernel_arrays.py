@@ -16,7 +16,7 @@ from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.goal_maintenance import enter_rows, read_goals, store_goals_in_order
 from engine.kernel.operators.filter import spread_questions
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import CELL_BYTES, WORDS, Net, new_net, width_of, with_room, with_rows
+from engine.kernel.state.arrays import CELL_BYTES, WORDS, Net, new_net, width_of, with_first_room, with_room, with_rows
 from engine.kernel.state.goal_store import clear_stores, spread_goals, spread_timeless_goals
 from engine.kernel.state.seen_solutions import spread_seen
 from engine.physical_plan.plan import TABLES
@@ -86,6 +86,10 @@ class KernelArrays:
     def make_room(self, need: int, frames: int = 0) -> None:
         """Make room for `need` more rows and entries of each pool, and for `frames` more on the stack."""
         self._replace_grown(with_room(self.net, need, frames))
+
+    def give_back_room(self) -> None:
+        """Give back the room that reading much at once has needed, between feeds."""
+        self.replace_arrays(with_first_room(self.net))
 
     def reserve_goals(self, n: int) -> None:
         """Make room for `n` more goals at once."""

@@ -24,7 +24,7 @@ class Network:
     def __init__(
         self, terms: TermTable, *, known: FactIndex | None = None, owns: Callable[[Quad], bool] | None = None, without: frozenset[str] = frozenset()
     ) -> None:
-        self.host = host = KernelHost(terms, FactIndex() if known is None else known, make_solver, owns, without)
+        self.host = host = KernelHost(terms, FactIndex(terms) if known is None else known, make_solver, owns, without)
         self.arrays, self.slots, self.planning, self.collectors = host.arrays, host.slots, host.planning, host.collectors
         self.quotas, self.sharing, self.background = host.quotas, host.sharing, BackgroundUpdate(host)
 

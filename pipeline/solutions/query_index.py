@@ -215,6 +215,7 @@ class Index:
             unused = [registered for registered, places in self.places.items() if not places.ends and not in_use.has(registered)]
             for registered in unused:
                 del self.places[registered]
+            self.changes = [change for change in self.changes if change.entry >= segment or in_use.has(change.registered)]
         tallies = [(registered, places.gone, *places.before) for registered, places in self.places.items() if places.before is not None]
         write_base(directory, Base(segment, tallies, [change for change in self.changes if change.entry < segment]))
 

@@ -75,8 +75,8 @@ class QueryOutput:
 
     def drop_query(self, registration: Registration) -> None:
         """Drop what is cached of a query that was dropped."""
-        for version in registration.promoted:
-            drop_shape(version.text)
+        for text in {registration.text, *(version.text for version in registration.versions)}:
+            drop_shape(text)
         for envelope in Envelope:
             self._pages.pop((registration.registered, envelope), None)
 

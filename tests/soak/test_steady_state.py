@@ -6,7 +6,6 @@ CI takes six samples of it with few queries. `make soak` gives it EPSPARQL_SOAK_
 import itertools
 import random
 import re
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -16,27 +15,17 @@ from statistics import linear_regression, median
 
 import pytest
 
-from epsparql.client import Client, Solution, segment
+from epsparql.client import Client, Solution
 from server.child_server import Child
-from tests.server.conftest import COMPILING_S, DEADLINE_S, EX, moment
+from tests.server.conftest import COMPILING_S, EX, moment
 from tests.soak import budget_s, first_seed, is_full, is_short
+from tests.soak.server_load import PREFIX, Load, Mix
 
 pytestmark = pytest.mark.slow
 QUERIES = 1000 if is_full() else 40
 SUBSCRIBERS = 50 if is_full() else 5
 SAMPLE_S = 10.0 if is_full() else 3.0
 STEP_S = 1.0 if is_full() else 0.0  # a step has the events of a second
-PREFIX = f"PREFIX : <{EX}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
-SHAPES = (
-    "SELECT ?s ?x FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x FILTER(?x > {n}) }}",
-    "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x }} SEQ {{ ?s :p{m} ?y }} WITHIN 20 }}",
-    "SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x }} GROUP BY ?s WINDOW [RANGE 'PT20S'^^xsd:duration STEP 'PT10S'^^xsd:duration]",
-    "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x }} WITHOUT {{ ?s :p{m} ?y }} FOR 'PT5S'^^xsd:duration }}",
-    "SELECT * FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x . ?s a :Sensor }}",
-)
-STREAMS = [f"{EX}soak/{number}" for number in range(4)]
-GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
-PREDICATES, KEPT_STREAMS = 8, 3
 KEPT = "32M"  # of each log, which it reaches in the first hour: the index of solutions grows with what is kept
 
 
@@ -54,67 +43,6 @@ class Sample:
 LIMITS = {"memory_mb": 10.0, "files": 20.0, "threads": 10.0, "latency_ms": 20.0}
 """In the second half of a run, a figure may grow by so much an hour. Short runs are held to `SHORT` times that in all, and their latency is the machine's."""
 SHORT = 4.0
-
-
-class Load:
-    """Changes what the server has, step by step, so that its amount stays the same."""
-
-    def __init__(self, client: Client, chance: random.Random) -> None:
-        self._client, self._chance = client, chance
-        self._numbers = itertools.count()
-        self._queries: deque[str] = deque()
-        self._followers: deque[tuple[str, threading.Event, threading.Thread]] = deque()
-        self._second = 0
-        for _ in range(QUERIES):
-            self._register()
-        for _ in range(SUBSCRIBERS):
-            self._follow()
-
-    def step(self) -> None:
-        """Send a second of events, and let a query, a subscriber, a stream and a triple of the background come and go."""
-        self._second += 1
-        for stream in STREAMS:
-            self._client.send(stream, "\n".join(self._event(subject) for subject in range(20)))
-        self._client.drop(self._queries.popleft())
-        self._register()
-        self._unfollow()
-        self._follow()
-        self._client.send(f"{EX}own/{self._second}", self._event(0))
-        if self._second > KEPT_STREAMS:
-            self._client.request("DELETE", f"/streams/{segment(f'{EX}own/{self._second - KEPT_STREAMS}')}")
-        triple = f"<{EX}s{self._second % 20}> a <{EX}Sensor> ."
-        self._client.request("PUT", f"/ontologies/{GRAPH}", triple, Content_Type="text/turtle")
-
-    def close(self) -> None:
-        while self._followers:
-            self._unfollow()
-
-    def _event(self, subject: int) -> str:
-        predicate, value = self._chance.randrange(PREDICATES), self._chance.randrange(100)
-        return f'{{"s":"<{EX}s{subject}>","p":"<{EX}p{predicate}>","o":"\\"{value}\\"^^<http://www.w3.org/2001/XMLSchema#integer>","at":"{moment(self._second)}"}}'
-
-    def _register(self) -> None:
-        name, choice = f"q{next(self._numbers)}", self._chance
-        k, m = choice.sample(range(PREDICATES), 2)
-        text = choice.choice(SHAPES).format(stream=choice.choice(STREAMS), k=k, m=m, n=choice.randrange(90))
-        self._client.register(name, PREFIX + text)
-        self._queries.append(name)
-
-    def _follow(self) -> None:
-        name, over = self._queries[-1], threading.Event()
-        thread = threading.Thread(target=self._take, args=(name, over), daemon=True)
-        thread.start()
-        self._followers.append((name, over, thread))
-
-    def _take(self, name: str, over: threading.Event) -> None:
-        with self._client.follow(name) as subscription:
-            while not over.is_set():
-                subscription.next(0.2)
-
-    def _unfollow(self) -> None:
-        _, over, thread = self._followers.popleft()
-        over.set()
-        thread.join(DEADLINE_S)
 
 
 def measure_latency(client: Client, number: int) -> float:
@@ -154,7 +82,7 @@ def test_a_server_stays_as_it_is(tmp_path: Path) -> None:
         client = Client(child.url)
         client.wait_ready(COMPILING_S)
         client.register("latency", f"{PREFIX}SELECT ?s ?x FROM STREAM <{EX}latency> WHERE {{ ?s :at ?x }}")
-        load, samples, latencies = Load(client, random.Random(first_seed())), list[Sample](), deque[float](maxlen=50)
+        load, samples, latencies = Load(client, random.Random(first_seed()), Mix(QUERIES, SUBSCRIBERS)), list[Sample](), deque[float](maxlen=50)
         began = sampled = time.monotonic()
         try:
             for number in itertools.count():

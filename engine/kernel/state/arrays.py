@@ -1,5 +1,8 @@
 """This module holds the arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
 
+from collections.abc import Mapping
+from math import prod
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,6 +132,7 @@ def new_net(width: int) -> Net:
     heads, chains = np.full(FIRST_HEADS, c.NONE, np.int64), np.full(FIRST_HEADS, c.NONE, np.int32)
     return Net(
         **empty_program(),
+        **map_arrays(first_shapes(width)),
         facts=np.zeros((0, c.F_VAR + width), np.int64),
         numbers=np.full((1, 2), np.nan),
         kinds=np.zeros(1, np.int8),
@@ -137,28 +141,46 @@ def new_net(width: int) -> Net:
         queries=np.zeros((0, c.QUERY_WIDTH), np.int64),
         streams=np.zeros((0, c.STREAM_WIDTH), np.int64),
         at=at,
-        rows=np.zeros(FIRST_ROWS, type_of_row(width)),
         links=np.zeros((0, c.LINK_WIDTH), np.int64),
-        free=np.zeros(FIRST_ROWS, np.int32),
         heads=chains,
         timeless=chains.copy(),
         stores=np.zeros((0, c.STORE_WIDTH), np.int64),
-        stack=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
-        waiting=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
-        parked=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
-        gathered=np.zeros((FIRST_ROWS, c.FRAME_WIDTH), np.int64),
-        deferred=np.zeros((FIRST_ROWS, c.DEFERRED_WIDTH), np.int64),
         reports=np.zeros((0, c.G_VAR + width), np.int64),
-        out=np.zeros((FIRST_ROWS, c.OUT_VAR + width), np.int64),
-        seen=np.zeros((FIRST_ROWS, c.SEEN_VAR + width), np.int64),
         seen_heads=heads,
-        questions=np.zeros((FIRST_ROWS, c.ASK_ARG + width + 2), np.int64),
         question_heads=heads.copy(),
         nests=np.zeros((c.NEST_LEVELS, c.NEST_WIDTH), np.int64),
         scratch=np.zeros((64, 2), np.float64),
         shown=np.zeros(c.VAR + width, np.int64),
         answers=np.zeros(2, np.int64),
     )
+
+
+def map_arrays(shapes: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    """Return arrays of zeros, in one mapping of their own.
+
+    Most rows of pools are never touched, and the system has memory only for touched pages. Blocks of the heap would be cleared, and so touched. A server
+    may have thousands of networks with a query each.
+    """
+    sizes = {name: kind.itemsize * prod(shape) for name, (kind, shape) in shapes.items()}
+    memory, at, arrays = mmap(-1, sum(sizes.values()), MAP_PRIVATE | MAP_ANONYMOUS), 0, dict[str, NDArray[Any]]()
+    for name, (kind, shape) in shapes.items():
+        arrays[name] = np.ndarray(shape, kind, memory, at)
+        at += sizes[name]
+    return arrays
+
+
+def first_shapes(width: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Return the types and shapes of a network's first rows and pools."""
+    cell = np.dtype(np.int64)
+    return {
+        "rows": (type_of_row(width), (FIRST_ROWS,)),
+        "free": (np.dtype(np.int32), (FIRST_ROWS,)),
+        **dict.fromkeys(("stack", "waiting", "parked", "gathered"), (cell, (FIRST_ROWS, c.FRAME_WIDTH))),
+        "deferred": (cell, (FIRST_ROWS, c.DEFERRED_WIDTH)),
+        "out": (cell, (FIRST_ROWS, c.OUT_VAR + width)),
+        "seen": (cell, (FIRST_ROWS, c.SEEN_VAR + width)),
+        "questions": (cell, (FIRST_ROWS, c.ASK_ARG + width + 2)),
+    }
 
 
 KEPT = (
@@ -234,13 +256,30 @@ def margin(net: Net, occurrence: int) -> int:
 def with_room(net: Net, need: int, frames: int = 0) -> Net:
     """Make room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
     need += c.MOST_FEW
-    new: dict[str, NDArray[Any]] = {}
+    heights = dict[str, int]()
     for name, filled in POOLS.items():
-        pool = getattr(net, name)
-        wanted = max(PLENTY, int(net.at[filled]) + (max(need, frames) if name == "stack" else need))
-        if wanted > len(pool):
-            new[name] = taller(pool, max(wanted, 2 * len(pool)))
-    return with_rows(net._replace(**new), need)
+        wanted, height = max(PLENTY, int(net.at[filled]) + (max(need, frames) if name == "stack" else need)), len(getattr(net, name))
+        if wanted > height:
+            heights[name] = max(wanted, 2 * height)
+    return with_rows(with_heights(net, heights), need)
+
+
+def with_first_room(net: Net) -> Net:
+    """Return the network with its pools as short as at first, where what is in them leaves half of that free."""
+    fitting = [name for name, filled in POOLS.items() if 2 * net.at[filled] <= FIRST_ROWS < len(getattr(net, name))]
+    return with_heights(net, dict.fromkeys(fitting, FIRST_ROWS))
+
+
+def with_heights(net: Net, heights: Mapping[str, int]) -> Net:
+    """Return the network with pools of other heights, which have all that was in them."""
+    if not heights:
+        return net
+    before = {name: getattr(net, name) for name in heights}
+    pools = map_arrays({name: (pool.dtype, (heights[name], *pool.shape[1:])) for name, pool in before.items()})
+    for name, pool in before.items():
+        n = int(net.at[POOLS[name]])
+        pools[name][:n] = pool[:n]
+    return net._replace(**pools)
 
 
 def with_rows(net: Net, need: int) -> Net:

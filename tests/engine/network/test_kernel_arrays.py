@@ -1,6 +1,9 @@
 """The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow with what they hold."""
 
+import resource
+import tracemalloc
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.kernel.state.arrays import FIRST_HEADS, FIRST_ROWS, new_net, read_whole, width_of, with_rows, with_width, write_whole
+from engine.kernel.state.arrays import FIRST_HEADS, FIRST_ROWS, POOLS, new_net, read_whole, width_of, with_rows, with_width, write_whole
 from engine.network.host_calls import find_goals_beside
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.network import Network
@@ -213,3 +216,39 @@ def test_room_is_made_for_all_goals_of_a_snapshot_at_once() -> None:
     assert arrays.net.rows is rows
     assert arrays.net.heads is heads
     assert len(heads) >= 5_000
+
+
+def test_a_network_has_memory_only_for_what_it_keeps() -> None:
+    """A server may have thousands of networks with a query each, and nothing has touched most of their rows and pools."""
+    terms, statm = TermTable(), Path("/proc/self/statm")
+    before = int(statm.read_text().split()[1])
+    networks = [Network(terms) for _ in range(200)]
+    for network in networks:
+        network.arrays.make_room(1)  # it has room for some thousand
+    pages = (int(statm.read_text().split()[1]) - before) / len(networks)
+    assert pages * resource.getpagesize() < 100 << 10
+
+
+def test_room_for_much_at_once_is_given_back() -> None:
+    arrays = KernelArrays(TermTable())
+    numbers = arrays.take_rows(5_000)
+    arrays.push_frames(7, c.LEFT, numbers[:3])
+    arrays.give_back_room()
+    assert {len(getattr(arrays.net, name)) for name in POOLS} == {FIRST_ROWS}
+    assert arrays.net.stack[:4, [c.FRAME_NODE, c.FRAME_ROW]].tolist() == [[7, 0], [7, 1], [7, 2], [0, 0]]
+    arrays.make_room(0, 5_000)
+    arrays.push_frames(8, c.RIGHT, numbers)
+    arrays.give_back_room()
+    assert len(arrays.net.out) == FIRST_ROWS
+    assert arrays.net.stack[:5_003, c.FRAME_ROW].tolist() == [0, 1, 2, *range(5_000)]
+
+
+def test_a_grouped_query_has_no_table_of_terms_of_its_own() -> None:
+    log = Log(Engine())
+    log.register("first", "SELECT ?s (SUM(?v) AS ?n) WHERE { ?s :p ?v } GROUP BY ?s")
+    tracemalloc.start()
+    for k in range(10):
+        log.register(f"q{k}", f"SELECT ?s (SUM(?v) AS ?n) WHERE {{ ?s :p{k} ?v }} GROUP BY ?s")
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size / 10 < 100 << 10

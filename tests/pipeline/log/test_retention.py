@@ -147,6 +147,18 @@ def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: P
     assert len(set(ids)) == len(ids)
 
 
+def test_states_of_dropped_registrations_are_forgotten_with_their_frames(data: Path) -> None:
+    fill(data, range(150))
+    with closing(SolutionReader(data)) as solutions:
+        (broken,) = solutions.changes
+        first, *_, last = segments(data / "solutions")
+        for segment, kept, told in ((first, {}, 1), (last, {broken.registered}, 1), (last, {}, 0)):
+            solutions.drop_segment(segment, InUse(solutions.position, frozenset(kept), 0))
+            assert len(solutions.changes) == told
+    with closing(SolutionReader(data)) as solutions:
+        assert solutions.changes == ()
+
+
 def test_a_writer_forgets_what_a_reader_beside_it_has_found_out_of_use(data: Path) -> None:
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
         later = cases.register(log, "later", cases.HIGH)

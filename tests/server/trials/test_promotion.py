@@ -12,6 +12,7 @@ import pytest
 from engine.messages import Events, Promote
 from epsparql.client import Client, Promoted, Solution, segment
 from pipeline.log import LogReader
+from pipeline.registrations import query_cache
 from pipeline.registrations.query_cache import have_one_plan
 from pipeline.runners.catch_up import Catching
 from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
@@ -246,6 +247,19 @@ def test_a_text_that_was_judged_beside_an_earlier_one_is_refused(tmp_path: Path,
         monkeypatch.setattr("server.routes.queries.have_one_plan", judge_late)
         assert refused(lambda: client.promote("q", pairs("s", "?w"))) == (409, "promotion-under-way")
         assert [version["query"] for version in client.versions("q")] == [values("s"), pairs("s")]
+
+
+def test_a_dropped_query_leaves_nothing_of_the_texts_that_it_had_or_was_to_have(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, texts = Client(url), (values("forgotten"), pairs("forgotten"))
+    with monkeypatch.context() as held:
+        held.setattr(Catching, "step", lambda *_: None)
+        client.register("forgotten", texts[0])
+        send(client, "forgotten", range(1, 4))
+        assert client.promote("forgotten", texts[1])["promotion"]["state"] == "waiting"
+        client.withdraw_promotion("forgotten")
+    assert query_cache._shapes.keys() >= {*texts}
+    client.drop("forgotten")
+    assert not query_cache._shapes.keys() & {*texts}
 
 
 def test_a_promotion_can_be_withdrawn_and_goes_on_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
