@@ -16,9 +16,10 @@ from connectors.errors import WrongOption
 from connectors.retries import Backoff
 from connectors.status import FAILED, RUNNING, STOPPED, Status, StatusBoard, decode_status
 from connectors.worker import HOPELESS, Assignment
+from epsparql.process_limits import limit_process
 
 _STOP_S = 5.0
-_HEALTHY_S = 60.0  # a process that ran this long starts again at once
+_HEALTHY_S = 60.0  # a process that ran this long and took messages over starts again at once
 _LONGEST_S = 60.0
 _KEPT = 20  # lines of what a process said before it ended
 _NOT_INHERITED = ("PG", "EPSPARQL_")
@@ -52,15 +53,16 @@ class _Child:
                 self._backoff.wait_after(fault, FAILED)
                 continue
             began_s = time.monotonic()
+            self._board.update(messages=0, fault=None)
             code, words = self._run_process()
             if self._stopping.is_set():
                 break
             if code == HOPELESS:
                 return
-            if time.monotonic() - began_s > _HEALTHY_S:
+            if time.monotonic() - began_s > _HEALTHY_S and self._board.present.messages:
                 self._backoff.reset()
             self._restarts += 1
-            ended = WrongOption(f"its process ended with {code} and is started again; its last words: {words or 'none'}")
+            ended = WrongOption(f"its process ended with {code} and is started again; its last words: {words or self._board.present.fault or 'none'}")
             _log.warning("connector %s: %s", self.connector.name, ended)
             self._backoff.wait_after(ended)
         self._board.update(state=STOPPED)
@@ -76,6 +78,7 @@ class _Child:
             assert process.stdin is not None
             assert process.stdout is not None
             words: list[str] = []
+            limit_process(process.pid, self.connector.options["max_memory"])
             try:
                 process.stdin.write(Assignment(self.connector, self._server, self._token, self._credentials, self._trust).encode() + "\n")
                 process.stdin.flush()

@@ -46,6 +46,8 @@ class System:
     """These parameters of a URL name files, or are `system`."""
 
 
+_MEMORY = Option(int, "The connector's process may take at most this many bytes of memory.", default=1 << 30, least=128 << 20)
+
 COMMON: Mapping[str, Mapping[str, Option]] = {
     IN: {
         "stream": Option(str, "The connector sends events to this stream.", needed=True),
@@ -55,10 +57,12 @@ COMMON: Mapping[str, Mapping[str, Option]] = {
             str, "A message that the server refuses stops the connector (stop), or is counted and left out (skip).", "stop", allowed=("stop", "skip")
         ),
         "batch": Option(int, "At most this many messages go into one body.", default=500, least=1),
+        "max_memory": _MEMORY,
     },
     OUT: {
         "query": Option(str, "The connector follows this query's solutions.", needed=True),
         "batch": Option(int, "At most this many solutions are written at a time.", default=500, least=1),
+        "max_memory": _MEMORY,
     },
 }
 _NATS = {

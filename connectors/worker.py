@@ -119,6 +119,10 @@ def run_worker() -> int:
     except ConnectorError as fault:
         board.record_fault(FAILED, str(fault))
         return 1
+    except MemoryError:
+        most = assignment.connector.options["max_memory"]
+        board.record_fault(FAILED, f"it needs more than {most} bytes of memory; read less at a time (batch), or raise max_memory")
+        return 1
     finally:
         reporter.close()
     return 0

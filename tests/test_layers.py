@@ -16,7 +16,7 @@ from tests.support.source_trees import list_statements, statements_of
 ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
-    "epsparql": {"websockets", "rdflib"},  # rdflib for type checkers alone
+    "epsparql": {"websockets", "rdflib", "pyoxigraph"},  # rdflib for type checkers alone, pyoxigraph for the isolated parser of other packages
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
@@ -119,6 +119,7 @@ ARROWS = {
     "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/ntriples.py epsparql/terms.py",
     "epsparql/etalis/statics": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/terms.py",
     "epsparql/events": "epsparql/rdf_exchange epsparql/terms.py",
+    "epsparql/isolated_parser.py": "epsparql/parser_process.py epsparql/process_limits.py",
     "epsparql/in_process.py": "epsparql/events epsparql/extras.py epsparql/solutions",
     "epsparql/iris.py": "epsparql/errors.py epsparql/literals.py epsparql/parser epsparql/terms.py",
     "epsparql/lint": "epsparql/errors.py epsparql/iris.py epsparql/literals.py epsparql/parser epsparql/terms.py",
@@ -315,12 +316,17 @@ def test_few_files_know_spark() -> None:
 
 
 def test_connectors_know_the_client_alone() -> None:
-    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions."""
+    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions.
+
+    What comes from outside passes the isolated parser, and processes have the limits of others.
+    """
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
     assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
         "epsparql/client.py",
         "epsparql/events/frame_rows.py",
         "epsparql/events/media_types.py",
+        "epsparql/isolated_parser.py",
+        "epsparql/process_limits.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

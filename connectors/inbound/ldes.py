@@ -5,6 +5,7 @@ A position is `PAGE MEMBER`: the address of a page, and the name of the last mem
 
 import re
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ _MAX_AGE = re.compile(r"max-age=(\d{1,9})", re.IGNORECASE)
 _LONGEST_S = 3_600.0  # a page is asked for again after this time, whatever its max-age says
 _TIMEOUT_S, _MOST_REDIRECTS, _LOOK_S = 30.0, 5, 0.1
 _GONE = (404, 410)
+_GZIP = 16 + zlib.MAX_WBITS  # zlib's number for the format of gzip
 
 
 class LdesSource(Source):
@@ -34,7 +36,9 @@ class LdesSource(Source):
     def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
         options = connector.options
         self._root, self._poll_s = options["url"], options["poll_s"]
-        self._headers = {"Accept": _ACCEPT} | ({"Authorization": f"Bearer {credentials['token']}"} if "token" in credentials else {})
+        self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip"} | (
+            {"Authorization": f"Bearer {credentials['token']}"} if "token" in credentials else {}
+        )
         self._client: httpx.Client | None = None
         self._timestamp: str | None = None
         self._address = ""
@@ -138,14 +142,22 @@ def _find_max_age(headers: Mapping[str, str]) -> float:
 
 
 def _read_body(answer: "httpx.Response", address: str) -> bytes:
-    """Return the body of an answer, unpacked. Raises: SystemFault for one that is too large."""
-    parts, size = list[bytes](), 0
-    for part in answer.iter_bytes():
-        parts.append(part)
-        size += len(part)
-        if size > MOST_BYTES:
-            raise SystemFault(f"{address} has more than {MOST_BYTES} bytes; ask its publisher for smaller pages")
-    return b"".join(parts)
+    """Return the body of an answer, unpacked piece by piece. Raises: SystemFault for one that is too large, or is packed in another way than gzip."""
+    encoding = answer.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip"):
+        raise SystemFault(f"{address} answers with the Content-Encoding {encoding!r}, although only gzip was asked for")
+    unpack = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+    body = bytearray()
+    try:
+        for part in answer.iter_raw():
+            body += part if unpack is None else unpack.decompress(part, MOST_BYTES + 1 - len(body))
+            if len(body) > MOST_BYTES:
+                raise SystemFault(f"{address} has more than {MOST_BYTES} bytes; ask its publisher for smaller pages")
+    except zlib.error as fault:
+        raise SystemFault(f"{address} is no gzip: {fault}") from None
+    if unpack is not None and not unpack.eof:
+        raise SystemFault(f"{address} is no gzip: it ends too early")
+    return bytes(body)
 
 
 @contextmanager

@@ -10,9 +10,12 @@ from itertools import islice
 from typing import Any
 
 from connectors.errors import SystemFault
+from epsparql.isolated_parser import BeyondLimits, parse_isolated
 
 MOST_QUADS = 1_000_000
 """A page has at most this many statements."""
+MOST_WRITTEN = 128 << 20
+"""A page has at most this many bytes, once its prefixes, contexts and entities are written out in each statement."""
 _TREE, _LDES, _TIME = "https://w3id.org/tree#", "https://w3id.org/ldes#", "http://streamreasoning.org/timeVocab#"
 _GENERATED, _STARTS, _ENDS = "http://www.w3.org/ns/prov#generatedAtTime", f"{_TIME}startsAtTime", f"{_TIME}endsAtTime"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -43,14 +46,18 @@ def parse_page(text: bytes, media_type: str, address: str, timestamp: str | None
     if form is None:
         raise SystemFault(f"{address} answers with {media_type or 'no media type'}, which is no RDF")
     try:
-        quads = list(islice(ox.parse(text, form, base_iri=address, rename_blank_nodes=True), MOST_QUADS + 1))
-    except (SyntaxError, ValueError) as fault:
+        quads = list(islice(parse_isolated(text, form.media_type, address, most=MOST_WRITTEN, rename_blank_nodes=True), MOST_QUADS + 1))
+    except SyntaxError as fault:
         raise SystemFault(f"{address} cannot be read as {media_type}: {fault}") from None
+    except BeyondLimits:
+        reason = f"takes too much memory or time, or more than {MOST_WRITTEN} bytes when it is written out"
+        raise SystemFault(f"{address} {reason}; ask its publisher for smaller pages") from None
     if len(quads) > MOST_QUADS:
         raise SystemFault(f"{address} has more than {MOST_QUADS} statements; ask its publisher for smaller pages")
     statements = _Statements(quads)
     timestamp = statements.find_path() or timestamp
-    names = list(dict.fromkeys(quad.object for quad in quads if quad.predicate.value == f"{_TREE}member"))
+    nodes = (quad.object for quad in quads if quad.predicate.value == f"{_TREE}member")
+    names = list(dict.fromkeys(node for node in nodes if isinstance(node, ox.NamedNode | ox.BlankNode)))
     times = {name: statements.read_times(name, timestamp) for name in names}
     names.sort(key=lambda name: times[name].get(_GENERATED) or times[name].get(_ENDS) or "")  # stable, so the page's order decides ties
     members = tuple(PageMember(name.value, statements.write_member(name, times[name])) for name in names)
@@ -72,7 +79,8 @@ class _Statements:
                 self._by_graph[quad.graph_name].append(quad)
 
     def _values(self, subject: Any, predicate: str) -> Iterator[Any]:
-        return (quad.object for quad in self._by_subject.get(subject, ()) if quad.predicate.value == predicate)
+        """Yield the values of a property that have a text, which a triple term has not."""
+        return (quad.object for quad in self._by_subject.get(subject, ()) if quad.predicate.value == predicate and hasattr(quad.object, "value"))
 
     def find_path(self) -> str | None:
         """Return the property by which members have their time, if the page names one. Paths of several steps are not followed."""
@@ -98,7 +106,8 @@ class _Statements:
         starts, ends = (next((value.value for value in self._values(name, time)), None) for time in (_STARTS, _ENDS))
         if starts is not None and ends is not None:
             return {_STARTS: starts, _ENDS: ends}
-        at = next((quad.object.value for quad in self._describe(name) if quad.subject == name and quad.predicate.value == timestamp), None)
+        said = (quad.object for quad in self._describe(name) if quad.subject == name and quad.predicate.value == timestamp)
+        at = next((value.value for value in said if hasattr(value, "value")), None)
         return {} if at is None else {_GENERATED: at}
 
     def _describe(self, name: Any) -> Iterator[Any]:

@@ -7,7 +7,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha1
 from itertools import islice
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from epsparql.events.media_types import CSV
 from epsparql.terms import RDF
 from pipeline.errors import FormatError
-from pipeline.formats.batches.batch_builder import Interval, Labels
+from pipeline.formats.batches.batch_builder import Interval, Labels, digest_name
 from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.fast_path import batch_of_columns, odd_terms
 from pipeline.formats.batches.ntriples import OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
@@ -156,7 +155,7 @@ class _Run:
         columns = [self.field_column(field).indices for field in self.mapping.key]
         texts = [[*self.field_column(field).texts.to_pylist(), ""] for field in self.mapping.key]
         keys = (repr([words[int(indices[row])] for words, indices in zip(texts, columns, strict=True)]) for row in range(count))
-        named = [f"_:k{sha1(f'{key} {time}'.encode(), usedforsecurity=False).hexdigest()[:20]}" for key, time in zip(keys, at.tolist(), strict=True)]
+        named = [f"_:k{digest_name(f'{key} {time}'.encode())}" for key, time in zip(keys, at.tolist(), strict=True)]
         encoded = pa.array(named, pa.utf8()).dictionary_encode()
         return TermColumn(encoded.indices.to_numpy(), encoded.dictionary)
 

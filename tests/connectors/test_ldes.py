@@ -1,23 +1,28 @@
 """Event streams in: pages of any publisher against a real HTTP server, and those of a server of ours, with kills of everything."""
 
+import gzip
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 from deltalake import DeltaTable
 
 from connectors.configuration import parse_connector
 from connectors.errors import SystemFault
-from connectors.inbound.ldes import LdesSource
+from connectors.inbound.ldes import MOST_BYTES, LdesSource
 from connectors.inbound.ldes_page import parse_page
 from connectors.inbound.source import Message
 from pipeline.formats.body_parser import N_QUADS, parse_body
 from tests.connectors.systems.chaos import EX, RestartedServer, connecting, event, kill_at_random, restarted_server, wait_for
+from tests.connectors.test_registry import children
+from tests.server.conftest import serving
+from tests.support.logs import until
 
 PREFIXES = (
     "@prefix tree: <https://w3id.org/tree#> . @prefix ldes: <https://w3id.org/ldes#> . @prefix : <http://example.org/> . "
@@ -31,6 +36,7 @@ class PagePublisher:
     def __init__(self) -> None:
         self.pages: dict[str, tuple[str, str]] = {}
         self.headers: dict[str, str] = {}
+        self.packed = False
         self.asked: list[tuple[str, dict[str, str]]] = []
         publisher = self
 
@@ -42,12 +48,14 @@ class PagePublisher:
                 moved = text if text.startswith("http") else ""
                 known = tag == self.headers["If-None-Match"]
                 self.send_response(302 if moved else 304 if known else 200 if self.path in publisher.pages else 410)
-                for name, value in (publisher.headers | {"Content-Type": media_type, "ETag": tag, "Location": moved}).items():
+                packing = {"Content-Encoding": "gzip"} if publisher.packed else {}
+                for name, value in (packing | publisher.headers | {"Content-Type": media_type, "ETag": tag, "Location": moved}).items():
                     self.send_header(name, value)
                 self.end_headers()
                 if not known:
+                    body = (PREFIXES + text if ":" in text and media_type == "application/trig" else text).encode()
                     with suppress(OSError):
-                        self.wfile.write((PREFIXES + text if ":" in text else text).encode())
+                        self.wfile.write(gzip.compress(body) if publisher.packed else body)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -168,12 +176,54 @@ def test_other_faults_are_told(publisher: PagePublisher, source: LdesSource) -> 
         source.seek(None)
 
 
+LONG = "http://e/" + "x" * 200_000
+ENTITIES = '<!ENTITY e0 "aaaaaaaaaaaaaaaa">' + "".join(f'<!ENTITY e{k} "{f"&e{k - 1};" * 16}">' for k in range(1, 9))
+RDF_XMLNS = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+STACKED = ",".join(['{"@vocab":"http://e/"}'] + [f'{{"@vocab":"{"v" * 150}/"}}'] * 1_250)
+HOSTILE = {
+    "application/rdf+xml": f"<!DOCTYPE r [{ENTITIES}]><rdf:RDF {RDF_XMLNS}><rdf:Description rdf:about='http://e/s' rdf:value='&e8;'/></rdf:RDF>",
+    "application/ld+json": '{"\\u0040context":[' + STACKED + "]," + ",".join(f'"k{k}":1' for k in range(20_000)) + "}",
+    "text/turtle": f"@prefix p: <{LONG}> .\n" + "".join(f"p:a{k} p:b p:c .\n" for k in range(10_000)),
+}
+
+
+@pytest.mark.slow
+def test_a_page_that_expands_takes_little_memory_of_a_connector(publisher: PagePublisher, tmp_path: Path) -> None:
+    publisher.put("/root", ROOT)
+    given = {"type": "ldes", "stream": "s", "url": f"{publisher.url}/root", "poll_s": 0.01}
+    with serving(tmp_path) as url, closing(httpx.Client(base_url=url, timeout=30)) as http:
+        for media_type, page in HOSTILE.items():
+            publisher.put("/1", page, media_type)
+            http.put("/connectors/foreign", json=given)
+            until(lambda: "ask its publisher for smaller pages" in (http.get("/connectors/foreign").json()["fault"] or ""), "the refused page")
+            (worker,) = [pid for pid, command in children() if "connectors.worker" in command]
+            status = Path(f"/proc/{worker}/status").read_text()
+            assert int(status.partition("VmHWM:")[2].split()[0]) < 200_000, media_type  # kB
+            assert http.get("/connectors/foreign").json()["restarts"] == 0
+            http.delete("/connectors/foreign")
+
+
+def test_a_packed_page_is_unpacked_up_to_its_bound(publisher: PagePublisher, source: LdesSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "packed", True)
+    publisher.put("/root", ROOT)
+    publisher.put("/1", member(1))
+    source.seek(None)
+    assert names(source.read(10, 1)) == ["m1"]
+    publisher.put("/1", " " * (MOST_BYTES + 1))
+    with pytest.raises(SystemFault, match="has more than 67108864 bytes"):
+        read_until_it_fails(source)
+    publisher.headers = {"Content-Encoding": "br"}
+    with pytest.raises(SystemFault, match="the Content-Encoding 'br', although only gzip"):
+        source.seek(None)
+
+
 MEMBERS = [
     pytest.param(":s tree:member :m . :m :v [ :w 1 ] ; :at {t} . :x :y :z .", {"v", "w", "at"}, 1, id="what is said about it, and its blank nodes"),
     pytest.param(":s tree:member :m . :m :at {t} . :m {{ :x :y 1 }}", {"y"}, 1, id="its graph alone, if it has one"),
     pytest.param(":s tree:member :m . :m {{ :x :y 1 . :m :at {t} }}", {"y", "at"}, 1, id="its time is in its graph"),
     pytest.param(":s tree:member :m . :m :v 1 .", {"v"}, None, id="no time"),
     pytest.param(":s tree:member :m .", set(), None, id="nothing"),
+    pytest.param(":s tree:member :m, 7, <<( :a :b :c )>> . :m :at <<( :a :b :c )>>, {t} .", {"at"}, 1, id="members and times that are none"),
 ]
 
 

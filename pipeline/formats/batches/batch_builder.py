@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha1
+from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,11 @@ def batch_of(
     return pa.RecordBatch.from_arrays([*terms, *times, pa.array(np.zeros(n, np.bool_))], schema=OCCURRENCES)
 
 
+def digest_name(text: bytes) -> str:
+    """Return 128 bits of a digest, with which nobody finds two texts of one name, as digits."""
+    return blake2b(text, digest_size=16).hexdigest()
+
+
 class Labels:
     """Names the blank nodes of one message; the same message, sent again, gets the same names.
 
@@ -38,7 +43,7 @@ class Labels:
 
     def __init__(self, text: bytes, when: Interval | None) -> None:
         stated = b"" if when is None else f"\n{when.start} {when.end}".encode()
-        self._prefix = "_:m" + sha1(text + stated, usedforsecurity=False).hexdigest()[:12]
+        self._prefix = f"_:m{digest_name(text + stated)}"
         self._text = text
         self._written: frozenset[bytes] | None = None
         self._known: dict[str, str] = {}

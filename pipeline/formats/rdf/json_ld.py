@@ -1,56 +1,79 @@
-"""This module checks JSON-LD before its parser sees it: how far its contexts may stretch names.
+"""This module tells which texts of JSON-LD can be parsed in this process.
 
-The parser writes such names out for a whole document at once.
+The parser holds the statements of a whole document, each with its names written out. Contexts make names long: `@vocab` and `@base` are resolved
+against those before them, prefixes against prefixes, and the context of a term is applied wherever the term stands.
 """
 
-import re
-from collections import ChainMap
-from collections.abc import Iterator
+import json
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
+from pipeline.formats.rdf.turtle_lexer import MAX_DEPTH
 
-from pipeline.formats.batches.expansion_budget import ExpansionBudget
-
-_NAME = re.compile(rb'"[^"\s]{200,}"')  # shorter names are usual
-_USUAL = 200
-_UNSURE = 4
-"""This factor allows for the estimate: most strings are no names, and most names are shorter than the longest one."""
+_MOST = 32 << 20
+"""A text may make this many characters in this process."""
+_LONGEST = 1 << 18
+"""Bytes of a text that is looked at. With a longer one, the start of another process takes little beside the parsing."""
 
 
-def check_contexts(text: bytes, budget: ExpansionBudget) -> None:
-    """Refuse names that would take a multiple of the budget, if each were as long as the longest one is when written out. Raises: FormatError."""
-    strings = text.count(b'"') // 2 + text.count(b",")
-    longest = max(map(len, _NAME.findall(text)), default=_USUAL)
-    if b"@context" in text and strings * len(text) > budget.most:  # else the contexts are too short to stretch anything
-        try:
-            longest += max(_stretches(msgspec.json.decode(text), ChainMap(), 0), default=0)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # the parser says why
-    if strings * longest > _UNSURE * budget.most:
-        raise budget.fault()
+def is_small_when_expanded(text: bytes) -> bool:
+    """Tell whether the statements of a text, and the work of its contexts, are surely small. A text that is no JSON is not.
+
+    A name cannot be longer than all contexts together, once for each level of nesting, and its own text. Each string, number or empty
+    object makes at most one statement of four names. Keys are compared as they are parsed, so their spelling does not matter.
+    """
+    if len(text) > _LONGEST:
+        return False
+    try:
+        whole = _weigh(json.loads(text, object_pairs_hook=_weigh_object))
+    except (ValueError, RecursionError):
+        return False
+    levels = MAX_DEPTH if whole.is_nested else 1
+    longest = levels * whole.contexts + 2 * whole.longest
+    return 4 * whole.values * longest <= _MOST
 
 
-def _stretches(node: Any, terms: ChainMap[str, str], vocabulary: int) -> Iterator[int]:
-    """Yield, for each context at or below a node, how many bytes may come before a name."""
-    if isinstance(node, list):
-        for each in node:
-            yield from _stretches(each, terms, vocabulary)
-    if not isinstance(node, dict):
-        return
-    contexts = node.get("@context")
-    for context in contexts if isinstance(contexts, list) else [contexts]:
-        if isinstance(context, dict):
-            own = {name: iri for name, said in context.items() if isinstance(iri := said.get("@id") if isinstance(said, dict) else said, str)}
-            terms = ChainMap(own, *terms.maps)
-            vocabulary += sum(len(own.get(keyword, "")) for keyword in ("@vocab", "@base"))
-            yield vocabulary + max(map(len, own.values()), default=0) + sum(len(iri) for iri in own.values() if _chained(iri, terms))
-    for each in node.values():
-        if isinstance(each, dict | list):
-            yield from _stretches(each, terms, vocabulary)
+@dataclass(frozen=True, slots=True)
+class _Weight:
+    """Counts a part of a text: its values, the characters of its strings, of the longest one, and of those in contexts.
+
+    `is_nested` says whether there are contexts in contexts.
+    """
+
+    values: int = 1
+    size: int = 0
+    longest: int = 0
+    contexts: int = 0
+    is_nested: bool = False
 
 
-def _chained(iri: str, terms: ChainMap[str, str]) -> bool:
-    """Tell whether the IRI's prefix stands for a name with a prefix of its own: such names may form a chain."""
-    said = terms.get(iri.partition(":")[0])
-    return said is not None and terms.get(said.partition(":")[0]) is not None
+def _weigh(value: Any) -> _Weight:
+    """Return the weight of a parsed value, in which objects are weighed already."""
+    match value:
+        case _Weight():
+            return value
+        case str():
+            return _Weight(size=len(value) + 1, longest=len(value))
+        case list():
+            return _add([_weigh(each) for each in value])
+    return _Weight(size=1)
+
+
+def _weigh_object(pairs: list[tuple[str, Any]]) -> _Weight:
+    parts = [_Weight(size=len(key) + 1, longest=len(key)) for key, _ in pairs]
+    for key, value in pairs:
+        part = _weigh(value)
+        if key == "@context":
+            part = _Weight(part.values, part.size, part.longest, part.size, is_nested=part.contexts > 0)
+        parts.append(part)
+    return _add(parts)
+
+
+def _add(parts: list[_Weight]) -> _Weight:
+    return _Weight(
+        1 + sum(part.values for part in parts),
+        sum(part.size for part in parts),
+        max((part.longest for part in parts), default=0),
+        sum(part.contexts for part in parts),
+        any(part.is_nested for part in parts),
+    )

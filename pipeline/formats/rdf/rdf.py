@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 
 from engine.triples.quads import written
+from epsparql.isolated_parser import BeyondLimits, parse_isolated
 from epsparql.terms import MAX_TRIPLE_DEPTH
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
@@ -15,14 +16,16 @@ from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.ntriples import MAX_TERM, labelled
 from pipeline.formats.batches.row_builder import NO_TERM, RowBuilder
 from pipeline.formats.batches.timestamps import instant
-from pipeline.formats.rdf.json_ld import check_contexts
-from pipeline.formats.rdf.turtle_lexer import check_json, check_names, check_terms, place
+from pipeline.formats.rdf.json_ld import is_small_when_expanded
+from pipeline.formats.rdf.turtle_lexer import check_json, check_terms, is_small_when_resolved, place
 
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"
 STARTS_AT = "http://streamreasoning.org/timeVocab#startsAtTime"
 ENDS_AT = "http://streamreasoning.org/timeVocab#endsAtTime"
 TIMING = frozenset({GENERATED_AT, STARTS_AT, ENDS_AT})
 _REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
+_WRITTEN = 8
+"""A text may be this many times as large as its budget when it is written as N-Quads, in which each term stands for itself."""
 _DATE_TIMES = {"http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#dateTimeStamp"}
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -108,17 +111,20 @@ def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: R
 def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: ExpansionBudget) -> Iterator[ox.Quad]:
     """Yield the statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
 
-    Raises: FormatError, also where the parser would expand names beyond the budget.
+    All RDF from outside passes here. A text of which the parser might make much is parsed in another process.
+    Raises: FormatError, also where the parser would take memory or time out of proportion to the text.
     """
     if fmt == ox.RdfFormat.JSON_LD:
         check_json(text)
-        check_contexts(text, budget)
     else:
         check_terms(text)
-    if fmt in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG):
-        check_names(text, budget)
     try:
-        yield from ox.parse(text, fmt, base_iri=base)
+        if _is_small(text, fmt):
+            yield from ox.parse(text, fmt, base_iri=base)
+        else:
+            yield from parse_isolated(text, fmt.media_type, base, most=_WRITTEN * budget.most)
+    except BeyondLimits:
+        raise budget.fault() from None
     except SyntaxError as fault:
         message = re.sub(r"^Parser error .*?: ", "", fault.msg)
         if "LoadDocumentCallback" in message:
@@ -127,6 +133,13 @@ def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budg
                 "remote-context", "a context is named by its address, and nothing is fetched", line, column, "the context itself"
             ) from None
         raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message), fault.lineno, fault.offset) from None
+
+
+def _is_small(text: bytes, fmt: ox.RdfFormat) -> bool:
+    """Tell whether the parser surely holds little of a text. That of N-Triples and N-Quads holds one line, and that of RDF/XML the open elements."""
+    if fmt == ox.RdfFormat.JSON_LD:
+        return is_small_when_expanded(text)
+    return fmt not in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG) or is_small_when_resolved(text)
 
 
 def _graph_times(said: Sequence[Said], text: bytes) -> dict[int, Interval]:

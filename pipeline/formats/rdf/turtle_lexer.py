@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from pipeline.errors import FormatError
-from pipeline.formats.batches.expansion_budget import ExpansionBudget
 
 MAX_DEPTH = 64
 """Constructs may be nested this deep. The parsers recurse, and the machine's stack ends before a body does."""
@@ -16,9 +15,9 @@ TOKEN = re.compile(
 _JSON = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _PREFIX, _BASE = re.compile(rb"(?i:prefix)"), re.compile(rb"(?i:base)")
 _LONG = re.compile(rb"<[^<>\"{}|^`\x00-\x20]{200,}")
+_MOST = 16 << 20
 _SHORT = 1 << 13  # bytes of a text of which a parser makes some megabytes at most
 _USUAL = 200  # bytes that IRIs seldom have
-_ABSOLUTE = re.compile(rb"<[A-Za-z][A-Za-z0-9+.-]*:")
 
 Token = re.Match[bytes]
 
@@ -34,45 +33,16 @@ def check_terms(text: bytes) -> None:
         _check(text, ((found.start(), {b"<<": 1, b">>": -1}.get(found[0], 0)) for found in tokens(text)), "triple terms")
 
 
-def check_names(text: bytes, budget: ExpansionBudget) -> None:
-    """Refuse names for which a parser of Turtle would keep more than the budget allows: resolved prefixes, and names in nested brackets.
+def is_small_when_resolved(text: bytes) -> bool:
+    """Tell whether a parser of Turtle surely holds little of a text: resolved prefixes and bases, and the names in brackets that are open.
 
-    Raises: FormatError. Counting shows that most texts are harmless; only the tokens of the others are looked at.
+    A keyword has no escapes, and its words in other places only make the estimate higher.
     """
     if len(text) <= _SHORT:
-        return
+        return True
     longest = max(map(len, _LONG.findall(text)), default=_USUAL)
     names = len(_PREFIX.findall(text)) + text.count(b"[") + text.count(b"(")
-    if names and names * (len(_BASE.findall(text)) + 1) * longest > budget.most:
-        _check_names(text, budget)
-
-
-def _check_names(text: bytes, budget: ExpansionBudget) -> None:
-    base = longest = kept = depth = 0
-    sizes: dict[bytes, int] = {}
-    found = tokens(text)
-    for token in found:
-        match token[0].lower():
-            case b"[" | b"(":
-                depth += 1
-            case b"]" | b")":
-                depth -= 1
-            case b"prefix" | b"@prefix":
-                name, iri = next(found, None), next(found, None)
-                size = _resolved(iri, base)
-                if name is not None:
-                    kept, sizes[name[0]] = kept + size - sizes.get(name[0], 0), size
-                longest = max(longest, size)
-            case b"base" | b"@base":
-                base = _resolved(next(found, None), base)
-                longest = max(longest, base)
-        if kept + depth * longest > budget.most:
-            raise budget.fault(*place(text, token.start()))
-
-
-def _resolved(iri: Token | None, base: int) -> int:
-    """Return the most bytes that an IRI can have when it is resolved against a base of `base` bytes."""
-    return 0 if iri is None else len(iri[0]) + (0 if _ABSOLUTE.match(iri[0]) else base)
+    return names * (len(_BASE.findall(text)) + 1) * longest <= _MOST
 
 
 def check_json(text: bytes) -> None:

@@ -70,7 +70,7 @@ TEXTS = [
     pytest.param(LD_JSON, ld({"@base": LONG + "/", "p": "x:p"}, *({"@id": f"s{k}", "p": 1} for k in MANY)), id="a base in JSON"),
     pytest.param(LD_JSON, ld({"p": {"@id": "x:p", "@type": LONG}}, p=[str(k) for k in MANY]), id="a datatype in JSON"),
     pytest.param(LD_JSON, ld({"q": {"@id": "x:p", "@context": {"@vocab": LONG}}}, *({"q": {"a": 1}} for _ in MANY)), id="a context within a context"),
-    pytest.param(LD_JSON, ld({"p0": "x:", **{f"p{k}": f"p{k - 1}:{'x' * 400}" for k in range(1, 400)}}, *({f"p399:{k}": 1} for k in MANY)), id="a chain"),
+    pytest.param(LD_JSON, ld({"p0": "x:", **{f"p{k}": f"p{k - 1}:{'x' * 400}/" for k in range(1, 400)}}, *({f"p399:{k}": 1} for k in MANY)), id="a chain"),
     pytest.param(LD_JSON, json.dumps({"@id": LONG, "x:p": list(MANY)}), id="one long subject in JSON"),
     pytest.param(RDF_XML, xml(f'xmlns:a="{LONG}"', "<rdf:Description>" + "".join(f"<a:p{k}/>" for k in MANY) + "</rdf:Description>"), id="a namespace"),
     pytest.param(RDF_XML, xml(f'xml:base="{LONG}/"', "".join(f'<rdf:Description rdf:about="s{k}" {RDF} rdf:value="1"/>' for k in MANY)), id="a base in XML"),

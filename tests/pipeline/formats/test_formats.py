@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from hashlib import sha1
 from pathlib import Path
 
 import pyarrow as pa
@@ -426,3 +427,14 @@ def test_the_page_names_every_media_type_and_suffix() -> None:
         for each in (*MEDIA_TYPES, ".ndjson", ".jsonl", ".ttl", ".nt", ".trig", ".nq", ".jsonld", ".ndjsonld", ".rdf", ".arrows")
         if f"`{each}`" not in DOCUMENTED
     ] == []
+
+
+def test_messages_whose_names_could_be_made_equal_have_different_nodes() -> None:
+    """The first 48 bits of SHA-1 of these two are equal."""
+    lines = [
+        json.dumps({"s": "_:x", "p": "<http://e/p>", "o": f'"{k}"', "at": "2026-01-01T00:00:01Z"}, separators=(",", ":")) for k in (1004614, 22630595)
+    ]
+    assert len({sha1(line.encode(), usedforsecurity=False).hexdigest()[:12] for line in lines}) == 1
+    first, second = (parse_body(line.encode(), NDJSON, default=None, arrived=7).column("s")[0].as_py() for line in lines)
+    assert first != second
+    assert len(first) == len(second) == len("_:m") + 32 + len("x")

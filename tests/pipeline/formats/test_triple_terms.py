@@ -40,7 +40,7 @@ BODIES = [
     pytest.param(NDJSON_MESSAGE, NDJSON, id="ndjson"),
     pytest.param(XML, RDF_XML, id="RDF/XML"),
 ]
-HASH = re.compile(r"_:m[0-9a-f]{12}")
+HASH = re.compile(r"_:m[0-9a-f]{32}")
 
 
 def read(body: str | bytes, media_type: str) -> list[tuple[str, str, str]]:
