@@ -14,6 +14,7 @@ from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
 from pipeline.formats.body_parser import RDF_XML
 from server.background.query_pool import QueryPool
 from server.background.query_process import GRAPHS, TABLES, Question
+from server.background.service_description import describe_service
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, read_body, read_media_type
 from server.http.content_negotiation import choose_media_type, versioned
@@ -39,7 +40,7 @@ _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"
 @router.get(
     "/sparql",
     dependencies=[ADMIN],
-    summary="Query the present background, with what it entails",
+    summary="Query the present background, with what it entails; without parameters, describe the service",
     responses=_ANSWERS,
     response_class=Response,
 )
@@ -53,6 +54,9 @@ async def get_sparql(
 ) -> Response:
     if update is not None:
         raise _no_update()
+    if not request.query_params:
+        chosen = choose_media_type(request.headers.get("accept"), tuple(GRAPHS))
+        return Response(describe_service(str(request.url), chosen), media_type=chosen)
     if query is None or len(request.query_params.getlist("query")) > 1:
         raise bad_request("no-query", "the request needs the parameter 'query', once", expected="query")
     if len(query.encode()) > service.settings.max_query:
