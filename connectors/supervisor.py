@@ -16,7 +16,7 @@ from connectors.errors import WrongOption
 from connectors.retries import Backoff
 from connectors.status import FAILED, RUNNING, STOPPED, Status, StatusBoard, decode_status
 from connectors.worker import HOPELESS, Assignment
-from epsparql.process_limits import limit_process
+from epsparql.isolation.process_limits import limit_process
 
 _STOP_S = 5.0
 _HEALTHY_S = 60.0  # a process that ran this long and took messages over starts again at once

@@ -119,7 +119,6 @@ ARROWS = {
     "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/ntriples.py epsparql/terms.py",
     "epsparql/etalis/statics": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/terms.py",
     "epsparql/events": "epsparql/rdf_exchange epsparql/terms.py",
-    "epsparql/isolated_parser.py": "epsparql/parser_process.py epsparql/process_limits.py",
     "epsparql/in_process.py": "epsparql/events epsparql/extras.py epsparql/solutions",
     "epsparql/iris.py": "epsparql/errors.py epsparql/literals.py epsparql/parser epsparql/terms.py",
     "epsparql/lint": "epsparql/errors.py epsparql/iris.py epsparql/literals.py epsparql/parser epsparql/terms.py",
@@ -325,8 +324,8 @@ def test_connectors_know_the_client_alone() -> None:
         "epsparql/client.py",
         "epsparql/events/frame_rows.py",
         "epsparql/events/media_types.py",
-        "epsparql/isolated_parser.py",
-        "epsparql/process_limits.py",
+        "epsparql/isolation/isolated_parser.py",
+        "epsparql/isolation/process_limits.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

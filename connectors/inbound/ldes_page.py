@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from connectors.errors import SystemFault
-from epsparql.isolated_parser import BeyondLimits, parse_isolated
+from epsparql.isolation.isolated_parser import BeyondLimits, parse_isolated
 
 MOST_QUADS = 1_000_000
 """A page has at most this many statements."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 
 from engine.triples.quads import written
-from epsparql.isolated_parser import BeyondLimits, parse_isolated
+from epsparql.isolation.isolated_parser import BeyondLimits, parse_isolated
 from epsparql.terms import MAX_TRIPLE_DEPTH
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels

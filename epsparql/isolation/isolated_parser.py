@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING
 
-from epsparql.parser_process import FAULT
-from epsparql.process_limits import limit_process
+from epsparql.isolation.parser_process import FAULT
+from epsparql.isolation.process_limits import limit_process
 
 if TYPE_CHECKING:
     import pyoxigraph as ox

@@ -1,0 +1,1 @@
+"""This package runs what may take too much in processes with limits."""
