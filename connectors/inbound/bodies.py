@@ -51,6 +51,6 @@ def wrap_payload(members: Mapping[str, object], payload: bytes) -> bytes:
     try:
         json.loads(payload)
         text = b" ".join(payload.splitlines())
-    except ValueError:
+    except (ValueError, RecursionError):  # a payload that is nested too deep is passed on as text
         text = json.dumps(payload.decode(errors="replace")).encode()
     return b'%s,"payload":%s}' % (json.dumps(members, separators=(",", ":"))[:-1].encode(), text)

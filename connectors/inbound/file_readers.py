@@ -67,7 +67,7 @@ def _holds_lines(file: BinaryIO) -> bool:
     """Return whether a file of JSON has an object on each line, which its first line tells."""
     try:
         return isinstance(json.loads(file.readline(MOST_BYTES)), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

@@ -10,6 +10,7 @@ No reading of the text in advance foretells that in all its spellings. So the pr
                                    ◀───     a fault on stderr
 """
 
+import io
 import json
 import os
 import subprocess
@@ -25,11 +26,13 @@ from epsparql.isolation.process_limits import limit_process
 
 if TYPE_CHECKING:
     import pyoxigraph as ox
+    from _typeshed import WriteableBuffer as Buffer
 
 _GRANTED, _FACTOR, _MOST = 128 << 20, 64, 2 << 30
 """Bytes of memory of a process, and more for each byte of the text, up to a limit. A usual document of JSON-LD takes 34 to 48 times its size."""
 _GRANTED_S, _BYTES_A_SECOND = 5, 1 << 18
 """Seconds of a process, and one more for so many bytes. A usual document of JSON-LD takes a quarter of a second for each megabyte."""
+_BUFFERED = 1 << 16
 _SCRIPT = Path(__file__).with_name("parser_process.py")
 _turns = BoundedSemaphore(max(os.cpu_count() or 1, 2))
 
@@ -52,7 +55,7 @@ def parse_isolated(text: bytes, media_type: str, base: str | None = None, *, mos
         writer.start()
         output = _Output(process, most)
         try:
-            yield from ox.parse(output, ox.RdfFormat.N_QUADS, lenient=True)  # type: ignore[arg-type]  # it needs `read` alone
+            yield from ox.parse(io.BufferedReader(output, _BUFFERED), ox.RdfFormat.N_QUADS, lenient=True)
         except SyntaxError:
             pass  # the process ended within a line
         finally:
@@ -83,7 +86,7 @@ def _send(process: "subprocess.Popen[bytes]", *parts: bytes) -> None:
             process.stdin.write(part)
 
 
-class _Output:
+class _Output(io.RawIOBase):
     """Reads what a process writes, up to a number of bytes."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", most: int) -> None:
@@ -91,9 +94,12 @@ class _Output:
         self._file, self._left = process.stdout, most
         self.is_at_end = self.is_beyond = False
 
-    def read(self, size: int = -1) -> bytes:
-        part = b"" if self.is_beyond else self._file.read(size)
-        self._left -= len(part)
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "Buffer") -> int:
+        size = 0 if self.is_beyond else self._file.readinto(buffer)  # type: ignore[attr-defined]  # it is a BufferedReader
+        self._left -= size
         self.is_beyond = self._left < 0
-        self.is_at_end = not part and not self.is_beyond
-        return b"" if self.is_beyond else part
+        self.is_at_end = not size and not self.is_beyond
+        return 0 if self.is_beyond else size

@@ -12,7 +12,7 @@ FAULT = 3
 """The exit code for a text that is not what its format says."""
 
 
-def main() -> int:
+def parse_stdin() -> int:
     parameters = json.loads(sys.stdin.buffer.readline())
     form = ox.RdfFormat.from_media_type(parameters.pop("media_type"))
     assert form is not None
@@ -29,4 +29,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(parse_stdin())

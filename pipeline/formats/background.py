@@ -70,6 +70,7 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
         graph = name if isinstance(g, ox.DefaultGraph) else term_text(g, labels, body)
         terms = (term_text(term, labels, body) for term in (s, p, o))
         line, graph = " ".join(terms) + " .\n", graph.removeprefix("<").removesuffix(">")
+        budget.count_written(len(line))
         if graph not in graphs:
             budget.spend(size_of(graph))
         if line not in (lines := graphs[graph]):

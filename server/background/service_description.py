@@ -10,7 +10,7 @@ DIFFERENCES = (
     "MINUS in `GRAPH ?g` shares `?g` with the pattern before it.",
     "Numbers and times are in canonical form: `21.50` is `21.5`, and `01` is the same term as `1`.",
     "An integer beyond 64 bits is an error in arithmetic.",
-    "A dateTime without a time zone is not compared with one that has a zone. The language takes it for UTC.",
+    "A dateTime without a time zone is not ordered against one with a zone that is less than 14 hours away. The language takes it for UTC.",
     "REPLACE does not know `\\$` for a dollar sign.",
     "The path `p?` does not match a term that is in no triple.",
     'BNODE("x") gives one node for all solutions.',

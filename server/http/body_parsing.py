@@ -16,7 +16,7 @@ from pipeline.errors import locate_undecodable
 from server.http.problem_details import Fault, Problem, bad_request, malformed_json, too_large
 from server.settings import Settings
 
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _HELD = "body_bytes"
 MAX_DEPTH = 64
 """Arrays and objects of a JSON body are nested at most this deep."""

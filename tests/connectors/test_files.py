@@ -16,7 +16,8 @@ import pytest
 from connectors.configuration import parse_connector
 from connectors.credentials import CredentialPlaces
 from connectors.errors import RefusedMessage, SystemFault, WrongOption
-from connectors.inbound.bodies import MOST_BYTES, join_messages
+from connectors.inbound.bodies import MOST_BYTES, join_messages, wrap_payload
+from connectors.inbound.file_readers import open_reader
 from connectors.inbound.files import FileSource
 from connectors.inbound.source import Message
 from connectors.server_access import ServerAccess
@@ -310,3 +311,12 @@ def test_a_refusal_is_told_in_the_servers_words(url: str, stream: str) -> None:
         server.send_body(stream, b"x", "text/x-none", None)
     with pytest.raises(RefusedMessage, match=r"^line 1, column 1: JSON is malformed"):
         server.send_body(stream, b"x", "application/x-ndjson", None)
+
+
+def test_json_that_is_nested_too_deep_is_passed_on(tmp_path: Path) -> None:
+    """The server refuses it. A connector whose parser failed would end, and start again at the same place for ever."""
+    deep = b"[" * 100_000
+    assert json.loads(wrap_payload({"topic": "t"}, deep)) == {"topic": "t", "payload": deep.decode()}
+    (tmp_path / "deep").write_bytes(deep)
+    with open(tmp_path / "deep", "rb") as file:
+        assert open_reader(tmp_path / "deep", file, "application/json", 0).size == len(deep)

@@ -5,21 +5,30 @@ from pipeline.errors import FormatError
 ROW_BYTES = 32
 """Each row takes this many bytes, besides those of its terms."""
 _MOST = (1 << 31) - 1  # the offsets of a column reach so far
+_WRITTEN, _WRITTEN_FACTOR = 1 << 30, 64
+"""So many bytes of terms are made, and so many more for each byte of the body, before equal ones are found to be one. A gigabyte takes seconds."""
 
 
 class ExpansionBudget:
-    """Bounds the bytes that the terms and rows of one body take together, written out.
+    """Bounds the bytes that the terms and rows of one body take together, written out, and those of the terms that were made on the way.
 
     Any body is granted some bytes, and more for each of its own bytes.
     """
 
     def __init__(self, size: int, granted: int = 16 << 20, factor: int = 8) -> None:
         self.most = self.left = min(granted + factor * size, _MOST)
+        self._unwritten = _WRITTEN + _WRITTEN_FACTOR * size
 
     def spend(self, size: int) -> None:
         """Spend so many bytes, before they are kept. Raises: FormatError where they are not left."""
         self.left -= size
         if self.left < 0:
+            raise self.fault()
+
+    def count_written(self, size: int) -> None:
+        """Count the bytes of a term or statement that is made once more, whether it is kept or not. Raises: FormatError where it is too much work."""
+        self._unwritten -= size
+        if self._unwritten < 0:
             raise self.fault()
 
     def fault(self, line: int | None = None, column: int | None = None) -> FormatError:

@@ -55,7 +55,7 @@ def _weigh(value: Any) -> _Weight:
         case str():
             return _Weight(size=len(value) + 1, longest=len(value))
         case list():
-            return _add([_weigh(each) for each in value])
+            return _sum_weights([_weigh(each) for each in value])
     return _Weight(size=1)
 
 
@@ -66,10 +66,10 @@ def _weigh_object(pairs: list[tuple[str, Any]]) -> _Weight:
         if key == "@context":
             part = _Weight(part.values, part.size, part.longest, part.size, is_nested=part.contexts > 0)
         parts.append(part)
-    return _add(parts)
+    return _sum_weights(parts)
 
 
-def _add(parts: list[_Weight]) -> _Weight:
+def _sum_weights(parts: list[_Weight]) -> _Weight:
     return _Weight(
         1 + sum(part.values for part in parts),
         sum(part.size for part in parts),

@@ -26,6 +26,7 @@ TIMING = frozenset({GENERATED_AT, STARTS_AT, ENDS_AT})
 _REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
 _WRITTEN = 8
 """A text may be this many times as large as its budget when it is written as N-Quads, in which each term stands for itself."""
+_SHOWN = 512  # characters of what the parser says, which may hold a token of any length
 _DATE_TIMES = {"http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#dateTimeStamp"}
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -92,8 +93,11 @@ def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: R
     """
     cells, blanks, said = array("i"), dict[str, int](), list[Said]()
 
+    count_written = rows.budget.count_written
+
     def number(term: Node) -> int:
         found = _text(term, text)
+        count_written(len(found))
         if isinstance(term, ox.BlankNode) or (isinstance(term, ox.Triple) and "_:" in found):
             return blanks.setdefault(found, NO_TERM - 1 - len(blanks))
         return rows.number(found)
@@ -102,6 +106,7 @@ def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: R
     for s, p, o, g in parse_quads(text, fmt, budget=rows.budget):
         spend(ROW_BYTES)
         subject, of, predicate = number(s), NO_TERM if isinstance(g, ox.DefaultGraph) else number(g), _text(p, text)
+        count_written(len(predicate))
         if of == NO_TERM and (name := predicate[1:-1]) in timing:
             said.append(Said(len(cells) // 4, subject, s, name, o))
         cells.extend((subject, rows.number(predicate), number(o), of))
@@ -132,7 +137,7 @@ def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budg
             raise FormatError(
                 "remote-context", "a context is named by its address, and nothing is fetched", line, column, "the context itself"
             ) from None
-        raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message), fault.lineno, fault.offset) from None
+        raise FormatError("rdf", re.sub(r" \(line \d+\)$", "", message)[:_SHOWN], fault.lineno, fault.offset) from None
 
 
 def _is_small(text: bytes, fmt: ox.RdfFormat) -> bool:

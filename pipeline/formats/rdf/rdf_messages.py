@@ -19,7 +19,7 @@ from pipeline.formats.rdf.rdf_version import VERSIONS
 from pipeline.formats.rdf.turtle_lexer import Token, place, tokens
 
 MESSAGE_VERSIONS = tuple(f"{version}-messages" for version in VERSIONS)
-_ANNOUNCED = re.compile(rb"(?:\s|#[^\n]*\n)*@?version\s+[\"']1\.[12](?:-basic)?-messages[\"']", re.IGNORECASE)
+_ANNOUNCED = re.compile(rb"(?:\s++|#[^\n]*+\n)*+@?version\s+[\"']1\.[12](?:-basic)?-messages[\"']", re.IGNORECASE)
 _CONTEXT = "@context"
 _CARRIED = 1 << 24  # bytes of prefixes that go on, counted for each message anew
 _REPEATED = 64  # prefixes that some writers declare in each message anew

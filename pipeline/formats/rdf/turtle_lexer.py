@@ -7,12 +7,13 @@ from pipeline.errors import FormatError
 
 MAX_DEPTH = 64
 """Constructs may be nested this deep. The parsers recurse, and the machine's stack ends before a body does."""
-_STRINGS = rb'"""(?:[^"\\]|\\.|""?(?!"))*"""' rb"|'''(?:[^'\\]|\\.|''?(?!'))*'''" rb'|"(?:[^"\\\n\r]|\\.)*"' rb"|'(?:[^'\\\n\r]|\\.)*'"
-_NAME = rb"[^\s<>\"'{}\[\]();,.#]+(?:\.+[^\s<>\"'{}\[\]();,.#]+)*"
+# Repetitions are possessive: for others, `re` notes a place to return to at each step, 120 bytes for each byte of a long string.
+_STRINGS = rb'"""(?:[^"\\]++|\\.|""?(?!"))*+"""' rb"|'''(?:[^'\\]++|\\.|''?(?!'))*+'''" rb'|"(?:[^"\\\n\r]++|\\.)*+"' rb"|'(?:[^'\\\n\r]++|\\.)*+'"
+_NAME = rb"[^\s<>\"'{}\[\]();,.#]++(?:\.++[^\s<>\"'{}\[\]();,.#]++)*+"
 TOKEN = re.compile(
     rb"(?P<blank>\s+|#[^\n\r]*)|(?P<string>" + _STRINGS + rb")|(?P<iri><[^<>\"{}|^`\x00-\x20]*>)|(?P<name>" + _NAME + rb")|<<|>>|.", re.DOTALL
 )
-_JSON = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_JSON = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _PREFIX, _BASE = re.compile(rb"(?i:prefix)"), re.compile(rb"(?i:base)")
 _LONG = re.compile(rb"<[^<>\"{}|^`\x00-\x20]{200,}")
 _MOST = 16 << 20

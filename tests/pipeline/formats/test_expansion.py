@@ -59,6 +59,7 @@ def xml(attributes: str, inner: str) -> str:
 TURTLE_NAMES = f"@prefix p: <{LONG}> .\n" + "".join(f"p:a{k} p:b p:c .\n" for k in MANY)
 TEXTS = [
     pytest.param(TURTLE, TURTLE_NAMES, id="a prefix"),
+    pytest.param(TURTLE, f"@prefix p: <{LONG}> .\n" + "p:a p:a p:a .\n" * 2_500, id="the same long names again and again"),
     pytest.param(TURTLE, f"@base <{LONG}/> .\n" + "".join(f"<a{k}> <x:b> <x:c> .\n" for k in MANY), id="a base"),
     pytest.param(TURTLE, f"@prefix p: <{LONG}> .\n<x:a> <x:b> " + ",".join(f'"{k}"^^p:d' for k in MANY) + " .", id="datatypes"),
     pytest.param(TURTLE, f"@base <{LONG}/> .\n" + "".join(f"@prefix p{k}: <a> .\n" for k in MANY), id="prefixes upon a base, and no triple"),
@@ -126,6 +127,38 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 def test_refusing_takes_little_memory() -> None:
     found = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
     assert int(found.stdout) < SPENT_MB
+
+
+LONG_TOKENS = (
+    """
+import resource
+from pipeline.formats.body_parser import FormatError, parse_body
+from tests.pipeline.formats.test_expansion import LD_JSON, TURTLE
+size = 3_000_000
+parse_body(b"<x:a> <x:b> 1 .", TURTLE, default=None, arrived=7)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for media_type, body in (
+    (TURTLE, b"\\n" * size + b"<x:a> <x:b> 1 ."),
+    (TURTLE, b'VERSION "1.2-messages" <x:a> <x:b> """
+    ' + b"x" * size + b'
+    """ .'),
+    (TURTLE, b'VERSION "1.2-messages" <x:a> <x:b> ' + b"a." * (size // 2)),
+    (LD_JSON, b'{"@id": "x:a", "x:b": "' + b"x" * size + b'"}'),
+    (LD_JSON, b'{"@id": "x:a", "x:b": "' + b"\\\\n" * (size // 2) + b'"}'),
+):
+    try:
+        parse_body(body, media_type, default=None, arrived=7)
+    except FormatError:
+        pass
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+)
+
+
+def test_long_tokens_take_memory_in_proportion() -> None:
+    """A regular expression that notes a place to return to for each character took 120 bytes for each."""
+    found = subprocess.run([sys.executable, "-c", LONG_TOKENS], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+    assert int(found.stdout) < 60
 
 
 def test_what_rows_share_costs_once() -> None:

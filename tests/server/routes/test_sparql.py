@@ -33,7 +33,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with serving(tmp_path_factory.mktemp("data"), sparql_timeout_s=2.0, max_sparql_answer=20_000, max_sparql_memory=256 << 20, max_query=2000) as url:
         put(url, f"{EX}classes", ":Dog rdfs:subClassOf :Animal .")
         put(url, f"{EX}pets", ":rex a :Dog ; :near :mia . :mia :name 'Mia'@de .")
-        put(url, "default", ":tom :name 'Tom' ; :size 01 .")
+        put(url, "default", ":tom :name 'Tom' .")
         with httpx.Client(base_url=url, timeout=60) as client:
             yield client
 
@@ -179,9 +179,12 @@ DIFFERENT = [
     pytest.param("SELECT (COUNT(?g) AS ?n) { GRAPH ?g { { SELECT ?s { ?s :near ?o } } } }", ["0"], id="a sub-SELECT in GRAPH"),
     pytest.param("SELECT (COUNT(?g) AS ?n) { GRAPH ?g { GRAPH ?h { ?s :near ?o } } }", ["0"], id="GRAPH in GRAPH"),
     pytest.param("SELECT ?s { GRAPH ?g { ?s :near ?o MINUS { ?x :name ?y } } }", [], id="MINUS in GRAPH"),
-    pytest.param("SELECT ?n { ?s :size ?n FILTER(sameTerm(?n, 1)) }", ["1"], id="01 is 1"),
     pytest.param("ASK { FILTER(BOUND(?i)) BIND(9223372036854775807 + 1 AS ?i) }", ["false"], id="large integers"),
-    pytest.param('ASK { FILTER("2010-03-09T00:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime> < NOW()) }', ["false"], id="no zone"),
+    pytest.param(
+        'ASK { FILTER("2010-03-09T00:00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime> < "2010-03-09T10:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>) }',
+        ["false"],
+        id="no zone",
+    ),
     pytest.param("ASK { :x :near? :x }", ["false"], id="a path of no step"),
     pytest.param('SELECT (COUNT(DISTINCT ?b) AS ?n) { ?s :name ?o BIND(BNODE("x") AS ?b) }', ["1"], id="BNODE"),
 ]
@@ -189,7 +192,7 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("query", "found"), DIFFERENT)
 def test_where_answers_differ(asked: httpx.Client, query: str, found: list[str]) -> None:
-    """Where the store no longer differs, its line in the list can go."""
+    """A line of the list can go once the store no longer differs."""
     answer = ask(asked, query)
     assert (rows(answer) if "results" in answer.json() else [str(answer.json()["boolean"]).lower()]) == found
 
