@@ -120,8 +120,7 @@ def run_worker() -> int:
         board.record_fault(FAILED, str(fault))
         return 1
     except MemoryError:
-        most = assignment.connector.options["max_memory"]
-        board.record_fault(FAILED, f"it needs more than {most} bytes of memory; read less at a time (batch), or raise max_memory")
+        board.record_fault(FAILED, "it needs more bytes of memory than max_memory; read less at a time (batch), or raise max_memory")
         return 1
     finally:
         reporter.close()

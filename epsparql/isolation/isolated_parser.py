@@ -26,8 +26,6 @@ from epsparql.isolation.process_limits import limit_process
 
 if TYPE_CHECKING:
     import pyoxigraph as ox
-    from _typeshed import WriteableBuffer as Buffer
-
 _GRANTED, _FACTOR, _MOST = 128 << 20, 64, 2 << 30
 """Bytes of memory of a process, and more for each byte of the text, up to a limit. A usual document of JSON-LD takes 34 to 48 times its size."""
 _GRANTED_S, _BYTES_A_SECOND = 5, 1 << 18
@@ -97,7 +95,7 @@ class _Output(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # a buffered reader gives views of its memory
         size = 0 if self.is_beyond else self._file.readinto(buffer)  # type: ignore[attr-defined]  # it is a BufferedReader
         self._left -= size
         self.is_beyond = self._left < 0
