@@ -103,7 +103,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
         self._unparsed = memoryview(bytes(self._unparsed) + data) if self._unparsed else data
-        self._parse()
+        self._parse_kept()
 
     @property
     def requests_wait(self) -> bool:
@@ -113,13 +113,13 @@ class Connection(HttpToolsProtocol):
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _parse(self) -> None:
+    def _parse_kept(self) -> None:
         """Parse what came, slice by slice, until a request must wait for the answer to another one."""
         while self._unparsed and not (self.pipeline or self._over or self.transport.is_closing()):
             part, self._unparsed = self._unparsed[:_SLICE], self._unparsed[_SLICE:]
             self._idle_bytes += len(part)
             try:
-                self._feed(part)
+                self._feed_parser(part)
                 if self._idle_bytes > LONGEST_HEAD:
                     raise _Malformed
             except (httptools.HttpParserError, _Malformed):
@@ -127,7 +127,7 @@ class Connection(HttpToolsProtocol):
         if not (self._answering or self._over):
             self._begin()  # bytes have come, and no whole head
 
-    def _feed(self, data: bytes | memoryview) -> None:
+    def _feed_parser(self, data: bytes | memoryview) -> None:
         """Parse bytes. Raises: HttpParserError, _Malformed."""
         while True:
             try:
@@ -173,15 +173,15 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
+        self._count_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value) + 4)
+        self._count_head(len(name) + len(value) + 4)
         if self._in_head:  # trailers say nothing here
             super().on_header(name, value)
 
-    def _count(self, size: int) -> None:
+    def _count_head(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > LONGEST_HEAD:
             raise _Malformed
@@ -218,7 +218,7 @@ class Connection(HttpToolsProtocol):
         if is_last and self._over:
             self._refuse_malformed()
         elif self._unparsed and not self.pipeline:
-            self._parse()
+            self._parse_kept()
         elif is_last and self._in_head:
             self._unset_keepalive_if_required()
             self._begin()

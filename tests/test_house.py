@@ -25,6 +25,7 @@ LARGE_FOLDERS = {
     "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",
+    "tests/epsparql": "one file for each part of the language that has no folder of its own",
     "tests/browser": "one file for each page of the console, which share one browser",
 }
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""
@@ -36,6 +37,8 @@ LARGE_CLASSES = {
     "engine/messages.py: SetStream": "the settings of a stream, as the HTTP interface has them",
     "pipeline/log/catalog.py: Catalogue": "what follows from the log, with what would be looked for among all queries at each entry",
     "pipeline/mapping/mapping.py: Mapping": "its fields are the words of a mapping document",
+    "connectors/systems.py: System": "a table's row: what each system is, and what its URLs may have",
+    "engine/network/kernel_arrays.py: KernelArrays": "one table of arrays for the kernel: each change of one has to show in the table of addresses",
     "connectors/status.py: Status": "a connector's status under the names that the HTTP interface has for it",
     "server/routes/connectors.py: ConnectorDocument": "a document of the HTTP interface",
     "engine/aggregation/native/runs/tables.py: ElementColumns": "arrays that the sweep takes together, a row a moment",

@@ -12,12 +12,12 @@ def part_alternatives(query: a.Query) -> a.Query:
     """Return the query without alternatives of sequences, but for those that are repeated: a repeated path finds each pair of ends once."""
     numbers = count()
 
-    def part(pattern: a.Pattern) -> a.Pattern:
+    def part_path(pattern: a.Pattern) -> a.Pattern:
         if isinstance(pattern, a.Path):
             return _write_out(pattern, numbers) if _has_alternatives_of_sequences(pattern.path) else pattern
-        return replace_patterns(pattern, part)
+        return replace_patterns(pattern, part_path)
 
-    return replace_patterns(query, part)
+    return replace_patterns(query, part_path)
 
 
 def _has_alternatives_of_sequences(path: a.PropertyPath) -> bool:

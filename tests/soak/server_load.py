@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from epsparql.client import ApiError, Client, segment
-from tests.server.conftest import COMPILING_S, DEADLINE_S, EX, moment, until
+from tests.server.conftest import DEADLINE_S, EX, moment, until
 
 PREFIX = f"PREFIX : <{EX}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 SHAPES = (
@@ -94,7 +94,7 @@ class Load:
             if error.code != "offset-gone":
                 raise
             self._client.promote(placed.name, text, start="now")
-        until(lambda: self._client.promotion(placed.name)["state"] != "waiting", COMPILING_S)
+        until(lambda: self._client.promotion(placed.name)["state"] != "waiting", f"the promotion of {placed.name}")
         found = self._client.promotion(placed.name)
         assert found["state"] == "promoted", found
 

@@ -36,7 +36,7 @@ MOST_LEFT_MB, MOST_USED_MB = 10.0, 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Level:
     at_s: float
     steps: int
     census: Census
@@ -45,15 +45,15 @@ class Sample:
         return {"at_s": round(self.at_s, 1), "steps": self.steps, **asdict(self.census)}
 
 
-def slope_after(samples: Sequence[Sample], since_s: float) -> float:
+def slope_after(samples: Sequence[Level], since_s: float) -> float:
     """Return by how many MB an hour the resident memory grows after a time."""
     later = [sample for sample in samples if sample.at_s >= since_s]
     return linear_regression([sample.at_s / 3600 for sample in later], [sample.census.rss_mb for sample in later]).slope
 
 
-def run_mix(load: Load, socket: Path, seconds: float) -> list[Sample]:
+def run_mix(load: Load, socket: Path, seconds: float) -> list[Level]:
     """Let a load make a step a second, and return the samples. Each is written to EPSPARQL_SOAK_CSV, if that is set."""
-    samples, began, sampled, steps = list[Sample](), time.monotonic(), 0.0, 0
+    samples, began, sampled, steps = list[Level](), time.monotonic(), 0.0, 0
     with ExitStack() as stack:
         writer = None
         if path := os.environ.get("EPSPARQL_SOAK_CSV"):
@@ -65,7 +65,7 @@ def run_mix(load: Load, socket: Path, seconds: float) -> list[Sample]:
             steps += 1
             if time.monotonic() >= sampled + SAMPLE_S:
                 sampled = time.monotonic()
-                samples.append(Sample(sampled - began, steps, ask_census(socket)))
+                samples.append(Level(sampled - began, steps, ask_census(socket)))
                 if writer is not None:
                     writer.writerow(samples[-1].row())
             time.sleep(max(0.0, now + STEP_S - time.monotonic()))

@@ -34,22 +34,22 @@ class Walks:
 
 def pairs(pattern: algebra.Path, edges: frozenset[Edge]) -> Iterator[Solution]:
     """Yield the solutions of a path. An alternative is a union, and a sequence in it a join over a hidden node; a repeated path gives pairs alone."""
-    return _solutions(pattern.path, pattern.subject, pattern.object, edges, count())
+    return _path_solutions(pattern.path, pattern.subject, pattern.object, edges, count())
 
 
-def _solutions(
+def _path_solutions(
     path: PropertyPath, subject: TermOrVariable, object_: TermOrVariable, edges: frozenset[Edge], numbers: Iterator[int]
 ) -> Iterator[Solution]:
     match path:
         case algebra.Inverse(inner):
-            yield from _solutions(inner, object_, subject, edges, numbers)
+            yield from _path_solutions(inner, object_, subject, edges, numbers)
         case algebra.Alternative(left, right):
-            yield from _solutions(left, subject, object_, edges, numbers)
-            yield from _solutions(right, subject, object_, edges, numbers)
+            yield from _path_solutions(left, subject, object_, edges, numbers)
+            yield from _path_solutions(right, subject, object_, edges, numbers)
         case algebra.Sequence(left, right):
             middle = Variable(f"_:inner node {next(numbers)}")
-            xs = frozenset(_solutions(left, subject, middle, edges, numbers))
-            ys = frozenset(_solutions(right, middle, object_, edges, numbers))
+            xs = frozenset(_path_solutions(left, subject, middle, edges, numbers))
+            ys = frozenset(_path_solutions(right, middle, object_, edges, numbers))
             yield from (join_solutions(x, y) for x, y in likely_pairs(xs, ys) if compatible(x, y))
         case _:
             yield from _pairs(path, (subject, object_), edges)

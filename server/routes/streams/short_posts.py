@@ -83,7 +83,7 @@ class _Exchange:
     async def run(self, send: Send) -> None:
         bodies, held = self._service.admission.bodies, 0
         try:
-            sending = self._open()
+            sending = self._open_sending()
             bodies.reserve_bytes(len(self._body))
             held = len(self._body)
             accepted = await self._accept(sending)
@@ -99,7 +99,7 @@ class _Exchange:
         about = AnsweredRequest("POST", self._path, TEMPLATE, response.status_code, took_s, identify_client(self._scope), who)
         record_request(self._app.state.requests, self._service, about)
 
-    def _open(self) -> Sending:
+    def _open_sending(self) -> Sending:
         """Return what the head says of the body. Raises: Fault, PipelineError."""
         name = decode_name(self._path.split("/")[2])
         self._caller = self._service.admission.gate.authorize(self._headers, auth.ingest_scope(name))

@@ -165,5 +165,5 @@ PRIVATE = {
 
 
 def test_the_private_parts_of_uvicorn_are_there() -> None:
-    """With a newer uvicorn, read what changed in these classes; tests/test_private_parts.py has its bound."""
+    """Read what changed in these classes before you raise the bound of uvicorn in tests/test_private_parts.py."""
     assert [f"{part.__name__}.{name}" for part, names in PRIVATE.items() for name in names if name not in vars(part)] == []
