@@ -16,7 +16,7 @@ from tests.support.source_trees import list_statements, statements_of
 ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
-    "epsparql": {"websockets", "rdflib", "pyoxigraph"},  # rdflib for type checkers alone, pyoxigraph for the isolated parser of other packages
+    "epsparql": {"pyparsing", "websockets", "rdflib", "pyoxigraph"},  # pyoxigraph for the isolated parser of other packages
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
@@ -336,7 +336,7 @@ def test_a_client_loads_little() -> None:
     listed = "import sys, epsparql.client; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", listed], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
     assert "epsparql.terms" in found
-    heavy = {"rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
+    heavy = {"pyparsing", "rdflib", "numpy", "pandas", "polars", "pyarrow", "asyncio", *ORDER[1:], "epsparql.algebra", "epsparql.parser"}
     assert heavy & {*found} == set()
 
 

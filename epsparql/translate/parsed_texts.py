@@ -19,6 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import pyparsing
+
 from epsparql.recursion import deep_stack
 
 _RECORD = struct.Struct("<II16s")  # checksum of the rest, bytes of the pickle, digest of the text
@@ -29,8 +31,8 @@ _NAME, _PACKAGE = "parsed-texts", "epsparql"
 
 @cache
 def _language() -> bytes:
-    """Return the digest of everything that decides what a text means: this package's files, and the version of Python."""
-    digest = blake2b(sys.version.encode(), digest_size=_DIGEST_BYTES)
+    """Return the digest of everything that decides what a text means: this package's files, and the versions of pyparsing and Python."""
+    digest = blake2b(f"{sys.version} {pyparsing.__version__}".encode(), digest_size=_DIGEST_BYTES)
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.digest()

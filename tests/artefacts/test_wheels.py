@@ -74,7 +74,7 @@ def test_the_base_on_each_python(wheel: Path, pythons: dict[str, str], version: 
 def test_the_base_with_the_oldest_libraries(wheel: Path, pythons: dict[str, str], tmp_path: Path) -> None:
     commands = make_environment(tmp_path / "venv", interpreter(pythons, "3.11"), *OLDEST)
     call_uv("pip", "install", "--quiet", "--no-deps", "--python", str(commands / "python"), str(wheel))
-    assert {"rdflib==7.0.0", "websockets==15.0"} <= {*call_uv("pip", "freeze", "--python", str(commands / "python")).splitlines()}
+    assert {"pyparsing==3.2.0", "rdflib==7.0.0", "websockets==15.0"} <= {*call_uv("pip", "freeze", "--python", str(commands / "python")).splitlines()}
     for statement in ("import epsparql; epsparql.parse('ASK { ?s ?p ?o }')", TERMS):
         assert call([commands / "python", "-W", "error", "-c", statement]).stderr == ""
 
@@ -84,7 +84,7 @@ def test_the_parts_list_names_the_libraries_and_their_licences(wheel: Path, tmp_
     commands = make_environment(tmp_path / "venv", sys.executable, str(wheel))
     found = call([sys.executable, "-m", "cyclonedx_py", "environment", "--no-validate", str(commands / "python")])
     parts = {part["name"]: part for part in json.loads(found.stdout)["components"]}
-    assert {"epsparql", "rdflib", "websockets"} <= parts.keys()
+    assert {"epsparql", "pyparsing", "rdflib", "websockets"} <= parts.keys()
     assert all(part.get("licenses") for part in parts.values())
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyparsing
 import pytest
 
 from epsparql.errors import QueryError
@@ -76,6 +77,18 @@ def test_another_version_of_the_language_keeps_nothing_of_this_one(tmp_path: Pat
     with closing(ParsedTexts(tmp_path)) as texts:
         assert [text in texts for text in TEXTS] == [True, False, False, False]
     assert len((tmp_path / "parsed-texts").read_bytes()) < len(before)
+
+
+def test_another_version_of_pyparsing_parses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path)
+    parsed_texts._language.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(pyparsing, "__version__", "3.2.99")
+        with closing(ParsedTexts(tmp_path)) as texts:
+            assert not any(text in texts for text in TEXTS)
+    parsed_texts._language.cache_clear()
+    with closing(ParsedTexts(tmp_path)) as texts:
+        assert all(text in texts for text in TEXTS)
 
 
 def test_records_from_a_damaged_one_on_are_written_anew(tmp_path: Path) -> None:
