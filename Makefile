@@ -17,7 +17,7 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm checked lint format clean chromium brokers client console docs wheel sbom pictures
+.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm checked lint format clean chromium brokers client clients console docs wheel sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
@@ -101,6 +101,11 @@ brokers: chromium
 # The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
 console: $(TEST_STAMP)
 	cd console && ../$(BIN)/python npm.py ci && ../$(BIN)/python npm.py run build
+
+# The JavaScript package, from its sources in clients/js, with the types that follow from openapi.yaml: as it is published, in dist.
+clients: $(TEST_STAMP)
+	cd clients/js && cp ../../LICENSE . && for step in ci "run types" "run build" "pack --pack-destination $(CURDIR)/dist"; do \
+	    mkdir -p $(CURDIR)/dist && ../../$(BIN)/python ../../console/npm.py $$step || exit 1; done
 
 # The documentation site, from docs/, where the server finds it (server/documentation/dist). A broken link is an error.
 docs: $(TEST_STAMP)

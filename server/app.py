@@ -10,14 +10,14 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from pydantic import BaseModel
-from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from connectors.configuration import ConnectorFile
 from server.background.query_pool import run_pool
 from server.connectors.registry import run_connectors
 from server.http import problem_details
-from server.http.documentation import mount_documentation
+from server.http.cross_origin import CrossOriginMiddleware
+from server.http.documentation import ASYNCAPI, YAML, mount_documentation, write_yaml
 from server.http.path_names import RawPath
 from server.http.problem_details import ErrorMiddleware, ProblemDocument
 from server.http.query_parameters import refuse_unknown
@@ -64,11 +64,6 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 )  # routes name these models, but none takes one as a parameter
 
 
-_ASKED = ("Authorization", "Content-Type", "Epsparql-Source", "Idempotency-Key", "Last-Event-ID", "X-Request-Id")
-_TOLD = ("Epsparql-Read-From", "Link", "Location", "Retry-After", "X-Request-Id")
-"""Browsers hide these headers of requests and answers from pages of other origins unless they are named."""
-
-
 _ROUTE_MODULES = (
     stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, solutions, provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
@@ -113,18 +108,25 @@ def create_app(
     for part in _ROUTE_MODULES:
         app.include_router(part.router)
     mount_documentation(app)
-    app.add_api_route("/openapi.json", lambda: JSONResponse(document(app)), methods=["GET", "HEAD"], include_in_schema=False)
+    _add_descriptions(app)
     problem_details.install_handlers(app)
     for layer in (RawPath, ErrorMiddleware):  # from within
         app.add_middleware(layer)
-    if origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=origins, allow_methods=("GET", "POST", "PUT", "DELETE"), allow_headers=_ASKED, expose_headers=_TOLD
-        )
+    app.add_middleware(CrossOriginMiddleware, origins=origins)
     app.state.requests = RequestCounts()
     app.add_middleware(RequestMiddleware, requests=app.state.requests)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]  # FastAPI's own way to extend the document
     return app
+
+
+def _add_descriptions(app: FastAPI) -> None:
+    """Serve the documents that describe the interfaces."""
+    for path, answer in {
+        "/openapi.json": lambda: JSONResponse(document(app)),
+        "/openapi.yaml": lambda: Response(write_yaml(document(app)), media_type=YAML),
+        "/asyncapi.yaml": lambda: Response(ASYNCAPI.read_bytes(), media_type=YAML),
+    }.items():
+        app.add_api_route(path, answer, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 _SCOPES = (

@@ -19,6 +19,7 @@ from pipeline.spark.spark_conf import chosen_settings
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")
 ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
+EVERY_ORIGIN = "*"
 ENVIRONMENT_PREFIX = "EPSPARQL_"
 CONFIG = "config"
 """The flag of this name, or the variable EPSPARQL_CONFIG, names the file."""
@@ -196,7 +197,9 @@ class Settings:
     )
     max_connectors: int = _setting(100, _count, "At most this many connectors may be created.")
     origins: tuple[str, ...] = _setting(
-        (), _words, "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas."
+        (),
+        _words,
+        "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas. `*` stands for all; it needs `token_file`.",
     )
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "Webhooks may use these hosts, addresses or networks, even if they are not public. Separate them by commas."
@@ -346,6 +349,8 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
             f"--host {settings.host} can be reached from other machines; give --token-file (lines of '<sha256 of the token> <scopes>'), "
             "or listen on 127.0.0.1"
         )
+    if EVERY_ORIGIN in settings.origins and settings.token_file is None:
+        raise SettingsError("--origins '*' lets every web page use this server; give --token-file too, or name the origins")
     if settings.takeover_s is not None and (settings.store is None or settings.takeover_s < 1):
         raise SettingsError("--takeover-s is the time of a lease in a store: give --store too, and 1 s or more")
     if settings.tls_key is not None and settings.tls_cert is None:

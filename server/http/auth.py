@@ -15,11 +15,14 @@ from starlette.datastructures import Headers
 
 from epsparql.errors import explain_unreadable
 from server.http.problem_details import Fault, Problem
-from server.settings import SettingsError, is_loopback
+from server.settings import EVERY_ORIGIN, SettingsError, is_loopback
 
 ADMIN, METRICS = "admin", "metrics"
 TOKEN_PROTOCOL = "epsparql.bearer."
 _log = logging.getLogger("epsparql.tokens")
+_origins_log = logging.getLogger("epsparql.origins")
+_REFUSED_ORIGINS, _ORIGIN_CHARACTERS = 100, 200
+"""The log names so many refused origins, and so much of each."""
 NOBODY = "anybody on this machine"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
@@ -102,6 +105,7 @@ class Gate:
     def __init__(self, tokens: TokenFile | None, origins: Sequence[str] = ()) -> None:
         self._tokens, self._origins = tokens, frozenset(origins)
         self._issued: dict[str, Grant] = {}
+        self._refused = set[str]()
 
     def issue_token(self, holder: str, scope: str) -> str | None:
         """Return a token for what the server itself starts, which allows `scope` alone, in place of the holder's token before.
@@ -119,10 +123,7 @@ class Gate:
 
         Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a host that is not this machine.
         """
-        if not self.same_origin(headers):
-            raise Fault(
-                Problem(HTTPStatus.FORBIDDEN, "foreign-origin", f"requests from {headers['origin']} are not allowed; add it to EPSPARQL_ORIGINS")
-            )
+        self.check_origin(headers)
         if self._tokens is None:
             self._check_host(headers.get("host", ""))
             return Caller(NOBODY, all_names=True)
@@ -141,6 +142,17 @@ class Gate:
                 )
             )
         return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
+
+    def check_origin(self, headers: Headers) -> None:
+        """Refuse the pages of a foreign origin. Raises: Fault 403, which names the setting that allows the origin; the log has it once for each origin."""
+        if self.same_origin(headers):
+            return
+        origin = headers["origin"][:_ORIGIN_CHARACTERS]
+        detail = f"pages of {origin} may not use this server; to allow them, add the origin to --origins (EPSPARQL_ORIGINS)"
+        if origin not in self._refused and len(self._refused) < _REFUSED_ORIGINS:
+            self._refused.add(origin)
+            _origins_log.warning("%s", detail)
+        raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail))
 
     def _check_host(self, host: str) -> None:
         """Accept only names of this machine where there are no tokens.
@@ -168,7 +180,7 @@ class Gate:
     def same_origin(self, headers: Headers) -> bool:
         """Return whether the request has no Origin, which browsers send, or that of the server itself, or one that the operator named."""
         origin = headers.get("origin")
-        if origin is None or origin in self._origins:
+        if origin is None or origin in self._origins or EVERY_ORIGIN in self._origins:
             return True
         return _authority_of(origin) == headers.get("host")
 

@@ -1,8 +1,10 @@
 """Serves the documentation site: static files that `make docs` makes of `docs/` at the top of the project, and that come with the wheel.
 
-In a checkout without the site, it serves the Markdown files of the pages.
+In a checkout without the site, it serves the Markdown files of the pages. Also writes the descriptions of the interfaces as YAML.
 """
 
+import json
+from collections.abc import Iterator
 from html import escape
 from http import HTTPStatus
 from pathlib import Path
@@ -18,6 +20,10 @@ from server.http.problem_details import Fault, Problem
 DIST = Path(__file__).parents[1] / "documentation" / "dist"
 SOURCES = Path(__file__).parents[2] / "docs"
 """In a checkout, the pages are in this folder."""
+ASYNCAPI = Path(__file__).parents[1] / "asyncapi.yaml"
+YAML = "application/yaml"
+_WORDS = frozenset(("y", "yes", "n", "no", "on", "off", "true", "false", "null"))
+"""YAML 1.1, which many readers still follow, has other values for these words unless they are quoted."""
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 """The search writes its styles into the page, which the policy of the other answers forbids. Scripts come from files here too."""
 _ABSENT = "this server was installed without its documentation site; 'make docs' in a checkout builds it"
@@ -71,3 +77,23 @@ def mount_documentation(app: FastAPI) -> None:
     """Add the site to an app, at /docs."""
     app.add_api_route("/docs", _enter_folder, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/docs", DocumentationFiles())
+
+
+def write_yaml(document: Any) -> str:
+    """Return a document as YAML in block style. Scalars and empty values are written as JSON, which YAML 1.2 includes."""
+    return "\n".join(_write_lines(document, "")) + "\n"
+
+
+def _write_lines(node: Any, indent: str) -> Iterator[str]:
+    for key, value in node.items() if isinstance(node, dict) else (("-", item) for item in node):
+        label = f"{indent}-" if isinstance(node, list) else f"{indent}{_write_key(key)}:"
+        if isinstance(value, dict | list) and value:
+            yield label
+            yield from _write_lines(value, indent + "  ")
+        else:
+            yield f"{label} {json.dumps(value, ensure_ascii=False)}"
+
+
+def _write_key(key: str) -> str:
+    plain = key.replace("_", "").isalnum() and not key[0].isdigit() and key.lower() not in _WORDS
+    return key if plain else json.dumps(key)

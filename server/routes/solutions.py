@@ -153,6 +153,10 @@ async def _wait_for_page(service: Service, registration: Registration, keys: Key
         await service.notifier.wait_for_news(seen, left_s)
 
 
+_FINISHED = ": no further solution will follow\n\n"
+"""Progress is told in a comment, because clients would take an event without an id for a solution."""
+
+
 @router.get(
     "/queries/{name}/events",
     dependencies=[READ],
@@ -164,7 +168,7 @@ async def _wait_for_page(service: Service, registration: Registration, keys: Key
         HTTPStatus.GONE,
         success={
             200: {
-                "description": "Events; the id of each is its solution's id. An event `promoted` tells that another text took the query's place",
+                "description": "Events; the id of each is its solution's id. An event `promoted` tells that another text took the query's place, and a comment that no further solution will follow",
                 "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
             }
         },
@@ -196,7 +200,8 @@ async def _stream_events(service: Service, registration: Registration, after: st
                 case Idle():
                     yield IDLE
                 case QueryProgress():
-                    pass  # clients would take an event without an id for a solution
+                    if item.finished:
+                        yield _FINISHED
                 case End():
                     yield f": {item.value}\n\n"
                     return

@@ -25,6 +25,7 @@ GATHERED = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "ontologies/README.md": "project/ontologies.md",
+    "clients/js/README.md": "reference/javascript.md",
     "openapi.yaml": "reference/openapi.yaml",
     "asyncapi.yaml": "reference/asyncapi.yaml",
 }

@@ -12,7 +12,7 @@ import pytest
 from epsparql.client import ApiError, Client, Closed
 from server.http.auth import TOKEN_PROTOCOL, load_grants
 from server.settings import Settings, SettingsError, settings_from
-from tests.server.conftest import DEADLINE_S, event, serving, values
+from tests.server.conftest import DEADLINE_S, event, refusal_of, serving, values
 from tests.server.routes.test_streams import assert_problem
 from tests.server.subscriptions.test_websockets import SUBPROTOCOL, closing, dial
 
@@ -174,6 +174,34 @@ def test_pages_of_allowed_origins_may_read_the_answers(tmp_path: Path, tokens: P
             for token, status in (("root", 200 if allowed else 403), ("nobody", 401 if allowed else 403)):
                 answer = http.get("/queries", headers={"Origin": origin, "Authorization": f"Bearer {token}"})
                 assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (status, allowed)
+
+
+def test_a_refused_origin_is_told_which_setting_allows_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The answer to the browser's question, that to a request, and the log say the same; the log says it once."""
+    shown = "pages of https://evil.example may not use this server; to allow them, add the origin to --origins (EPSPARQL_ORIGINS)"
+    with serving(tmp_path) as url, httpx.Client(base_url=url, headers={"Origin": "https://evil.example"}) as http:
+        asked = http.options("/queries/q", headers={"Access-Control-Request-Method": "PUT"})
+        for answer in (asked, http.get("/queries"), http.post("/streams/s/events", content=event(1))):
+            assert (answer.status_code, answer.json()["code"], answer.json()["detail"]) == (403, "foreign-origin", shown)
+            assert "access-control-allow-origin" not in answer.headers
+        assert http.options("/queries/q").status_code == 405
+    assert [record.getMessage() for record in caplog.records if record.name == "epsparql.origins"] == [shown]
+
+
+def test_pages_of_allowed_origins_may_read_answers_to_short_posts(tmp_path: Path) -> None:
+    with serving(tmp_path, origins=("https://friend.example",)) as url:
+        headers = {"Origin": "https://friend.example", "Content-Type": "application/x-ndjson"}
+        answer = httpx.post(f"{url}/streams/s/events", content=event(1), headers=headers)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (202, "https://friend.example")
+
+
+def test_every_origin_is_allowed_with_tokens_alone(tmp_path: Path, tokens: Path) -> None:
+    assert "--origins '*' lets every web page use this server; give --token-file too" in refusal_of("--data", str(tmp_path), "--origins", "*")
+    with serving(tmp_path / "data", token_file=tokens, origins=("*",)) as url:
+        headers = {"Origin": "https://any.example", "Authorization": "Bearer root"}
+        answer = httpx.get(f"{url}/queries", headers=headers)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "*")
+        assert httpx.get(f"{url}/queries", headers={"Origin": "https://any.example"}).status_code == 401
 
 
 def test_without_tokens_only_names_of_this_machine_will_do(tmp_path: Path) -> None:

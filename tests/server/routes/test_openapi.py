@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import httpx
+from yaml import safe_load
 
 from pipeline.mapping.stream_body import MAPPED_TYPES
 from server.cli.openapi_doc import yaml
@@ -20,6 +21,17 @@ def test_it_is_served(http: httpx.Client) -> None:
     assert document["openapi"].startswith("3.1")
     assert set(document["paths"]) >= {"/streams/{name}/events", "/queries/{name}/solutions", "/livez", "/readyz"}
     assert "ProblemDocument" in document["components"]["schemas"]
+
+
+def test_documents_are_served_as_yaml(http: httpx.Client) -> None:
+    """Readers of YAML 1.1 find texts for keys, too: `on` is a property."""
+    served = http.get("/openapi.yaml")
+    assert served.headers["content-type"] == "application/yaml"
+    assert served.text == COPY.read_text(encoding="utf-8")
+    document = safe_load(served.text)
+    assert document == http.get("/openapi.json").json()
+    assert "on" in document["components"]["schemas"]["PlanStep"]["properties"]
+    assert http.get("/asyncapi.yaml").content == (COPY.parent / "asyncapi.yaml").read_bytes()
 
 
 def test_every_reference_leads_somewhere(http: httpx.Client) -> None:

@@ -219,6 +219,12 @@ def test_an_event_id_that_is_none(http: httpx.Client, path: str) -> None:
     assert_problem(http.get(f"{path}/events", headers={"Last-Event-ID": "x"}), 400, "bad-id")
 
 
+def test_events_tell_that_no_solution_will_follow(http: httpx.Client, client: Client, path: str, stream: str) -> None:
+    client.finish(stream)
+    with http.stream("GET", f"{path}/events") as response:
+        assert ": no further solution will follow" in response.iter_lines()
+
+
 def test_events_end_when_the_query_is_dropped(http: httpx.Client, client: Client, path: str, name: str) -> None:
     with http.stream("GET", f"{path}/events") as response:
         text = response.iter_text()

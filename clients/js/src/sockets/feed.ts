@@ -1,0 +1,245 @@
+/**
+ * Sends events to a stream, in frames that the server acknowledges in order.
+ *
+ *     send ─▶ batch ─ full, or after a moment ─▶ unanswered frames ─▶ channel
+ *                                                └ removed by their answers; sent again over a new channel
+ *
+ * A frame that is sent again is no second event: its events carry their times, or the frame has an id that the server remembers.
+ */
+
+import type { Http } from "../http.js";
+import { ApiError, Closed, type Problem, Unreachable } from "../problem.js";
+import { type Event, type EventTime, writeEvent } from "../terms/event_lines.js";
+import { type Channel, Dialer, type Frame, type SourcePosition, writeHead } from "./channel.js";
+import { Link, News } from "./link.js";
+
+export interface FeedOptions {
+  /** So many frames may be unanswered, 256 at most; `send` waits then. */
+  window?: number;
+  /** A frame holds at most so many events: 500. */
+  batch?: number;
+  /** Events wait so long for others to share a frame: 5 ms. */
+  lingerMs?: number;
+  /** With `json`, an event is any object, which the stream's mapping reads. */
+  format?: "json";
+}
+
+export interface SendOptions {
+  /** The time of events that have none; without it, the time of their arrival. */
+  time?: EventTime;
+  /** The events make one frame, which comes from this source. */
+  source?: SourcePosition;
+}
+
+/** An event, or lines of ndjson; with the format `json`, any object. */
+export type FeedEvent = Event | string | object;
+
+const FRAME_CHARACTERS = 64 << 10;
+const SILENCE_MS = 60_000;
+const HAS_TIME = /"(?:at|start)"\s*:/;
+
+export class Feed {
+  /** The newest acknowledged position of the log, and how many frames were answered. */
+  acked = 0;
+  answered = 0;
+  readonly #dialer: Dialer;
+  readonly #news = new News();
+  readonly #over = new AbortController();
+  readonly #ids = crypto.getRandomValues(new Uint32Array(4)).join("-");
+  readonly #frames: Frame[] = [];
+  readonly #refusals: ApiError[] = [];
+  /** Why sending ended; the next call tells it, and the one after it tries again. */
+  #failure: Error | null = null;
+  #lines: string[] = [];
+  #size = 0;
+  #isTimed = true;
+  #numbers = 0;
+  #sent = 0;
+  #link: Link | null = null;
+  #running = false;
+  #linger: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly http: Http,
+    private readonly stream: string,
+    private readonly options: FeedOptions,
+  ) {
+    this.#dialer = new Dialer(http, ["epsparql.v1+json"], (link) => this.#openHttp(link));
+  }
+
+  /**
+   * Takes events, and resolves when there is room for more. `flush` waits until they are durable.
+   *
+   * Throws, once each and after it has taken the events: ApiError for an earlier frame that was refused (later ones go on); Unreachable; Closed.
+   */
+  async send(events: FeedEvent | Iterable<FeedEvent>, { time, source }: SendOptions = {}): Promise<void> {
+    if (source) this.#cut();
+    for (const event of isMany(events) ? events : [events]) this.#add(event, time);
+    if (source) this.#cut(source);
+    else if (this.#lines.length > 0) this.#linger ??= setTimeout(() => this.#cut(), this.options.lingerMs ?? 5);
+    this.#raise();
+    const window = Math.min(this.options.window ?? 256, 256);
+    while (this.#frames.length > window) await this.#wait();
+  }
+
+  /** Waits until every event is answered; returns `acked`. Throws: as `send`. */
+  async flush(): Promise<number> {
+    this.#cut();
+    this.#raise();
+    while (this.#frames.length > 0) await this.#wait();
+    this.#raise();
+    return this.acked;
+  }
+
+  /** Waits as `flush` does, and closes the connection. Throws: as `send`; what was not answered then is given up. */
+  async close(): Promise<void> {
+    try {
+      await this.flush();
+    } finally {
+      this.#over.abort();
+      this.#link?.end(1000, "");
+      this.#link = null;
+    }
+  }
+
+  #add(event: FeedEvent, time: EventTime | undefined): void {
+    const { line, isTimed } = this.#write(event, time);
+    this.#isTimed &&= isTimed;
+    this.#lines.push(line);
+    this.#size += line.length;
+    if (this.#lines.length >= (this.options.batch ?? 500) || this.#size >= FRAME_CHARACTERS) this.#cut();
+  }
+
+  #write(event: FeedEvent, time: EventTime | undefined): { line: string; isTimed: boolean } {
+    const { format } = this.options;
+    if (typeof event === "string") return { line: event.trimEnd(), isTimed: format === undefined && HAS_TIME.test(event) };
+    return format === "json" ? { line: JSON.stringify(event), isTimed: false } : writeEvent(event as Event, time);
+  }
+
+  /** Makes a frame of the events that wait. */
+  #cut(source?: SourcePosition): void {
+    clearTimeout(this.#linger);
+    this.#linger = undefined;
+    if (this.#lines.length === 0) return;
+    const { format } = this.options;
+    const body = format === "json" ? `[${this.#lines.join(",")}]` : this.#lines.join("\n");
+    const id = this.#isTimed || source ? undefined : `${this.#ids}-${++this.#numbers}`;
+    this.#frames.push({ id, source, format, body, events: this.#lines.length });
+    [this.#lines, this.#size, this.#isTimed] = [[], 0, true];
+    this.#start();
+  }
+
+  #raise(): void {
+    this.#start();
+    const error = this.#refusals.shift() ?? this.#failure;
+    if (error === this.#failure) this.#failure = null;
+    if (error) throw error;
+  }
+
+  async #wait(): Promise<void> {
+    this.#raise();
+    await this.#news.wait();
+    this.#raise();
+  }
+
+  #start(): void {
+    if (this.#running) this.#sendFrames();
+    else if (this.#frames.length > 0 && this.#failure === null) void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    try {
+      while (this.#frames.length > 0) {
+        this.#link ??= await this.#connect();
+        this.#sendFrames();
+        if (this.#link.isEmpty && this.#link.closedWith === null) await this.#news.wait();
+        await this.#takeAnswers(this.#link);
+      }
+    } catch (error) {
+      this.#forget();
+      if (!this.#over.signal.aborted) this.#failure = error as Error;
+    }
+    this.#running = false;
+    this.#news.tell();
+  }
+
+  async #connect(): Promise<Link> {
+    const link = new Link(this.#news.tell, SILENCE_MS);
+    await this.#dialer.open(() => `/streams/${encodeURIComponent(this.stream)}/feed`, link, this.#over.signal);
+    return link;
+  }
+
+  #sendFrames(): void {
+    if (!this.#link?.channel || this.#link.closedWith !== null) return;
+    while (this.#sent < this.#frames.length) this.#link.channel.send(this.#frames[this.#sent++]!);
+  }
+
+  async #takeAnswers(link: Link): Promise<void> {
+    for (let message = link.next(); message !== undefined; message = link.next()) this.#takeAnswer(JSON.parse(message) as Answer);
+    this.#news.tell();
+    if (link.closedWith === null) return;
+    this.#forget();
+    const { code, reason } = link.closedWith;
+    if (!(await this.#dialer.mayResume(code))) throw new Closed(code, reason);
+  }
+
+  #takeAnswer(answer: Answer): void {
+    const frame = this.#frames.shift()!;
+    this.#sent--;
+    this.answered++;
+    if (answer.error) this.#refusals.push(new ApiError(placeInBody(answer.error, frame), frame.events));
+    else this.acked = answer.ack!;
+  }
+
+  #forget(): void {
+    this.#link?.end(1000, "");
+    this.#link = null;
+    this.#sent = 0;
+  }
+
+  /** Sends frames by POST, one after the other. */
+  async #openHttp(link: Link): Promise<Channel> {
+    await this.http.json("get", "/livez");
+    let queue = Promise.resolve();
+    const post = async (frame: Frame) => {
+      if (link.closedWith === null) await postFrame(this.http, this.stream, frame, link);
+    };
+    return { send: (frame) => (queue = queue.then(() => post(frame))), close: () => {} };
+  }
+}
+
+/** The server counts the line before the events, too, where a frame has one; JSON is one line. */
+function placeInBody(problem: Problem, frame: Frame): Problem {
+  return problem.line && writeHead(frame) ? { ...problem, line: Math.max(problem.line - 1, 1) } : problem;
+}
+
+interface Answer {
+  ack?: number;
+  error?: Problem;
+}
+
+const CLOSES: Readonly<Record<number, number>> = { 401: 4001, 403: 4003, 404: 4004 };
+const [TOO_MANY, UNAVAILABLE] = [429, 503];
+
+async function postFrame(http: Http, stream: string, { id, source, format, body }: Frame, link: Link): Promise<void> {
+  const headers = {
+    "Content-Type": format === "json" ? "application/json" : "application/x-ndjson",
+    "Idempotency-Key": id,
+    "Epsparql-Source": source && JSON.stringify(source),
+  };
+  try {
+    const { offset, ...rest } = await http.json("post", "/streams/{name}/events", { path: { name: stream }, body, headers });
+    link.take(JSON.stringify({ ack: offset, ...rest }));
+  } catch (error) {
+    if (error instanceof Unreachable) link.closed(1006, error.message);
+    else if (!(error instanceof ApiError)) throw error;
+    else if (error.status === TOO_MANY || error.status === UNAVAILABLE) link.closed(1013, error.message);
+    else if (error.status in CLOSES) link.closed(CLOSES[error.status]!, error.message);
+    else link.take(JSON.stringify({ error: error.problem }));
+  }
+}
+
+function isMany(events: FeedEvent | Iterable<FeedEvent>): events is Iterable<FeedEvent> {
+  return typeof events === "object" && Symbol.iterator in events;
+}

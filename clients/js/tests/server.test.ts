@@ -1,0 +1,255 @@
+/** All that a client does, against the real server at EPSPARQL_URL, whose tokens are EPSPARQL_TOKEN (admin) and `reader` (read:*). */
+
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { ApiError, Client, type ClientOptions, Closed, literal, namedNode, type Notice, quad, type Solution, Unreachable } from "../dist/index.js";
+
+const URL_OF_SERVER = process.env["EPSPARQL_URL"]!;
+const TOKEN = process.env["EPSPARQL_TOKEN"]!;
+const EX = "http://example.org/";
+const TRANSPORTS: [string, ClientOptions][] = [
+  ["WebSocket", { token: TOKEN }],
+  ["HTTP", { token: TOKEN, WebSocket: null }],
+];
+const client = new Client(URL_OF_SERVER, { token: TOKEN });
+let names = Date.now();
+/** A name that has to be encoded in a path. */
+const fresh = (test: TestContext) => `${test.name} ${++names}/ä?`;
+const values = (stream: string) => `SELECT ?s ?v FROM STREAM <${iri(stream)}> WHERE { ?s <${EX}value> ?v }`;
+const iri = (stream: string) => stream;
+const streamOf = (test: TestContext) => `${EX}${encodeURIComponent(test.name)}/${++names}?a=b%20c#ü`;
+const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+const event = (number: number) => ({ s: `<${EX}s>`, p: `<${EX}value>`, o: number, at: at(number) });
+const numbers = (found: Iterable<Solution>) => [...found].map((each) => each.get("v")!.toValue());
+const range = (first: number, end: number) => Array.from({ length: end - first }, (_, number) => first + number);
+
+async function collect<Item>(items: AsyncIterable<Item>, most = Infinity): Promise<Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) if (found.push(item) >= most) break;
+  return found;
+}
+
+for (const [transport, options] of TRANSPORTS) {
+  const over = new Client(URL_OF_SERVER, options);
+
+  test(`events in, solutions out, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    assert.equal((await over.register(query, values(stream))).state, "running");
+    const feed = over.feed(stream, { batch: 3, window: 2 });
+    for (const number of range(0, 20)) await feed.send(event(number));
+    await feed.send(quad(namedNode(`${EX}s`), namedNode(`${EX}value`), literal(20)), { time: { at: at(20) } });
+    await feed.send([event(21), JSON.stringify({ s: `<${EX}s>`, p: `<${EX}value>`, o: '"22"^^<http://www.w3.org/2001/XMLSchema#integer>', at: at(22) })]);
+    assert.ok((await feed.flush()) > 0);
+    await feed.close();
+    await over.finish(stream);
+    const subscription = over.follow(query);
+    const found = await collect(subscription);
+    assert.deepEqual(numbers(found), range(0, 23));
+    assert.equal(subscription.last, found.at(-1)!.id);
+    assert.equal(found[5]!.end, "2026-01-01T00:00:05Z");
+    assert.deepEqual(found[5]!.get("s"), namedNode(`${EX}s`));
+    assert.deepEqual(numbers(await collect(over.follow(query, { after: found[9]!.id }))), range(10, 23));
+    assert.deepEqual(await over.solutions(query, { waitMs: 1000 }), found);
+  });
+
+  test(`a refused frame is told, and the later ones go on, over ${transport}`, async (context) => {
+    const stream = streamOf(context);
+    const feed = over.feed(stream);
+    await feed.send("{");
+    await assert.rejects(feed.flush(), (error: ApiError) => error.status === 400 && error.line === 1 && error.events === 1);
+    await feed.send(event(1));
+    assert.ok((await feed.flush()) > 0);
+    await feed.close();
+    assert.equal((await over.stream(stream)).accepted, 1);
+  });
+
+  test(`an iteration that stops goes on after the last solution, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    await over.register(query, values(stream));
+    const feed = over.feed(stream);
+    await feed.send(range(0, 10).map(event));
+    await feed.close();
+    await over.finish(stream);
+    const subscription = over.follow(query);
+    assert.deepEqual(numbers(await collect(subscription, 4)), range(0, 4));
+    assert.deepEqual(numbers(await collect(subscription)), range(4, 10));
+  });
+
+  test(`a promotion and the end are told, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    await over.register(query, values(stream));
+    const feed = over.feed(stream);
+    await feed.send(event(1));
+    await feed.flush();
+    const notices: Notice[] = [];
+    const subscription = over.follow(query, { onNotice: (notice) => notices.push(notice) });
+    const solutions = subscription[Symbol.asyncIterator]();
+    assert.deepEqual(numbers([(await solutions.next()).value as Solution]), [1]);
+    await over.promote(query, values(stream).replace("}", "FILTER(?v > 0) }"));
+    while ((await over.promotion(query)).state === "waiting") await new Promise((done) => setTimeout(done, 20));
+    await feed.send(event(2));
+    await feed.close();
+    await over.finish(stream);
+    assert.deepEqual(numbers(await collect(solutions)), [2]);
+    assert.deepEqual(
+      notices.filter((notice) => notice.kind === "promoted").map((notice) => [notice.before, notice.after]),
+      [[1, 2]],
+    );
+    assert.equal((await over.versions(query)).length, 2);
+  });
+
+  test(`a revised query gives changes, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    await over.createStream(stream, { revisable: "PT1H" });
+    await over.register(query, values(stream), { emit: "revised" });
+    await over.send(stream, JSON.stringify({ ...event(1), o: '"1"' }), {});
+    const [change] = await collect(over.follow(query).changes(), 1);
+    assert.deepEqual([change!.added.map((each) => each.get("v")!.toValue()), change!.withdrawn], [["1"], []]);
+    assert.deepEqual((await over.changes(query))[0]!.seq, change!.seq);
+  });
+
+  test(`an unknown query and a foreign token end a subscription, over ${transport}`, async (context) => {
+    await assert.rejects(collect(over.follow(fresh(context))), (error: Closed) => error.code === 4004 && error.reason.includes("no query named"));
+    const stranger = new Client(URL_OF_SERVER, { ...options, token: "stranger" });
+    await assert.rejects(collect(stranger.follow("q")), (error: Closed) => error.code === 4001);
+    const feed = stranger.feed("s");
+    await feed.send(event(1));
+    await assert.rejects(feed.flush(), (error: Closed) => error.code === 4001);
+  });
+
+  test(`a token that expired is asked for anew, once, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    await over.register(query, values(stream));
+    await over.send(stream, JSON.stringify({ ...event(1), o: '"1"' }));
+    const asked: (string | null | undefined)[] = [];
+    const renewing = new Client(URL_OF_SERVER, { ...options, token: (refused) => (asked.push(refused), refused === undefined ? "expired" : TOKEN) });
+    assert.deepEqual(numbers(await collect(renewing.follow(query), 1)), ["1"]);
+    assert.deepEqual(asked, [undefined, "expired"]);
+    const feed = renewing.feed(stream);
+    await feed.send(event(2));
+    await feed.close();
+    renewing.http.credentials.forget();
+    await Promise.all([renewing.query(query), renewing.query(query)]);
+    assert.equal(asked.length, 4);
+  });
+}
+
+test("events without times are accepted once, however often a frame is sent", async (context) => {
+  const stream = streamOf(context);
+  const feed = client.feed(stream);
+  const sent: string[] = [];
+  const plain = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (frame) {
+    plain.call(this, frame);
+    if (sent.push(frame as string) === 1) this.close(); // the answer may get lost, and the event not
+  };
+  try {
+    await feed.send({ s: `<${EX}s>`, p: `<${EX}value>`, o: 1 });
+    await feed.flush();
+  } finally {
+    WebSocket.prototype.send = plain;
+  }
+  await feed.close();
+  assert.equal(sent.length, 2);
+  assert.equal(sent[0], sent[1]);
+  assert.match(sent[0]!, /^\{"id":"[\d-]+"\}\n/);
+  assert.equal((await client.stream(stream)).accepted, 1);
+});
+
+test("objects go through the stream's mapping", async (context) => {
+  const [stream, query] = [streamOf(context), fresh(context)];
+  await client.createStream(stream, { mapping: { base: EX, time: "time", subject: "{sensor}", properties: { value: ":value" } } });
+  await client.register(query, values(stream));
+  const feed = client.feed(stream, { format: "json" });
+  await feed.send(range(0, 3).map((value) => ({ sensor: "s", value, time: at(value) })));
+  await feed.close();
+  await client.finish(stream);
+  assert.deepEqual(numbers(await collect(client.follow(query))), [0, 1, 2]);
+});
+
+test("a source's body is accepted once", async (context) => {
+  const stream = streamOf(context);
+  const feed = client.feed(stream);
+  for (const _ of range(0, 2)) await feed.send([event(1), event(2)], { source: { id: "readings", after: null, position: "2" } });
+  await feed.close();
+  assert.equal((await client.stream(stream)).accepted, 2);
+  assert.deepEqual(await client.sources(stream), { readings: "2" });
+});
+
+test("triples of a rule, an ASK, and reasons", async (context) => {
+  const [stream, rule, ask] = [streamOf(context), fresh(context), fresh(context)];
+  await client.register(rule, `CONSTRUCT { ?s <${EX}seen> ?v } INTO STREAM <${stream}/seen> FROM STREAM <${stream}> WHERE { ?s <${EX}value> ?v }`);
+  await client.register(ask, `ASK FROM STREAM <${stream}> WHERE { ?s <${EX}value> 7 }`);
+  const feed = client.feed(stream);
+  await feed.send(event(7));
+  await feed.close();
+  await client.finish(stream);
+  const [found] = await collect(client.follow(rule));
+  assert.ok(found!.triples()[0]!.equals(quad(namedNode(`${EX}s`), namedNode(`${EX}seen`), literal(7))));
+  assert.deepEqual((await client.why(rule, found!.id)).because.map(({ kind }) => kind), ["occurrence"]);
+  assert.equal((await collect(client.follow(ask)))[0]!.boolean, true);
+});
+
+test("queries are paused, replaced, checked and dropped", async (context) => {
+  const [stream, query] = [streamOf(context), fresh(context)];
+  await client.register(query, values(stream), { start: "beginning", policy: "recent" });
+  assert.equal((await client.pause(query)).state, "paused");
+  assert.equal((await client.resume(query)).state, "running");
+  await assert.rejects(client.register(query, `${values(stream)} LIMIT`), (error: ApiError) => error.code === "syntax" && error.line === 1 && error.column! > 1 && error.expected !== undefined);
+  await assert.rejects(client.register(query, values("other")), (error: ApiError) => error.status === 409);
+  assert.equal((await client.replace(query, values(`${stream}other`))).state, "running");
+  assert.equal((await client.check({ query: "SELECT" })).errors.length, 1);
+  assert.ok((await client.plan(query)).plan.length > 0);
+  assert.deepEqual((await client.goals(query)).partial_matches, []);
+  assert.ok((await client.queries()).some(({ name }) => name === query));
+  await client.drop(query);
+  await assert.rejects(client.query(query), (error: ApiError) => error.status === 404);
+});
+
+test("a stream's events are shown and followed", async (context) => {
+  const stream = streamOf(context);
+  await client.send(stream, range(0, 5).map((number) => JSON.stringify({ ...event(number), o: `"${number}"` })).join("\n"));
+  assert.deepEqual((await client.events(stream, 2)).map(({ o }) => o), ['"4"', '"3"']);
+  assert.equal((await client.profile(stream)).events, 5);
+  const tail = client.tail(stream, { last: 3 });
+  assert.deepEqual((await collect(tail, 2)).map(({ o }) => o), ['"2"', '"3"']);
+  await client.finish(stream);
+  assert.deepEqual((await collect(tail)).map(({ o }) => o), ['"4"']);
+  assert.ok((await client.streams()).some(({ name }) => name === stream));
+});
+
+test("the background is loaded, extended, queried and dropped", async () => {
+  const graph = `${EX}rooms`;
+  assert.equal((await client.loadBackground(graph, `<${EX}s> <${EX}in> <${EX}hall> .`)).triples, 1);
+  assert.equal((await client.loadBackground(graph, `<${EX}t> <${EX}in> <${EX}hall> .`, { add: true, mediaType: "application/n-triples" })).triples, 2);
+  assert.ok((await client.background()).some(({ name }) => name === graph));
+  assert.equal(JSON.parse(await client.queryBackground(`ASK { GRAPH <${graph}> { <${EX}t> ?p ?o } }`)).boolean, true);
+  assert.match(await client.readBackground(graph, { mediaType: "application/n-triples" }), /hall/);
+  await client.dropBackground(graph);
+  await assert.rejects(client.readBackground(graph), (error: ApiError) => error.status === 404);
+});
+
+test("a trial", async (context) => {
+  const stream = streamOf(context);
+  await client.send(stream, JSON.stringify({ ...event(1), o: '"1"' }));
+  const { id } = await client.startTrial(values(stream));
+  let trial = await client.trial(id);
+  while (trial.state === "waiting" || trial.state === "running") {
+    await new Promise((done) => setTimeout(done, 50));
+    trial = await client.trial(id);
+  }
+  assert.deepEqual([trial.state, trial.counts.new], ["completed", 1]);
+  assert.equal((await client.trialSolutions(id)).length, 1);
+  assert.ok((await client.trials()).some((each) => each.id === id));
+  await client.dropTrial(id);
+});
+
+test("a server that does not answer", async () => {
+  const nobody = new Client("http://127.0.0.1:1", { patienceMs: 200 });
+  await assert.rejects(nobody.queries(), (error: Unreachable) => error instanceof Unreachable && error.code === "unreachable");
+  await assert.rejects(collect(nobody.follow("q")), Unreachable);
+  const feed = nobody.feed("s");
+  await feed.send(event(1));
+  await assert.rejects(feed.flush(), Unreachable);
+  await assert.rejects(feed.close(), Unreachable);
+});
