@@ -3,6 +3,7 @@ import { defineConfig } from "vite";
 // Hashed names in one folder, no inlined data: URIs (the page's policy allows 'self' alone), and paths relative to the page.
 export default defineConfig({
   base: "./",
+  resolve: { alias: { epsparql: new URL("../clients/js/src/index.ts", import.meta.url).pathname } },
   assetsInclude: ["**/*.csv"],
   build: {
     outDir: "../server/console/dist",

@@ -1,7 +1,8 @@
 /** The server's word on the text in the editor, asked for when the writer pauses, and at once for a text that was opened. */
 
 import { effect, signal } from "@preact/signals";
-import { api, type CheckDocument, type Mark, Refused } from "./api";
+import { ApiError } from "epsparql";
+import { type CheckDocument, client, type Mark, optionsOf } from "./server";
 import { admin } from "./state";
 import { tab } from "./tabs";
 
@@ -50,11 +51,11 @@ async function look(query: string, policy: string, default_graph: string, name: 
   if (!admin.peek()) return void (checked.value = null);
   control = new AbortController();
   try {
-    const found = await api.check({ query, policy, default_graph, name }, control.signal);
+    const found = await client.check({ query, ...optionsOf({ policy, default_graph }), name }, control.signal);
     checked.value = { ...found, text: query };
     unchecked.value = "";
   } catch (error) {
-    if (!(error instanceof Refused)) return;
+    if (!(error instanceof ApiError)) return;
     checked.value = null;
     unchecked.value = error.message;
     if (PASSING.includes(error.problem.status)) waiting = window.setTimeout(lookAgain, AGAIN_MS);

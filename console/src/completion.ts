@@ -1,7 +1,7 @@
 /** Completion of keywords, functions, prefixes, streams, of what the text itself names, and of the names that its streams carry. */
 
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
-import type { SeenName } from "./api";
+import type { SeenName } from "./server";
 import { prefixesOf, some } from "./format";
 import { profileOf } from "./profiles";
 import { streamsOf } from "./watermark";

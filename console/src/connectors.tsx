@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import EXAMPLES from "../data/connectors.json";
-import { api, type Connector } from "./api";
+import { client, type Connector } from "./server";
 import { count, moment } from "./format";
 import { parsed } from "./mapping";
 import { millis } from "./solutions";
@@ -96,7 +96,7 @@ function Standing({ of, edit }: { of: Connector; edit: () => void }) {
               <button type="button" aria-label={`Edit ${name}`} title="Its settings, in the form below" onClick={edit}>
                 Edit
               </button>
-              <Sure label="Delete" question="Really delete?" of={name} title="Stops it; the position it has reached stays stored" act={() => attempt(() => api.dropConnector(name), `${name} is deleted`)} />
+              <Sure label="Delete" question="Really delete?" of={name} title="Stops it; the position it has reached stays stored" act={() => attempt(() => client.http.request("delete", "/connectors/{name}", { path: { name } }), `${name} is deleted`)} />
             </>
           )}
         </span>
@@ -135,7 +135,7 @@ function Settings({ wanted, want }: { wanted: Wanted; want: (wanted: Wanted) => 
   const put = async () => {
     setFault("");
     try {
-      await api.putConnector(name, parsed(wanted.text, "the text above"));
+      await client.http.json("put", "/connectors/{name}", { path: { name }, body: parsed(wanted.text, "the text above") });
       say("done", known ? `${name} starts again with these settings` : `${name} is created`);
       await refresh();
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { token } from "./api";
+import { token } from "./server";
 import { lookAgain } from "./checks";
 import { overlay, trouble, useToken } from "./state";
 

@@ -1,7 +1,7 @@
 /** The query's solutions as a file, in the formats that the server gives. */
 
 import { useRef } from "preact/hooks";
-import { api } from "./api";
+import { client } from "./server";
 import { count } from "./format";
 import { attempt, registered } from "./state";
 
@@ -17,13 +17,16 @@ const GRAPHS: typeof ROWS = [
   ["ndjson", "application/x-ndjson", "ndjson"],
 ];
 
+const read = async (name: string, type: string) =>
+  (await client.http.request("get", "/queries/{name}/solutions", { path: { name }, query: { limit: MOST }, headers: { Accept: type } })).blob();
+
 export function Download({ graphs }: { graphs: boolean }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const { name, solutions } = registered.value!;
   const give = async (type: string, ending: string) => {
     menu.current!.open = false;
     const got = (blob: Blob) => save(blob, `${name}.${ending}`);
-    await attempt(async () => got(await api.solutions(name, type, MOST)), solutions > MOST ? `The first ${count(MOST)} solutions are saved` : "Saved");
+    await attempt(async () => got(await read(name, type)), solutions > MOST ? `The first ${count(MOST)} solutions are saved` : "Saved");
   };
   const leave = (event: FocusEvent) => {
     if (!menu.current!.contains(event.relatedTarget as Node | null)) menu.current!.open = false;

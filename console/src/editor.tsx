@@ -17,7 +17,7 @@ import {
   placeholder,
 } from "@codemirror/view";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { Mark } from "./api";
+import type { Mark } from "./server";
 import { checked, range } from "./checks";
 import { completions } from "./completion";
 import { colours, epsparql, etalis, isProgram } from "./language";

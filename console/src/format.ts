@@ -1,6 +1,6 @@
 /** How terms, times and amounts are written on the screen. */
 
-import type { Term } from "./api";
+import type { Term } from "./server";
 
 const NUMBER = /#(integer|decimal|double|float|int|long|short|byte|nonNegativeInteger|positiveInteger|unsignedInt|unsignedLong)$/;
 const XSD = "http://www.w3.org/2001/XMLSchema#";

@@ -1,6 +1,6 @@
 /** Examples over real data, and the way to an own query. */
 
-import { api } from "./api";
+import { client } from "./server";
 import { type Example, EXAMPLES } from "./examples";
 import { start } from "./player";
 import { admin, attempt, queries, refresh, view } from "./state";
@@ -8,7 +8,7 @@ import { add, show, tabs, unused } from "./tabs";
 
 export async function run(example: Example): Promise<void> {
   const ok = await attempt(async () => {
-    for (const [name, text] of example.queries) await api.register(name, { query: text, policy: "unrestricted", default_graph: "all", from: "now" }, false);
+    for (const [name, text] of example.queries) await client.register(name, text, { start: "now" });
     await start(example);
   });
   if (ok) look(example);

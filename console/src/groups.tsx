@@ -1,6 +1,6 @@
 /** By which variable a chart or a map is coloured, and which colour each of its values has. */
 
-import type { Term } from "./api";
+import type { Term } from "./server";
 import { isNumber, prefixesOf, shortTerm } from "./format";
 import { natural, variables } from "./lanes";
 import { COLOURS } from "./selection";

@@ -1,7 +1,7 @@
 /** What is behind, late or wrong, of all that the token may read. */
 
 import type { ComponentChildren } from "preact";
-import type { Connector, QuerySummary, StreamDocument } from "./api";
+import type { Connector, QuerySummary, StreamDocument } from "./server";
 import { count } from "./format";
 import { admin, asked, connectors, feeds, queries, streams, view } from "./state";
 import { showQuery } from "./tabs";

@@ -1,6 +1,6 @@
 /** Where intervals go: groups by the value of a variable, and in each group as few lanes as keep them apart. */
 
-import type { Term } from "./api";
+import type { Term } from "./server";
 import type { Row } from "./solutions";
 
 /** The facet of a trial's solutions that says which side found them, and its values, in the order of their lanes and colours. */

@@ -1,6 +1,6 @@
 /** Where the steps of a plan stand: scans at the left, the query at the right, each step beside the middle of what feeds it. */
 
-import type { PlanDocument, PlanStep } from "./api";
+import type { PlanDocument, PlanStep } from "./server";
 import { bytes, count, shortIri } from "./format";
 
 export const WIDTH = 194;

@@ -1,7 +1,7 @@
 /** A file of CSV or JSON for a stream: the mapping is proposed, changed by hand, set with the stream, and the rows are sent. */
 
 import { useRef, useState } from "preact/hooks";
-import { api, type StreamDocument } from "./api";
+import { client, type StreamDocument } from "./server";
 import { bytes, count, some } from "./format";
 import { refresh, say } from "./state";
 
@@ -58,13 +58,13 @@ export function FileOfRows({ stream }: { stream: StreamDocument }) {
       const type = TYPES[/\.(\w+)$/.exec(file.name)?.[1]?.toLowerCase() ?? ""];
       if (!type) throw new Error(`${file.name} has no mapping: choose a file whose name ends in .csv, .json, .ndjson or .jsonl`);
       if (stream.mapping && !anew) return choose({ file, type, mapping: JSON.stringify(stream.mapping, null, 2), comments: ["this is the stream's own mapping"] });
-      const found = await api.proposeMapping(name, await beginning(file), type);
+      const found = await client.proposeMapping(name, await beginning(file), type);
       choose({ file, type, mapping: JSON.stringify(found.mapping, null, 2), comments: found.comments });
     });
   const send = ({ file, type, mapping }: Chosen) =>
     work(async () => {
-      await api.putStream(name, { ...settingsOf(stream), mapping: parsed(mapping, "the mapping"), on_error: onError });
-      const { accepted, late, rejected } = await api.send(name, file, type);
+      await client.createStream(name, { ...settingsOf(stream), mapping: parsed(mapping, "the mapping"), on_error: onError });
+      const { accepted, late, rejected } = await client.send(name, file, { mediaType: type });
       say("done", [`${file.name}: ${some(accepted, "event")} accepted`, late && `${count(late)} of them late`, rejected && `${some(rejected, "row")} did not map`].filter(Boolean).join(", "));
       choose(null);
       await refresh();
@@ -153,9 +153,9 @@ async function beginning(file: File): Promise<string> {
 }
 
 /** The object that a person wrote as JSON; a fault names it by `subject`. */
-export function parsed(text: string, subject: string): object {
+export function parsed(text: string, subject: string): Record<string, unknown> {
   try {
-    return JSON.parse(text) as object;
+    return JSON.parse(text) as Record<string, unknown>;
   } catch (error) {
     throw new Error(`${subject} is no JSON: ${error instanceof Error ? error.message : error}`);
   }

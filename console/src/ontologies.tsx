@@ -1,7 +1,7 @@
 /** The background: its graphs, loading more, and a look into them. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api } from "./api";
+import { client } from "./server";
 import { Cell } from "./cell";
 import { bytes, count, shortIri, some } from "./format";
 import { classes, statements, type Statement } from "./ntriples";
@@ -42,7 +42,7 @@ export function Ontologies() {
                 <span class="quiet figures">
                   {some(each.triples, "triple")} · {bytes(each.size)}
                 </span>
-                <Sure label="Drop" question="Really drop?" of={each.name} title="Triples that were inferred from it no longer hold" act={() => attempt(() => api.dropOntology(each.name), `${each.name} is dropped`)} />
+                <Sure label="Drop" question="Really drop?" of={each.name} title="Triples that were inferred from it no longer hold" act={() => attempt(() => client.dropBackground(each.name), `${each.name} is dropped`)} />
               </div>
               {open === each.name && <Browse key={each.triples} name={each.name} />}
             </li>
@@ -71,7 +71,7 @@ function Load() {
   };
   const load = async (add: boolean) => {
     if (!file || !name) return;
-    const loading = async () => api.loadOntology(name, await contents(file), type, add);
+    const loading = async () => client.loadBackground(name, await contents(file), { mediaType: type, add });
     if (await attempt(loading, `${file.name} is loaded as ${name}`)) setNamed(false);
   };
   return (
@@ -114,7 +114,7 @@ function Browse({ name }: { name: string }) {
   useEffect(() => {
     let over = false;
     void attempt(async () => {
-      const text = await api.readOntology(name);
+      const text = await client.readBackground(name, { mediaType: "application/n-triples" });
       if (!over) setFound(statements(text, MOST));
     });
     return () => void (over = true);

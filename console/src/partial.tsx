@@ -1,7 +1,7 @@
 /** The partial matches of the open query, and the queries that tell of its first operands. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api, type Goals, type PartialMatch, type QuerySummary } from "./api";
+import { client, type Goals, optionsOf, type PartialMatch, type QuerySummary } from "./server";
 import { interval, partialMatches, prefixesOf } from "./format";
 import { readable } from "./reasons";
 import { repeat } from "./repeat";
@@ -11,13 +11,16 @@ import { showQuery } from "./tabs";
 
 const EVERY_MS = 2000;
 
+/** Lets a companion report the partial matches that have reached `k` operands. */
+const report = (query: QuerySummary, k: number) => client.register(query.name, query.query, { ...optionsOf(query), notify_at: k });
+
 export function Partial({ query }: { query: QuerySummary }) {
   const [goals, setGoals] = useState<Goals | null>(null);
   const [companions, setCompanions] = useState<readonly string[]>([]);
   const { name } = query;
   const ask = async () => {
-    setGoals(await api.goals(name));
-    setCompanions((await api.query(name)).companions);
+    setGoals(await client.goals(name));
+    setCompanions((await client.query(name)).companions);
   };
   useEffect(() => repeat(ask, EVERY_MS), [name]);
   if (!goals) return <p class="empty">Asking the server…</p>;
@@ -85,7 +88,7 @@ function Companions({ query, goals, companions, ask }: { query: QuerySummary; go
             key={k}
             type="button"
             title={`Registers the first ${k} of ${of} operands as the query ${query.name}~${k}`}
-            onClick={() => void attempt(() => api.notifyAt(query, k), `${query.name}~${k} reports the first ${k} of ${of} operands`).then(() => ask())}
+            onClick={() => void attempt(() => report(query, k), `${query.name}~${k} reports the first ${k} of ${of} operands`).then(() => ask())}
           >
             Notify at {k} of {of}
           </button>

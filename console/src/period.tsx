@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { api, type QuerySummary } from "./api";
+import { client, type QuerySummary } from "./server";
 import { count, some } from "./format";
 import { row, type Row, rows, standingRows, WINDOW } from "./solutions";
 import { attempt, registered } from "./state";
@@ -34,8 +34,11 @@ const fieldOf = (ms: number) => new Date(ms).toISOString().slice(0, 19);
 export const timeOf = (field: string) => (field ? `${field.length === 16 ? `${field}:00` : field}Z` : "");
 
 async function look(query: QuerySummary, from: string, to: string): Promise<void> {
-  const { text, more } = await api.between(query.name, timeOf(from), timeOf(to), WINDOW);
-  const found = text.split("\n").filter(Boolean).map(row).reverse();
+  const bounds = { from: timeOf(from) || null, to: timeOf(to) || null };
+  const options = { path: { name: query.name }, query: { order: "newest", limit: WINDOW, ...bounds }, headers: { Accept: "application/x-ndjson" } };
+  const response = await client.http.request("get", "/queries/{name}/solutions", options);
+  const more = response.headers.has("Link");
+  const found = (await response.text()).split("\n").filter(Boolean).map(row).reverse();
   past.value = { registered: query.registered, from, to, rows: found, more };
 }
 

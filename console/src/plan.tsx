@@ -1,7 +1,7 @@
 /** The plan as a graph; beside each operator what it keeps now. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, type PlanDocument, type PlanLive, type QuerySummary } from "./api";
+import { client, type PlanDocument, type PlanLive, type QuerySummary } from "./server";
 import { checked } from "./checks";
 import { count, prefixesOf, some } from "./format";
 import { arranged, type Graph, type Node, WIDTH } from "./layout";
@@ -75,7 +75,7 @@ function useLive(query: QuerySummary | null): PlanDocument | null {
     const { name, registered } = query;
     let over = false;
     const stop = repeat(async () => {
-      const plan = await api.plan(name);
+      const plan = await client.plan(name);
       if (!over) setFound({ registered, plan });
     }, EVERY_MS);
     return () => {

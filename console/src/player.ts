@@ -1,7 +1,8 @@
 /** Plays an example's data into its stream at a chosen pace, by the same requests that any client sends. */
 
 import { signal } from "@preact/signals";
-import { api, Refused } from "./api";
+import { ApiError } from "epsparql";
+import { client } from "./server";
 import { EXAMPLES, type Example } from "./examples";
 import { read, write } from "./kept";
 
@@ -35,11 +36,11 @@ let turn = 0;
 
 export async function start(example: Example): Promise<void> {
   const instants = await load(example);
-  const known = (await api.streams()).streams.find((stream) => stream.name === example.stream);
+  const known = (await client.streams()).find((stream) => stream.name === example.stream);
   const days = known?.latest ? Math.max(0, Math.floor((Date.parse(known.latest) - Date.parse(instants[0]!.at)) / DAY_MS) + 1) : 0;
   if (!known?.description) {
-    const { max_delay, idle_timeout, max_ahead, sources } = known ?? {};
-    await api.putStream(example.stream, { max_delay, idle_timeout, max_ahead, sources, description: example.source });
+    const settings = known && { max_delay: known.max_delay, idle_timeout: known.idle_timeout, max_ahead: known.max_ahead, sources: known.sources };
+    await client.createStream(example.stream, { ...settings, description: example.source });
   }
   const id = `${example.id}-${Date.now().toString(36)}`;
   set({ example: example.id, id, at: 0, days, pace: PACES[0], playing: true });
@@ -91,11 +92,11 @@ async function run(example: Example, instants: readonly Instant[]): Promise<void
 async function send(example: Example, batch: readonly Instant[], now: Play): Promise<boolean> {
   const lines = batch.map(({ at, triples }) => JSON.stringify({ triples: triples.join("\n"), at: moved(at, now.days) }));
   try {
-    await api.send(example.stream, lines.join("\n"), "application/x-ndjson", `${now.id}-${now.at}`);
+    await client.send(example.stream, lines.join("\n"), { key: `${now.id}-${now.at}` });
     played.value = { ...played.value, moment: moved(batch[batch.length - 1]!.at, now.days), fault: "" };
     return true;
   } catch (error) {
-    const fatal = error instanceof Refused && error.problem.status >= 400 && error.problem.status !== 429 && error.problem.status < 500;
+    const fatal = error instanceof ApiError && error.problem.status >= 400 && error.problem.status !== 429 && error.problem.status < 500;
     played.value = { ...played.value, fault: error instanceof Error ? error.message : String(error) };
     if (fatal && play.value) set({ ...play.value, playing: false });
     return false;

@@ -1,6 +1,6 @@
 /** What streams carry, asked for when somebody writes a query on them. */
 
-import { api, type Profile } from "./api";
+import { client, type Profile } from "./server";
 
 const FRESH_MS = 30_000;
 
@@ -10,7 +10,7 @@ const known = new Map<string, { at: number; profile: Promise<Profile | null> }>(
 export function profileOf(stream: string): Promise<Profile | null> {
   const found = known.get(stream);
   if (found && Date.now() - found.at < FRESH_MS) return found.profile;
-  const profile = api.profile(stream).catch(() => null);
+  const profile = client.profile(stream).catch(() => null);
   known.set(stream, { at: Date.now(), profile });
   return profile;
 }

@@ -1,7 +1,8 @@
 /** The button that puts a text in the place of a running query. If the text has other columns, it asks once more. */
 
 import { useState } from "preact/hooks";
-import { api, Refused, type Wish } from "./api";
+import { ApiError } from "epsparql";
+import { client, optionsOf, type Wish } from "./server";
 import { attempt } from "./state";
 
 interface Props {
@@ -18,11 +19,11 @@ export function Promote({ name, wish, class: kind, done }: Props) {
   const [others, tell] = useState("");
   const asks = others === wish.query;
   const press = async () => {
-    const { query, policy, default_graph } = wish;
+    const { query } = wish;
     const taken = await attempt(
       () =>
-        api.promote(name, { query, policy, default_graph }, asks ? "change" : "keep").catch((error: unknown) => {
-          if (error instanceof Refused && error.problem.code === "other-columns") tell(query);
+        client.promote(name, query, { ...optionsOf(wish), changeColumns: asks }).catch((error: unknown) => {
+          if (error instanceof ApiError && error.problem.code === "other-columns") tell(query);
           throw error;
         }),
       `the text will take the place of ${name}`,

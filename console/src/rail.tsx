@@ -1,7 +1,7 @@
 /** The left side: the server's queries and streams with what goes on in them. */
 
 import { signal } from "@preact/signals";
-import type { QuerySummary, StreamDocument } from "./api";
+import type { QuerySummary, StreamDocument } from "./server";
 import { connectorsInShort } from "./connectors";
 import { troublesInShort } from "./health";
 import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";

@@ -1,40 +1,14 @@
 /** Why a solution is one, as the server tells it: asked for once each. */
 
-import { api, Refused } from "./api";
+import { ApiError } from "epsparql";
+import { client, type Schemas } from "./server";
 import { shortIri } from "./format";
 
 const KEPT = 200;
 
-/** See StepDocument of openapi.yaml: what is there depends on `kind`. */
-export interface Step {
-  kind: "occurrence" | "derived" | "background" | "absent" | "members" | "event";
-  triple?: string;
-  stream?: string;
-  graph?: string;
-  start?: string;
-  end?: string;
-  rule?: string;
-  solution?: string;
-  inferences?: { rule: string; premises: string[]; conclusion: string }[];
-  operator?: string;
-  patterns?: string[];
-  until?: string;
-  count?: number;
-  shown?: { start?: string; end?: string; because: Step[] }[];
-  event?: string;
-  because?: Step[];
-}
-
-export interface Derived {
-  query: string;
-  id: string;
-  because: Step[];
-}
-
-export interface Reasons extends Derived {
-  /** The solutions of rules that it rests on. */
-  rules: Derived[];
-}
+export type Step = Schemas["StepDocument"];
+export type Derived = Schemas["SolutionDocument"];
+export type Reasons = Schemas["WhyDocument"];
 
 const known = new Map<string, Promise<Reasons>>();
 let served = true;
@@ -44,7 +18,7 @@ export function reasons(name: string, id: string): Promise<Reasons> {
   const key = `${name}\n${id}`;
   let found = known.get(key);
   if (!found) {
-    found = api.why(name, id);
+    found = client.why(name, id);
     known.set(key, found);
     found.catch((error: unknown) => {
       known.delete(key);
@@ -56,7 +30,7 @@ export function reasons(name: string, id: string): Promise<Reasons> {
 }
 
 /** Of a server that has no such route at all. */
-export const notServed = (error: unknown) => error instanceof Refused && error.problem.code === "not-found";
+export const notServed = (error: unknown) => error instanceof ApiError && error.problem.code === "not-found";
 
 /** Whether asking may help: a pointer that only passes by asks no second time where there is nothing. */
 export const asksInPassing = () => served;

@@ -1,6 +1,6 @@
 /** Asks the server again and again while somebody looks: not while the page is hidden, and ever more rarely while it fails. */
 
-import { Refused } from "./api";
+import { ApiError } from "epsparql";
 
 const SLOWEST_MS = 30_000;
 const NOT_FOUND = 404;
@@ -18,7 +18,7 @@ export function repeat(ask: () => Promise<unknown>, everyMs: number): () => void
       await ask();
       pause = everyMs;
     } catch (error) {
-      if (error instanceof Refused && error.problem.status === NOT_FOUND) return stop();
+      if (error instanceof ApiError && error.problem.status === NOT_FOUND) return stop();
       pause = Math.min(pause * 2, SLOWEST_MS);
     } finally {
       asking = false;

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { token } from "./api";
+import { token } from "./server";
 import { showAll } from "./arrange";
 import { Chart } from "./chart";
 import { checked } from "./checks";

@@ -1,6 +1,6 @@
 /** Values of solutions over time, as lines of a chart. */
 
-import type { Term } from "./api";
+import type { Term } from "./server";
 import { isNumber } from "./format";
 import { type Group, keyOf } from "./groups";
 import { variables } from "./lanes";

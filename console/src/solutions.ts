@@ -1,9 +1,10 @@
 /** The solutions of the query on screen: a window of the newest, fed live, and found again after a reload. */
 
 import { computed, signal } from "@preact/signals";
-import { api, type QuerySummary, type Term } from "./api";
+import type { Change, SentSolution, SentTerm, Solution, Subscription } from "epsparql";
+import { show } from "./following";
+import { client, type QuerySummary, type Standing, type Term } from "./server";
 import { read, write } from "./kept";
-import { type Event, follow, type Standing } from "./feed";
 import { fullTerm } from "./format";
 
 export const WINDOW = 10_000;
@@ -41,17 +42,17 @@ export const truncated = signal(false);
 export const amount = (query: QuerySummary) => Math.max(query.solutions, rows.value.length);
 
 let current: { name: string; registered: number } | null = null;
-let abort = new AbortController();
+let subscription: Subscription | null = null;
 
 /** Follow this registration; null: none. Following the same one again changes nothing. */
 export function watch(query: QuerySummary | null): void {
   if (query?.name === current?.name && query?.registered === current?.registered) return;
   current = query && { name: query.name, registered: query.registered };
-  abort.abort();
-  abort = new AbortController();
+  subscription?.close();
+  subscription = null;
   rows.value = [];
   truncated.value = false;
-  if (query) void begin(query, abort);
+  if (query) void begin(query, current!);
 }
 
 /** Read from the very first solution, however many there are; the window still keeps the newest. */
@@ -61,38 +62,35 @@ export function fromBeginning(query: QuerySummary): void {
   watch(query);
 }
 
-async function begin(query: QuerySummary, control: AbortController): Promise<void> {
+async function begin(query: QuerySummary, mine: typeof current): Promise<void> {
   const known = anchors.get(query.name, query.registered);
   const anchor = known ?? (await newest(query).catch(() => ""));
-  if (control.signal.aborted) return;
+  if (current !== mine) return;
   if (known === null) anchors.set(query.name, query.registered, anchor);
   truncated.value = anchor !== "";
-  await run(query, anchor || null, control.signal);
+  run(query, anchor || null);
 }
 
-function run(query: QuerySummary, after: string | null, signal: AbortSignal): Promise<void> {
-  return follow(
-    (last, signal) => api.events(query.name, last, signal),
-    after,
-    (events) => take(query, events),
-    (state, why = "") => (standing.value = { state, why }),
-    signal,
-  );
+function run(query: QuerySummary, after: string | null): void {
+  const mine = client.follow(query.name, { after });
+  subscription = mine;
+  const tell = (state: Standing, why = "") => subscription === mine && (standing.value = { state, why });
+  void show(mine, (words) => subscription === mine && take(query, words), tell);
 }
 
 /** An id behind which about a window of solutions lies, if they are spread evenly over time; "" if they all fit. */
 async function newest(query: QuerySummary): Promise<string> {
   if (query.solutions <= WINDOW || !query.last) return "";
-  const first = JSON.parse((await api.first(query.name)).trim()) as { id: string };
-  const [from, to] = [endOf(first.id), endOf(query.last)];
+  const [first] = await client.solutions(query.name, { limit: 1 });
+  const [from, to] = [endOf(first!.id), endOf(query.last)];
   const at = to - ((to - from) * BigInt(WINDOW)) / BigInt(query.solutions);
   return `${at.toString(16).padStart(16, "0")}-00000000`;
 }
 
 const endOf = (id: string) => BigInt(`0x${id.slice(0, 16)}`);
 
-function take(query: QuerySummary, events: Event[]): void {
-  const grown = revised(events) ? changed(rows.value, events) : rows.value.concat(events.map((event) => row(event.data)));
+function take(query: QuerySummary, words: readonly (Solution | Change)[]): void {
+  const grown = changed(rows.value, words);
   const surplus = grown.length - WINDOW;
   if (surplus > 0) {
     anchors.set(query.name, query.registered, grown[surplus - 1]!.id);
@@ -101,50 +99,42 @@ function take(query: QuerySummary, events: Event[]): void {
   rows.value = surplus > 0 ? grown.slice(surplus) : grown;
 }
 
-const revised = (events: Event[]) => events[0]?.data.includes('"withdrawn":') === true && "seq" in (JSON.parse(events[0].data) as object);
-
-/** The rows after changes of a revised query: what is withdrawn stays, struck through. */
-export function changed(known: readonly Row[], events: Event[]): Row[] {
+/** The rows after solutions, or after changes of a revised query: what is withdrawn stays, struck through. */
+export function changed(known: readonly Row[], words: readonly (Solution | Change)[]): readonly Row[] {
   const added: Row[] = [];
   const withdrawn = new Set<string>();
-  for (const event of events) {
-    const change = JSON.parse(event.data) as { seq: string; added: { id: string }[]; withdrawn: { id: string }[] };
-    for (const solution of change.withdrawn) {
+  for (const word of words) {
+    if (word.kind === "solution") {
+      added.push(rowOf(word.id, word.document));
+      continue;
+    }
+    for (const solution of word.withdrawn) {
       withdrawn.add(solution.id);
       const at = added.findIndex((each) => each.solution === solution.id && !each.withdrawn);
       if (at >= 0) added[at] = { ...added[at]!, withdrawn: true };
     }
-    for (const solution of change.added) added.push({ ...row(JSON.stringify(solution)), id: change.seq, solution: solution.id });
+    for (const solution of word.added) added.push({ ...rowOf(word.seq, solution.document), solution: solution.id });
   }
-  return known.map((each) => (each.solution && withdrawn.has(each.solution) && !each.withdrawn ? { ...each, withdrawn: true } : each)).concat(added);
+  const kept = withdrawn.size ? known.map((each) => (each.solution && withdrawn.has(each.solution) && !each.withdrawn ? { ...each, withdrawn: true } : each)) : known;
+  return kept.concat(added);
 }
 
-/** A term as the server sends it. */
-type Sent = Omit<Term, "value" | "parts"> & { value: string | { subject: Sent; predicate: Sent; object: Sent } };
-
-function received({ value, ...rest }: Sent): Term {
+function received({ value, ...rest }: SentTerm): Term {
   if (typeof value === "string") return { ...rest, value };
   const parts: [Term, Term, Term] = [received(value.subject), received(value.predicate), received(value.object)];
   return { ...rest, value: `<<( ${parts.map(fullTerm).join(" ")} )>>`, parts };
 }
 
-/** A solution as the server sends it, apart from its id. */
-export interface Solution {
-  query?: string;
-  start: string | null;
-  end: string | null;
-  binding?: Record<string, Sent>;
-  triples?: string;
-  boolean?: boolean;
-}
+/** What a trial found has no id. */
+export type Found = Omit<SentSolution, "id" | "query"> & { query?: string };
 
 /** A line of ndjson. */
 export function row(line: string): Row {
-  const found = JSON.parse(line) as Solution & { id: string };
+  const found = JSON.parse(line) as SentSolution;
   return rowOf(found.id, found);
 }
 
-export function rowOf(id: string, found: Solution): Row {
+export function rowOf(id: string, found: Found): Row {
   const asked = found.boolean === undefined ? {} : { answer: { type: "literal" as const, value: String(found.boolean) } };
   return { id, start: millis(found.start), end: millis(found.end), binding: found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : asked, triples: found.triples ?? null };
 }
@@ -165,12 +155,11 @@ export function minimise(query: () => QuerySummary | null): void {
     if (document.hidden) {
       hidden = window.setTimeout(() => {
         letGo = query();
-        abort.abort();
+        subscription?.close();
       }, HIDDEN_MS);
     } else if (letGo && current && letGo.registered === current.registered) {
-      abort = new AbortController();
       const last = rows.value[rows.value.length - 1]?.id ?? anchors.get(current.name, current.registered);
-      void run(letGo, last || null, abort.signal);
+      run(letGo, last || null);
       letGo = null;
     }
   });

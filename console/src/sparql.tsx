@@ -1,7 +1,8 @@
 /** Queries over the background alone, answered once. */
 
 import { useState } from "preact/hooks";
-import { Refused, request, type Term } from "./api";
+import { ApiError } from "epsparql";
+import { client, type Term } from "./server";
 import { Cell } from "./cell";
 import { count, fullTerm, isNumber, prefixesOf, shortTerm } from "./format";
 import { admin, asked, ontologies } from "./state";
@@ -18,7 +19,7 @@ const ACCEPT = "application/sparql-results+json, text/turtle;q=0.9";
 type Answer = { kind: "table"; names: string[]; rows: Record<string, Term>[] } | { kind: "verdict"; holds: boolean } | { kind: "graph"; text: string };
 
 async function answer(query: string): Promise<Answer> {
-  const response = await request("POST", "sparql", { body: query, headers: { "Content-Type": "application/sparql-query", Accept: ACCEPT } });
+  const response = await client.http.request("post", "/sparql", { body: query, headers: { "Content-Type": "application/sparql-query", Accept: ACCEPT } });
   if (!(response.headers.get("content-type") ?? "").includes("json")) return { kind: "graph", text: await response.text() };
   const found = (await response.json()) as { head: { vars?: string[] }; results?: { bindings: Record<string, Term>[] }; boolean?: boolean };
   return found.results ? { kind: "table", names: found.head.vars ?? [], rows: found.results.bindings } : { kind: "verdict", holds: found.boolean === true };
@@ -37,7 +38,7 @@ export function Sparql() {
     try {
       done({ answer: await answer(query) });
     } catch (error) {
-      done({ fault: error instanceof Refused ? error.message : String(error) });
+      done({ fault: error instanceof ApiError ? error.message : String(error) });
     }
     work(false);
   };

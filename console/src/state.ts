@@ -1,7 +1,8 @@
 /** What the server tells of itself, asked for once a second while somebody looks. */
 
 import { computed, effect, signal } from "@preact/signals";
-import { api, type Connector, type Ontology, type QuerySummary, Refused, type StreamDocument, token, type Trial } from "./api";
+import { ApiError } from "epsparql";
+import { client, type Connector, type Ontology, type QuerySummary, type StreamDocument, token, type Trial } from "./server";
 import { repeat } from "./repeat";
 import { differences, tab, takeLink } from "./tabs";
 
@@ -74,19 +75,19 @@ async function ask(): Promise<void> {
   const asker = token.get();
   try {
     const [ready, found, fed, known, connected, tried] = await Promise.all([
-      api.ready().catch(notReady),
-      allowed("queries", api.queries, { queries: [] }),
-      allowed("streams", api.streams, { streams: [] }),
-      allowed("ontologies", api.ontologies, { ontologies: [] }),
-      allowed("connectors", api.connectors, { connectors: [] }),
-      allowed("trials", api.trials, []),
+      client.http.json("get", "/readyz").catch(notReady),
+      allowed("queries", client.queries, []),
+      allowed("streams", client.streams, []),
+      allowed("ontologies", client.background, []),
+      allowed("connectors", () => client.http.json("get", "/connectors"), { connectors: [] }),
+      allowed("trials", () => client.trials({ timeline: false }), []),
     ]);
     if (token.get() !== asker) return await ask(); // another was entered while the server answered
     admin.value = !refused.has("ontologies");
     feeds.value = !refused.has("streams");
-    queries.value = found.queries;
-    streams.value = fed.streams;
-    ontologies.value = known.ontologies;
+    queries.value = found;
+    streams.value = fed;
+    ontologies.value = known;
     connectors.value = connected.connectors;
     trials.value = tried;
     runner.value = ready?.runner ?? "";
@@ -94,15 +95,15 @@ async function ask(): Promise<void> {
     const now = performance.now();
     rates.value = counted(
       [
-        ...found.queries.map((query): [string, number] => [`query ${query.registered}`, query.solutions]),
-        ...fed.streams.map((stream): [string, number] => [`stream ${stream.name}`, stream.accepted]),
+        ...found.map((query): [string, number] => [`query ${query.registered}`, query.solutions]),
+        ...fed.map((stream): [string, number] => [`stream ${stream.name}`, stream.accepted]),
       ],
       now,
     );
     if (ready) trouble.value = null;
   } catch (error) {
     if (token.get() !== asker) return await ask();
-    const problem = error instanceof Refused ? error.problem : { code: "console", detail: String(error), status: 0 };
+    const problem = error instanceof ApiError ? error.problem : { code: "console", detail: String(error), status: 0 };
     trouble.value = problem;
     if (problem.code === "unreachable") refused.clear(); // it may come back with other scopes
     if (problem.status === 401 && !asked.value) overlay.value = "token";
@@ -117,7 +118,7 @@ async function allowed<T>(list: string, call: () => Promise<T>, nothing: T): Pro
   try {
     return await call();
   } catch (error) {
-    if (!(error instanceof Refused) || error.problem.code !== "not-allowed" || token.get() !== asker) throw error;
+    if (!(error instanceof ApiError) || error.problem.code !== "not-allowed" || token.get() !== asker) throw error;
     refused.add(list);
     if (refused.size === LISTS) throw error;
     return nothing;
@@ -125,7 +126,7 @@ async function allowed<T>(list: string, call: () => Promise<T>, nothing: T): Pro
 }
 
 function notReady(error: unknown): null {
-  if (!(error instanceof Refused) || error.problem.status !== 503) throw error;
+  if (!(error instanceof ApiError) || error.problem.status !== 503) throw error;
   trouble.value = error.problem;
   return null;
 }

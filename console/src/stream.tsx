@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { api, type StreamDocument } from "./api";
+import { client, type StreamDocument } from "./server";
 import { Cell } from "./cell";
 import { count, moment, rate } from "./format";
 import { FileOfRows } from "./mapping";
@@ -17,6 +17,7 @@ import { LastEvents } from "./tail";
 import { streamsOf, writtenBy } from "./watermark";
 
 const SHOWN = 100;
+const FED = 200;
 const NONE: ReadonlyMap<string, string> = new Map();
 /** The time of an example for a stream without events: long ago, so that it makes no other event late. */
 export const LONG_AGO = "2000-01-01T00:00:00Z";
@@ -72,7 +73,7 @@ export function Stream({ name }: { name: string }) {
 /** What cannot be undone. */
 function Endings({ stream: { name, finished } }: { stream: StreamDocument }) {
   const drop = async () => {
-    if (await attempt(() => api.dropStream(name), `${name} is deleted`)) view.value = { kind: "query" };
+    if (await attempt(() => client.dropStream(name), `${name} is deleted`)) view.value = { kind: "query" };
   };
   return (
     <section class="buttons">
@@ -81,7 +82,7 @@ function Endings({ stream: { name, finished } }: { stream: StreamDocument }) {
           label="Finish"
           question="Really finish?"
           title="The stream has ended: no query waits for it any longer, and it accepts no more events"
-          act={() => attempt(() => api.finish(name), `${name} is finished`)}
+          act={() => attempt(() => client.finish(name), `${name} is finished`)}
         />
       )}
       <Sure label="Delete" question="Really delete?" title="Deletes its name, settings and counts; not possible while a query reads it" act={drop} />
@@ -158,7 +159,7 @@ function Send({ stream }: { stream: StreamDocument }) {
     event.preventDefault();
     setFault("");
     try {
-      const { accepted, late } = await api.send(name, text, type);
+      const { accepted, late } = await client.send(name, text, { mediaType: type });
       say("done", `${accepted} accepted${late ? `, ${late} of them late` : ""}`);
     } catch (error) {
       setFault(error instanceof Error ? error.message : String(error));
@@ -229,7 +230,7 @@ function FeedTable({ title, columns, rows }: { title: string; columns: string[];
 }
 
 function LateEvents({ stream }: { stream: StreamDocument }) {
-  const late = useFeed<Late>(stream.name, stream.late, api.late);
+  const late = useFeed<Late>(stream.name, stream.late, (name) => client.late(name, FED));
   if (!late.length) return null;
   const rows = late.map((each) => (
     <>
@@ -246,7 +247,7 @@ function LateEvents({ stream }: { stream: StreamDocument }) {
 
 /** The dead-letter feed: what was sent and did not map. */
 function RejectedRows({ stream }: { stream: StreamDocument }) {
-  const rejected = useFeed<Rejected>(stream.name, stream.rejected, api.rejected);
+  const rejected = useFeed<Rejected>(stream.name, stream.rejected, (name) => client.rejected(name, FED));
   if (!rejected.length) return null;
   const rows = rejected.map((each) => (
     <>

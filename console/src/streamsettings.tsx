@@ -1,7 +1,7 @@
 /** A stream's settings: how long it waits, and for what. */
 
 import { useState } from "preact/hooks";
-import { api, type StreamDocument } from "./api";
+import { client, type StreamDocument } from "./server";
 import { lookAgain } from "./checks";
 import { settingsOf } from "./mapping";
 import { attempt } from "./state";
@@ -18,7 +18,7 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
   const save = (event: Event) => {
     event.preventDefault();
     const given = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [key, value.trim() || (key === "description" ? "" : null)]));
-    void attempt(() => api.putStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0 }), "Saved").then(lookAgain); // a warning may have named the setting
+    void attempt(() => client.createStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0 }), "Saved").then(lookAgain); // a warning may have named the setting
   };
   return (
     <form class="settings" onSubmit={save}>

@@ -1,7 +1,7 @@
 /** Query texts being worked on: kept in this browser, and shared as links that hold all of one. */
 
 import { computed, effect, signal } from "@preact/signals";
-import type { From, QuerySummary, Wish } from "./api";
+import type { From, QuerySummary, Wish } from "./server";
 import { read, write } from "./kept";
 
 const KEPT = "epsparql.tabs";

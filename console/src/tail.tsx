@@ -1,9 +1,10 @@
 /** The last events of a stream, and those that arrive while somebody looks. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api } from "./api";
+import type { StreamEvent, Tail } from "epsparql";
+import { showEvents } from "./following";
+import { client, type Standing } from "./server";
 import { Cell } from "./cell";
-import { type Event, follow, type Standing } from "./feed";
 import { clock, moment } from "./format";
 import { readable } from "./reasons";
 import { HIDDEN_MS, millis } from "./solutions";
@@ -11,21 +12,9 @@ import { HIDDEN_MS, millis } from "./solutions";
 const SHOWN = 50;
 const NONE: ReadonlyMap<string, string> = new Map();
 
-interface Seen {
-  id: string;
-  s: string;
-  p: string;
-  o: string;
-  g: string | null;
-  start: string;
-  end: string;
-  arrived: string;
-  late: boolean;
-}
-
 /** `known`: whether anything was sent to the stream. One that was deleted, and is there again, is followed anew. */
 export function LastEvents({ name, known }: { name: string; known: boolean }) {
-  const [events, setEvents] = useState<readonly Seen[]>([]);
+  const [events, setEvents] = useState<readonly StreamEvent[]>([]);
   const [standing, setStanding] = useState<{ state: Standing; why: string }>({ state: "connecting", why: "" });
   const [held, hold] = useState(false);
   useEffect(() => {
@@ -85,33 +74,26 @@ export function LastEvents({ name, known }: { name: string; known: boolean }) {
 }
 
 /** Follows until the returned function is called; a page that is hidden for a while lets go of its connection, and reads on when it is seen again. */
-function tail(name: string, take: (events: Seen[]) => void, tell: (standing: Standing, why?: string) => void): () => void {
-  let last: string | null = null;
-  let control = new AbortController();
+function tail(name: string, take: (events: StreamEvent[]) => void, tell: (standing: Standing, why?: string) => void): () => void {
+  let current: Tail | null = null;
   let hidden = 0;
-  const begin = () => {
-    control = new AbortController();
-    void follow(
-      (after, signal) => api.tail(name, SHOWN, after, signal),
-      last,
-      (found: Event[]) => {
-        last = found[found.length - 1]!.id;
-        take(found.slice(-SHOWN).map((each) => JSON.parse(each.data) as Seen));
-      },
-      tell,
-      control.signal,
-    );
+  const begin = (after: string | null) => {
+    const onNotice = ({ kind, reason }: { kind: "open" | "lost"; reason: string }) => tell(kind === "open" ? "live" : "waiting", reason);
+    const mine = client.tail(name, { last: SHOWN, after, onNotice });
+    current = mine;
+    void showEvents(mine, (found) => current === mine && take(found.slice(-SHOWN)), tell);
   };
   const turned = () => {
     clearTimeout(hidden);
-    if (document.hidden) hidden = window.setTimeout(() => control.abort(), HIDDEN_MS);
-    else if (control.signal.aborted) begin();
+    if (document.hidden) hidden = window.setTimeout(() => current?.close(), HIDDEN_MS);
+    else if (current?.isClosed) begin(current.last);
   };
   document.addEventListener("visibilitychange", turned);
-  begin();
+  begin(null);
   return () => {
     clearTimeout(hidden);
     document.removeEventListener("visibilitychange", turned);
-    control.abort();
+    current?.close();
+    current = null;
   };
 }

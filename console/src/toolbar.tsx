@@ -1,7 +1,7 @@
 /** What can be done with the query of the open tab. */
 
 import { effect, signal } from "@preact/signals";
-import { api, type From, type QuerySummary } from "./api";
+import { client, type From, optionsOf, type QuerySummary } from "./server";
 import { checked } from "./checks";
 import { Promote } from "./promote";
 import { admin, attempt, different, notice, queries, registered, say, view } from "./state";
@@ -32,10 +32,10 @@ export async function run(): Promise<void> {
   if (query && !differs && !isOver(query)) return;
   if (query && asking.peek() !== asked(now)) return void (asking.value = asked(now));
   asking.value = "";
-  const wish = { query: now.query, policy: now.policy, default_graph: now.default_graph, from: now.from ?? "now" };
+  const options = { ...optionsOf(now), start: now.from ?? ("now" as const) };
   await attempt(async () => {
-    if (query && !differs) await api.drop(now.name); // to register the same once more changes nothing
-    await api.register(now.name, wish, query !== null);
+    if (query && !differs) await client.drop(now.name); // to register the same once more changes nothing
+    await (query ? client.replace : client.register)(now.name, now.query, options);
   });
 }
 
@@ -111,7 +111,7 @@ export function Toolbar() {
           label="Drop"
           question="Really drop?"
           title="Drop the query with its state and solutions"
-          act={() => attempt(() => api.drop(now.name), `${now.name} is dropped; its text stays here`)}
+          act={() => attempt(() => client.drop(now.name), `${now.name} is dropped; its text stays here`)}
         />
       )}
       {admin.value && query?.state === "running" && different.value.length > 0 && (
@@ -143,7 +143,7 @@ function Pause({ name, paused }: { name: string; paused: boolean }) {
     <button
       type="button"
       title={paused ? "Continue from where it paused; nothing is lost" : "Stop reading for now"}
-      onClick={() => attempt(() => (paused ? api.resume(name) : api.pause(name)), paused ? `${name} continues` : `${name} is paused`)}
+      onClick={() => attempt(() => (paused ? client.resume(name) : client.pause(name)), paused ? `${name} continues` : `${name} is paused`)}
     >
       {paused ? "Resume" : "Pause"}
     </button>

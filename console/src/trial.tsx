@@ -1,7 +1,8 @@
 /** One trial: how it goes, what only the new text finds, only the old one, and both, and the way to promote or discard it. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, Refused, type Side, type Trial } from "./api";
+import { ApiError } from "epsparql";
+import { client, type Side, type Trial } from "./server";
 import { showAll } from "./arrange";
 import { Plots } from "./chart";
 import { count, duration, moment, some } from "./format";
@@ -30,12 +31,12 @@ export function TrialPage({ id }: { id: string }) {
   useEffect(() => {
     const stop = repeat(async () => {
       try {
-        const found = await api.trial(id);
+        const found = await client.trial(id);
         setTrial(found);
         tell("");
         if (hasEnded(found)) stop();
       } catch (error) {
-        const gone = error instanceof Refused && error.problem.status === 404;
+        const gone = error instanceof ApiError && error.problem.status === 404;
         tell(gone ? "There is no such trial: it was discarded, or the server has started again since." : error instanceof Error ? error.message : String(error));
         throw error;
       }
@@ -118,7 +119,7 @@ function Actions({ trial }: { trial: Trial }) {
   const query = queries.value.find((each) => each.name === name);
   const differs = query !== undefined && differences(trial, query).length > 0;
   const wish = { query: text, policy, default_graph };
-  const end = (done: string) => attempt(() => api.dropTrial(id), done).then((ended) => ended && showTrials());
+  const end = (done: string) => attempt(() => client.dropTrial(id), done).then((ended) => ended && showTrials());
   const openText = () => {
     const known = tabs.value.find((each) => each.query === text);
     if (known) open.value = known.key;

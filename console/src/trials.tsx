@@ -1,7 +1,7 @@
 /** The trials that the server keeps, and the form that starts one. */
 
 import { useState } from "preact/hooks";
-import { api, type Trial } from "./api";
+import { client, optionsOf, type Trial } from "./server";
 import { checked } from "./checks";
 import { count, day, moment } from "./format";
 import { blank } from "./gallery";
@@ -93,7 +93,7 @@ function Line({ trial }: { trial: Trial }) {
       <td class="figures">{started}</td>
       {admin.value && (
         <td>
-          <button type="button" class="bad" aria-label={`${ends} the trial of ${nameOf(trial)}, ${started}`} onClick={() => attempt(() => api.dropTrial(trial.id))}>
+          <button type="button" class="bad" aria-label={`${ends} the trial of ${nameOf(trial)}, ${started}`} onClick={() => attempt(() => client.dropTrial(trial.id))}>
             {ends}
           </button>
         </td>
@@ -125,16 +125,15 @@ function NewTrial() {
   const query = queries.value.find((each) => each.name === (against ?? now.name));
   const last = latest(now.query);
   const bounds = () => {
-    if (over in LASTS) return { from: new Date(last - LASTS[over]!).toISOString(), to: "now" };
+    if (over in LASTS) return { start: new Date(last - LASTS[over]!).toISOString(), until: "now" };
     const [first, end] = over === "times" ? [timeOf(from), timeOf(to)] : over === "offsets" ? [from, to] : ["", ""];
-    return { from: first || "beginning", to: end || "now" };
+    return { start: first || "beginning", until: end || "now" };
   };
   const start = async (event: Event) => {
     event.preventDefault();
     tell("");
     try {
-      const { query: text, policy, default_graph } = now;
-      const { id } = await api.startTrial({ query: text, policy, default_graph, ...(query && { compare_with: query.name }), ...bounds() });
+      const { id } = await client.startTrial(now.query, { ...optionsOf(now), ...(query && { compare_with: query.name }), ...bounds() });
       view.value = { kind: "trials", id };
       await refresh();
     } catch (error) {

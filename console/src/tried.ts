@@ -1,10 +1,10 @@
 /** What trials are called, and what they have found: pages of solutions in order of time, and their counts as lines of a chart. */
 
-import { api, type Side, type Trial } from "./api";
+import { client, type Side, type Trial } from "./server";
 import { count, some } from "./format";
 import { FOUND_BY, SIDES } from "./lanes";
 import type { Series } from "./series";
-import { millis, type Row, rowOf } from "./solutions";
+import { type Found, millis, type Row, rowOf } from "./solutions";
 
 export const ALL_SIDES: readonly Side[] = ["new", "old", "both"];
 /** Lines differ by more than colour, as the bars of the timeline do. */
@@ -44,7 +44,7 @@ export interface Page {
 
 /** Each side's solutions come in order of time; of all of them, the earliest make the page. Rejects with what the server refused. */
 export async function readPage(trial: Trial, sides: readonly Side[], after: Cursor): Promise<Page> {
-  const found = await Promise.all(sides.map(async (side) => rowsOf(trial, side, after[side], await api.trialSolutions(trial.id, side, after[side], PAGE))));
+  const found = await Promise.all(sides.map(async (side) => rowsOf(trial, side, after[side], await client.trialSolutions(trial.id, side, { after: after[side], limit: PAGE }))));
   const taken = found.map(() => 0);
   const rows: Row[] = [];
   while (rows.length < PAGE) {
@@ -59,11 +59,11 @@ export async function readPage(trial: Trial, sides: readonly Side[], after: Curs
   return { rows, next: { ...after, ...Object.fromEntries(sides.map((side, k) => [side, after[side] + taken[k]!])) } };
 }
 
-function rowsOf(trial: Trial, side: Side, after: number, found: Awaited<ReturnType<typeof api.trialSolutions>>): Row[] {
+function rowsOf(trial: Trial, side: Side, after: number, found: Awaited<ReturnType<typeof client.trialSolutions>>): Row[] {
   const apart = trial.compare_with === null ? {} : { [FOUND_BY]: labelOf(side) };
   return found.map((each, k) => ({
-    ...rowOf(`${side} ${after + k}`, each),
-    facets: trial.queries.length > 1 ? { ...apart, "of query": each.query ?? "" } : apart,
+    ...rowOf(`${side} ${after + k}`, each as Found),
+    facets: trial.queries.length > 1 ? { ...apart, "of query": (each as Found).query ?? "" } : apart,
   }));
 }
 

@@ -1,7 +1,7 @@
 /** The texts that the open query has had, and the one that is to take its place. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api, type QuerySummary, type Version } from "./api";
+import { client, type QuerySummary, type Version } from "./server";
 import { count, moment } from "./format";
 import { repeat } from "./repeat";
 import { millis } from "./solutions";
@@ -17,8 +17,8 @@ export function Versions({ query: { name } }: { query: QuerySummary }) {
   useEffect(
     () =>
       repeat(async () => {
-        setVersions((await api.versions(name)).toReversed());
-        setPromotion((await api.query(name)).promotion);
+        setVersions((await client.versions(name)).toReversed());
+        setPromotion((await client.query(name)).promotion);
       }, EVERY_MS),
     [name],
   );
@@ -29,7 +29,7 @@ export function Versions({ query: { name } }: { query: QuerySummary }) {
         <p class="doubt" role="status">
           Another text {promotion.state === "waiting" ? `reads the log, up to ${count(promotion.reads ?? promotion.asked)}, and then takes this query's place` : `was ${promotion.state}`}
           {promotion.reason && `: ${promotion.reason}`}.{" "}
-          {promotion.state === "waiting" && admin.value && <Sure label="Withdraw" question="Really withdraw?" title="The query goes on as it is" act={() => attempt(() => api.withdraw(name))} />}
+          {promotion.state === "waiting" && admin.value && <Sure label="Withdraw" question="Really withdraw?" title="The query goes on as it is" act={() => attempt(() => client.withdrawPromotion(name))} />}
         </p>
       )}
       <table>
@@ -62,7 +62,7 @@ export function Versions({ query: { name } }: { query: QuerySummary }) {
                     question="Promote back?"
                     of={`version ${each.version}`}
                     title="This text takes the query's place again; followers stay connected"
-                    act={() => attempt(() => api.promoteVersion(name, each.version!), `version ${each.version} will take its place`)}
+                    act={() => attempt(() => client.promoteVersion(name, each.version!), `version ${each.version} will take its place`)}
                   />
                 )}
               </td>

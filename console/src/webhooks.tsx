@@ -1,7 +1,7 @@
 /** The webhooks of the open query: how their deliveries go, and a place to create, test and delete them. */
 
 import { useEffect, useState } from "preact/hooks";
-import { type QuerySummary, request } from "./api";
+import { client, type QuerySummary, type Webhook } from "./server";
 import { count, moment } from "./format";
 import { repeat } from "./repeat";
 import { millis } from "./solutions";
@@ -11,32 +11,16 @@ import { Sure } from "./sure";
 const EVERY_MS = 2000;
 const KINDS = ["slack", "teams", "pagerduty", "cloudevents"];
 
-interface Webhook {
-  id: string;
-  url: string;
-  state: string;
-  delivered: number;
-  attempts: number;
-  error: string | null;
-  next_try: string | null;
-  given_up: number;
-  dead: { id: string; error: string; at: string }[];
-  template: unknown;
-  secret?: string | null;
-}
-
-const path = (query: string, id?: string) => `queries/${encodeURIComponent(query)}/observers${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
-
 export function Webhooks({ query: { name } }: { query: QuerySummary }) {
   const [hooks, setHooks] = useState<readonly Webhook[] | null>(null);
   useEffect(() => {
     if (!admin.value) return;
-    return repeat(async () => setHooks(((await (await request("GET", path(name))).json()) as { observers: Webhook[] }).observers), EVERY_MS);
+    return repeat(async () => setHooks((await client.http.json("get", "/queries/{name}/observers", { path: { name } })).observers), EVERY_MS);
   }, [name, admin.value]);
   if (!admin.value) return <p class="empty">Webhooks are shown to tokens with the scope admin. Enter one under Token.</p>;
   const test = (id: string) =>
     attempt(async () => {
-      const said = (await (await request("POST", `${path(name, id)}/test`)).json()) as { delivered: boolean; status: number | null; error: string | null };
+      const said = await client.http.json("post", "/queries/{name}/observers/{id}/test", { path: { name, id } });
       if (said.delivered) say("done", `The receiver of ${id} accepted the test, with status ${said.status}`);
       else say("fault", `The receiver of ${id} did not accept the test: ${said.error ?? `status ${said.status}`}`);
     });
@@ -71,7 +55,7 @@ export function Webhooks({ query: { name } }: { query: QuerySummary }) {
                   <button type="button" aria-label={`Test ${hook.id}`} title="Posts a message that is marked as a test" onClick={() => test(hook.id)}>
                     Test
                   </button>
-                  <Sure label="Delete" question="Really delete?" of={hook.id} title="Nothing more is posted; the solutions stay" act={() => attempt(() => request("DELETE", path(name, hook.id)), `${hook.id} is deleted`)} />
+                  <Sure label="Delete" question="Really delete?" of={hook.id} title="Nothing more is posted; the solutions stay" act={() => attempt(() => client.http.request("delete", "/queries/{name}/observers/{id}", { path: { name, id: hook.id } }), `${hook.id} is deleted`)} />
                 </td>
               </tr>
             ))}
@@ -90,8 +74,8 @@ function NewWebhook({ query }: { query: string }) {
   const [secret, setSecret] = useState("");
   const create = () =>
     attempt(async () => {
-      const body = JSON.stringify({ url: url.trim(), ...(kind && { template: kind }) });
-      const made = (await (await request("PUT", path(query, id.trim()), { body, headers: { "Content-Type": "application/json" } })).json()) as Webhook;
+      const body = { url: url.trim(), ...(kind && { template: kind }) };
+      const made = await client.http.json("put", "/queries/{name}/observers/{id}", { path: { name: query, id: id.trim() }, body });
       setSecret(made.secret ?? "");
       setId("");
       setUrl("");

@@ -43,7 +43,7 @@ export class Unreachable extends ApiError {
   override readonly name = "Unreachable";
 
   constructor(url: string, reason: string) {
-    super({ type: `urn:epsparql:problem:${UNREACHABLE}`, title: "Unreachable", status: 0, code: UNREACHABLE, detail: `${url} does not answer: ${reason}` });
+    super({ type: `urn:epsparql:problem:${UNREACHABLE}`, title: "Unreachable", status: 0, code: UNREACHABLE, detail: `the server does not answer at ${url}: ${reason}` });
   }
 }
 
