@@ -12,6 +12,8 @@ import epsparql
 from epsparql.etalis.parser.vocabulary import event_node, iri_of, number_literal
 from epsparql.etalis.streams import read_stream
 from epsparql.etalis.translator import query_text
+from epsparql.ntriples import parse_term
+from pipeline.formats.batches.ntriples import canonical
 from pipeline.registrations.query_cache import get_shape
 from tests.etalis.programs import Reported, reported, run_program
 
@@ -26,6 +28,7 @@ PROGRAMS = [
     pytest.param("d(X) <- a(f(X, g)) where X > 1.", "event(a(f(2,g)),1). event(a(f(1,g)),2). event(a(f(3,h)),3).", [on("d", [2], 1)], id="a struct is taken apart"),
     pytest.param("d(f(X), [X, b]) <- a(X).", "event(a(1),1).", [on("d", [{"functor": "f", "args": [1]}, [1, "b"]], 1)], id="structs and lists are built"),
     pytest.param("d(X) <- a([X, X]).", "event(a([1,1]),1). event(a([1,2]),2).", [on("d", [1], 1)], id="a variable twice in a list"),
+    pytest.param("d(X) <- a([X]).", "event(a(['urn:50%']),1). event(a(['http://e/50%']),2).", [on("d", ["urn:50%"], 1), on("d", ["http://e/50%"], 2)], id="names that are no IRIs"),
     pytest.param('d <- a("x").', "event(a(x),1). event(a(\"x\"),2).", [on("d", [], 2)], id="strings are no names"),
     pytest.param("d(X) <- a(X).", "event(a(2.0),1). event(a('Größe x'),2).", [on("d", [2], 1), on("d", ["Größe x"], 2)], id="numbers and names"),
     pytest.param("d(H) <- a(datime(_,_,_,H,_,_)).", "event(a(datime(2026,1,2,3,4,5)),1).", [on("d", [3], 1)], id="an instant is taken apart"),
@@ -186,3 +189,16 @@ def test_times_of_a_stream() -> None:
         ("a", 1, 1), ("b", 2_000_002, 2_000_002), ("c", 10_000_000, 10_000_000), ("d", 10_000_001, 10_000_001), ("e", new_year, new_year + 1_000_005),
     ]  # fmt: skip
     assert [event.start for event in read_stream("event(a). event(b).", 100)] == [100, 101]
+
+
+@pytest.mark.parametrize("name", ["urn:50%", "http://e/[x]", "see http://e/", "kitchen"])
+def test_events_have_iris_that_formats_can_write(name: str) -> None:
+    (event,) = read_stream(f"event(a('{name}'), 1).")
+    ((_, _, _), (_, _, argument)) = event.triples()
+    assert canonical(argument) == argument
+    assert iri_of(name) == parse_term(argument)
+
+
+def test_a_prefix_is_an_absolute_iri() -> None:
+    with pytest.raises(epsparql.QueryError, match="'t/' is no absolute IRI"):
+        epsparql.parse(query_text("prefix(t, 't/'). d(X) <- a(X).")[0])

@@ -60,6 +60,8 @@ def test_what_has_no_distance(arguments: list[Term]) -> None:
 MODULE = """
 from decimal import Decimal
 
+from epsparql.terms import Iri, Literal
+
 def double(x):
     return 2 * x
 
@@ -72,6 +74,8 @@ FUNCTIONS = {
     "http://example.org/fn#half": lambda x, digits=2: round(Decimal(x) / 2, digits),
     "http://example.org/fn#itself": lambda term: term,
     "http://example.org/fn#odd": lambda x: object(),
+    "http://example.org/fn#iri": Iri,
+    "http://example.org/fn#tagged": lambda tag: Literal.from_tag("x", tag),
     "http://example.org/fn#is_large": lambda x: x > 100,
 }
 """
@@ -90,6 +94,10 @@ CALLS = [
     pytest.param("joined", ['"a"', "<http://e/x>"], None, id="a TypeError is SPARQL's error"),
     pytest.param("half", ['"x"'], None, id="a decimal's error too"),
     pytest.param("odd", ['"x"'], None, id="no term"),
+    pytest.param("iri", ['"http://e/50%25"'], "<http://e/50%25>", id="an IRI"),
+    pytest.param("iri", ['"http://e/50%"'], None, id="an IRI that is not valid"),
+    pytest.param("iri", ['"kitchen"'], None, id="a relative IRI"),
+    pytest.param("tagged", ['"en-a"'], None, id="no language tag"),
 ]
 
 
