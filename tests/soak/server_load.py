@@ -26,11 +26,15 @@ TRIED_ENTRIES = 500
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Says how much a server has, and how many steps lie between two promotions and between two trials. 0 is for none."""
+    """Says how much a server has, and how many steps lie between two promotions and between two trials. 0 is for none.
+
+    Each step exchanges one of the `queries`; `lasting` ones stay, and other texts take their places.
+    """
 
     queries: int
     subscribers: int
     events: int = 80  # of a step
+    lasting: int = 0
     promotion_steps: int = 0
     trial_steps: int = 0
 
@@ -49,6 +53,7 @@ class Load:
         self._client, self._chance, self._mix = client, chance, mix
         self._numbers = itertools.count()
         self._queries: deque[PlacedQuery] = deque()
+        self._lasting = [self._place() for _ in range(mix.lasting)]
         self._followers: deque[tuple[threading.Event, threading.Thread]] = deque()
         self._trials: deque[str] = deque()
         self._second = self._head = 0
@@ -61,10 +66,11 @@ class Load:
         """Send a second of events, and let a query, a subscriber, a stream and a triple of the background come and go."""
         self._second += 1
         self.send_events()
+        if self._followers:
+            self._unfollow()  # its query may be the one that goes
         self._client.drop(self._queries.popleft().name)
         self._register()
-        if self._followers:
-            self._unfollow()
+        if self._mix.subscribers:
             self._follow()
         self._client.send(f"{EX}own/{self._second}", self._event(0))
         if self._second > KEPT_STREAMS:
@@ -72,7 +78,7 @@ class Load:
         triple = f"<{EX}s{self._second % 20}> a <{EX}Sensor> ."
         self._client.request("PUT", f"/ontologies/{GRAPH}", triple, Content_Type="text/turtle")
         if self._mix.promotion_steps and self._second % self._mix.promotion_steps == 0:
-            self.promote(self._second)
+            self.promote(self._second // self._mix.promotion_steps)
         if self._mix.trial_steps and self._second % self._mix.trial_steps == 0:
             self._start_trial()
 
@@ -82,12 +88,12 @@ class Load:
             self._head = accepted.offset + 1
 
     def promote(self, number: int) -> None:
-        """Let another text of the same shape take the place of a query, and wait until it has."""
-        place = number % len(self._queries)
-        placed = self._queries[place]
+        """Let another text of the same shape take the place of a lasting query, and wait until it has."""
+        place = number % len(self._lasting)
+        placed = self._lasting[place]
         while (text := self._write_query(placed.shape, placed.stream)) == placed.text:
             pass
-        self._queries[place] = placed._replace(text=text)
+        self._lasting[place] = placed._replace(text=text)
         try:
             self._client.promote(placed.name, text)
         except ApiError as error:
@@ -111,16 +117,25 @@ class Load:
         return PREFIX + shape.format(stream=stream, k=k, m=m, n=self._chance.randrange(90))
 
     def _register(self) -> None:
+        self._queries.append(self._place())
+
+    def _place(self) -> PlacedQuery:
         name, shape, stream = f"q{next(self._numbers)}", self._chance.choice(SHAPES), self._chance.choice(STREAMS)
         text = self._write_query(shape, stream)
         self._client.register(name, text)
-        self._queries.append(PlacedQuery(name, shape, stream, text))
+        return PlacedQuery(name, shape, stream, text)
 
     def _start_trial(self) -> None:
-        """Start a trial of another text for a query, over the log's last entries, and drop an earlier trial."""
-        placed = self._queries[-1]
+        """Start a trial of another text for a lasting query, over the log's last entries if they are kept, and drop an earlier trial."""
+        placed = self._lasting[self._second % len(self._lasting)]
         text = self._write_query(placed.shape, placed.stream)
-        self._trials.append(self._client.start_trial(text, compare_with=placed.name, start=max(self._head - TRIED_ENTRIES, 0))["id"])
+        try:
+            begun = self._client.start_trial(text, compare_with=placed.name, start=max(self._head - TRIED_ENTRIES, 0))
+        except ApiError as error:
+            if error.code != "offset-gone":  # once the log is cut, a trial can only begin at a snapshot or later
+                raise
+            return
+        self._trials.append(begun["id"])
         if len(self._trials) > KEPT_TRIALS:
             self._client.drop_trial(self._trials.popleft())
 
