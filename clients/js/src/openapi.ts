@@ -446,7 +446,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Query the present background, with what it entails */
+        /** Query the present background, with what it entails; without parameters, describe the service */
         get: operations["get_sparql"];
         put?: never;
         /** Query the background, with the query as the body or all parameters as a form */
