@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from errno import EINVAL, ENOSPC
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
@@ -47,7 +48,9 @@ from server.service import Service, running
 from server.settings import Settings, SettingsError
 
 _log = logging.getLogger("epsparql.server")
-_GRACE_S = 20
+_CLOSE_S, _GRACE_S = 1.0, 2.0
+"""At a stop, clients have so long to answer the end of their connection (of TLS), and requests so long to be answered."""
+_STALL_MORE_S = 20
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """A server that listens on all addresses is reached on this one from its own machine."""
@@ -94,6 +97,9 @@ class Server(uvicorn.Server):
         await self._serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        if self._certificate is not None:  # uvicorn passes no such limit, and asyncio's own is 30 s
+            loop.create_server = partial(loop.create_server, ssl_shutdown_timeout=_CLOSE_S)  # type: ignore[method-assign]  # for this loop alone
         await super().startup(sockets)
         if self.started:
             print(f"epsparql listens on {self.url}", flush=True)
@@ -113,7 +119,17 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service = self._app.state.service
         service.stop_followers()
-        await super().shutdown(sockets)
+        ending = asyncio.get_running_loop().call_later(_GRACE_S, self._abort_connections)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
+
+    def _abort_connections(self) -> None:
+        """End what is still open. A connection that is closing already ends by itself after _CLOSE_S."""
+        for connection in list(self.server_state.connections):
+            if not connection.transport.is_closing():
+                connection.transport.abort()
 
 
 def serve(settings: Settings) -> int:
@@ -335,7 +351,7 @@ def _config(app: FastAPI, settings: Settings, certificate: Certificate | None) -
         server_header=False,
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
-        timeout_graceful_shutdown=_GRACE_S,
+        timeout_graceful_shutdown=round(_GRACE_S) + 1,
         ssl_certfile=None if certificate is None else certificate.path,
         ssl_keyfile=None if certificate is None else certificate.key,
     )
@@ -350,5 +366,5 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         told = f"cannot listen on {settings.host} port {settings.port}: {error.strerror}"
         raise SettingsError(f"{told}; choose another with --port, 0 for any free one") from None
-    prepare(listener, settings.stall_s + _GRACE_S)
+    prepare(listener, settings.stall_s + _STALL_MORE_S)
     return listener

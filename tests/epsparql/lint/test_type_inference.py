@@ -17,8 +17,8 @@ from epsparql.iris import Names
 from epsparql.lint.diagnostics import why_error, why_never_true
 from epsparql.lint.type_inference import Kinds
 from epsparql.parser import ast as s
-from epsparql.parser.grammar import _BUILT_INS as BUILT_INS
 from epsparql.parser.grammar import parse_document
+from epsparql.parser.keywords import BUILT_INS as BUILT_INS
 from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, TripleTerm, Variable
 from epsparql.translate.expressions import _ARITIES, _ONE
 from tests.soak import examples

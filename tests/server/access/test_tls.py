@@ -5,8 +5,10 @@ import http.client
 import logging
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -92,6 +94,36 @@ def test_clients_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         assert Client(url.replace("localhost", "127.0.0.1"), ca_file=certificate, any_name=True).query("q")["solutions"] == 2
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             Client(f"http://localhost:{port}", patience_s=0).query("q")
+
+
+def test_a_stop_does_not_wait_for_clients_that_do_not_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each client is idle, follows, feeds, or has sent half of a request, and none takes or answers the end of its connection."""
+    certificate = tmp_path / "server.pem"
+    write_certificate(certificate, "localhost")
+    trust = ssl.create_default_context(cafile=str(certificate))
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    requests = {
+        "/livez": "",
+        "/queries/q/events": "",
+        "/queries/q/feed": upgrade,
+        "/streams/a/feed": upgrade,
+        "/streams/a/events": "Content-Length: 9\r\n",
+        "/queries/q/solutions?wait=30": "",
+    }
+    with ExitStack() as held:
+        with serving(tmp_path / "data", host="localhost", tls_cert=certificate) as url:
+            port = int(url.rpartition(":")[2])
+            Client(f"https://localhost:{port}", ca_file=certificate).register("q", values("a"))
+            for path, more in requests.items():
+                connection = held.enter_context(trust.wrap_socket(socket.create_connection(("127.0.0.1", port), 30), server_hostname="localhost"))
+                method = "POST" if more.startswith("Content") else "GET"
+                connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
+                if method == "GET" and "wait" not in path:
+                    assert connection.recv(1 << 16)
+            began_s = time.monotonic()
+        took_s = time.monotonic() - began_s
+    assert took_s < 6  # twice as long as it may take, and a third of what it took while it waited for clients
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_a_certificate_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
