@@ -1,6 +1,7 @@
 """Templates of webhooks: what each kind of receiver gets, what is refused at the PUT, what a receiver says, and test messages."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,14 +193,29 @@ def test_the_receivers_words_are_in_the_status(api: Client, hooked: str) -> None
     assert shown["dead"][0]["error"] == shown["error"]
 
 
-def test_a_solution_too_large_for_its_template_is_given_up_and_the_next_comes(api: Client) -> None:
+TOO_LARGE = [
+    pytest.param("largebody", {"body": {"text": "{v}" * 50}}, {"text": "1" * 50}, "more than 1048576 characters", id="body"),
+    pytest.param(
+        "largehead",
+        {"body": {"text": "{v}"}, "headers": {"X-Value": "{v}"}},
+        {"text": "1"},
+        "headers have more than 8192 bytes .* put long values into",
+        id="headers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "template", "body", "fault"), TOO_LARGE)
+def test_a_solution_too_large_for_its_template_is_given_up_and_the_next_comes(
+    api: Client, name: str, template: object, body: object, fault: str
+) -> None:
     with receiving() as receiver:
-        api.register("large", values("large"))
-        put(api, "large", "o", url=receiver.url, template={"body": {"text": "{v}" * 50}})
-        api.send("large", event(0, "x" * 30_000) + "\n" + event(1))
+        api.register(name, values(name))
+        put(api, name, "o", url=receiver.url, template=template)
+        api.send(name, event(0, "x" * 30_000) + "\n" + event(1))
         until(lambda: len(receiver.taken) == 1, "the next one")
-        assert "more than 1048576 characters" in get(api, "large", "o")["dead"][0]["error"]
-    assert json.loads(receiver.taken[0].body) == {"text": "1" * 50}
+        assert re.search(fault, get(api, name, "o")["dead"][0]["error"])
+    assert json.loads(receiver.taken[0].body) == body
 
 
 def tried(hooked: str, query: str) -> dict[str, Any]:
