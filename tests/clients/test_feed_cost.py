@@ -9,7 +9,7 @@ import pytest
 from tests.clients.conftest import NODE, ROOT, run_process
 from tests.server.conftest import serving
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 EVENTS, TRIES = 50_000, 3
 IN_PYTHON = """
 import json, sys, time

@@ -13,6 +13,7 @@ from epsparql.client import ApiError, Change, Client, Solution, segment, solutio
 from epsparql.connection.messages import change_of
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
+from epsparql.solutions.solution import term_of
 from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
 
 _PART_BYTES = 1 << 20
@@ -205,7 +206,7 @@ def _describe_word(word: Solution | Change) -> str:
 
 def _describe_solution(solution: Solution) -> str:
     if solution.binding is not None:
-        text = "  ".join(f"?{name}={solution[name]}" for name in solution)
+        text = "  ".join(f"?{name}={term_of(term)}" for name, term in solution.binding.items())
     elif solution.event is not None:
         text = f"{solution.event}({', '.join(map(str, solution.args or ()))})"
     else:

@@ -54,11 +54,11 @@ REFUSED = [
     pytest.param(CHUNKED % (b"a", b"", b"-5\r\nabcde\r\n0\r\n\r\n"), id="a chunk of negative size"),
     pytest.param(CHUNKED % (b"a", b"", b"fffffffffffffffff\r\nabcde\r\n0\r\n\r\n"), id="a chunk of 2^68 bytes"),
     pytest.param(CHUNKED % (b"a", b"", b"1\r\nabcde\r\n0\r\n\r\n"), id="a chunk longer than its size"),
-    pytest.param(GET[:-2] + b"X: " + b"a" * 17_000 + b"\r\n\r\n", id="a long header"),
-    pytest.param(GET[:-2] + b"X: a\r\n" * 3_000 + b"\r\n", id="many headers"),
-    pytest.param(GET.replace(b"/livez", b"/" + b"a" * 17_000), id="a long target"),
-    pytest.param(CHUNKED % (b"a", b"", b"0\r\nX: " + b"a" * 17_000 + b"\r\n\r\n"), id="a long trailer"),
-    pytest.param(CHUNKED % (b"a", b"", b"1;" + b"a" * 60_000 + b"\r\nx\r\n0\r\n\r\n"), id="a long extension of a chunk"),
+    pytest.param(GET[:-2] + b"X: " + b"a" * 70_000 + b"\r\n\r\n", id="a long header"),
+    pytest.param(GET[:-2] + b"X: a\r\n" * 12_000 + b"\r\n", id="many headers"),
+    pytest.param(GET.replace(b"/livez", b"/" + b"a" * 70_000), id="a long target"),
+    pytest.param(CHUNKED % (b"a", b"", b"0\r\nX: " + b"a" * 70_000 + b"\r\n\r\n"), id="a long trailer"),
+    pytest.param(CHUNKED % (b"a", b"", b"1;" + b"a" * 100_000 + b"\r\nx\r\n0\r\n\r\n"), id="a long extension of a chunk"),
 ]
 
 
