@@ -1,4 +1,4 @@
-"""The feeds of both clients, in one run: the JavaScript client takes no more CPU time for an event than the Python client."""
+"""The feeds of both clients, in one run: the JavaScript client takes no more time for an event than the Python client, of CPU and in all."""
 
 import json
 import sys
@@ -9,8 +9,8 @@ import pytest
 from tests.clients.conftest import NODE, ROOT, run_process
 from tests.server.conftest import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak]
-EVENTS, TRIES = 50_000, 3
+pytestmark = pytest.mark.slow
+EVENTS, TURNS = 50_000, 8
 IN_PYTHON = """
 import json, sys, time
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,8 @@ from epsparql.client import Client
 url, stream, count = sys.argv[1:]
 start, integer = datetime(2026, 1, 1, tzinfo=UTC), "http://www.w3.org/2001/XMLSchema#integer"
 with Client(url).feed(stream) as feed:
+    feed.send(json.dumps({"s": "<http://example.org/s>", "p": "<http://example.org/value>", "o": '"0"', "at": start.isoformat()}))
+    feed.flush()
     cpu, began, lines = time.process_time(), time.perf_counter(), []
     for number in range(int(count)):
         at = (start + timedelta(milliseconds=number)).isoformat()
@@ -33,14 +35,16 @@ with Client(url).feed(stream) as feed:
 
 
 def test_a_feed_in_javascript_costs_no_more(package: Path, tmp_path: Path) -> None:
-    """The least of some tries counts. Each client writes its events as texts, and sends frames of 500."""
+    """Each client writes its events as texts, in frames of about 500, by turns over one server. Its least seconds count, of CPU and in all."""
     commands = {"javascript": (str(NODE), "tests/feed_cost.mjs"), "python": (sys.executable, "-c", IN_PYTHON)}
-    cost = dict.fromkeys(commands, float("inf"))
+    best = {name: {"cpu_s": float("inf"), "wall_s": float("inf")} for name in commands}
     with serving(tmp_path / "data") as url:
-        for attempt in range(TRIES):
+        for turn in range(TURNS):
             for name, command in commands.items():
                 cwd = package if name == "javascript" else ROOT
-                found = json.loads(run_process(*command, url, f"{name} {attempt}", str(EVENTS), cwd=cwd))
+                found = json.loads(run_process(*command, url, f"{name} {turn}", str(EVENTS), cwd=cwd))
                 print(name, found)
-                cost[name] = min(cost[name], found["cpu_s"])
-    assert cost["javascript"] <= cost["python"], cost
+                best[name] = {unit: min(least, found[unit]) for unit, least in best[name].items()}
+            if all(best["javascript"][unit] <= least for unit, least in best["python"].items()):
+                return
+    pytest.fail(f"the least of {TURNS} turns: {best}")

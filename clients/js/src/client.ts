@@ -9,7 +9,7 @@ import { Feed, type FeedOptions } from "./sockets/feed.js";
 import { type FollowOptions, Subscription } from "./sockets/subscription.js";
 import { Tail, type TailOptions } from "./sockets/tail.js";
 import { ApiError, Unreachable } from "./problem.js";
-import { pause } from "./sockets/channel.js";
+import { pause } from "./sockets/event_loop.js";
 
 type Requests = ReturnType<typeof queries> & ReturnType<typeof streams> & ReturnType<typeof background> & ReturnType<typeof trials>;
 

@@ -4,6 +4,8 @@ import { Client } from "../dist/index.js";
 
 const [url, stream, count] = process.argv.slice(2);
 const feed = new Client(url).feed(stream);
+await feed.send({ s: "<http://example.org/s>", p: "<http://example.org/value>", o: 0, at: new Date() });
+await feed.flush(); // the connection is open, and the platform's part of it loaded
 const [cpu, began] = [process.cpuUsage(), performance.now()];
 for (let first = 0; first < Number(count); first += 500) {
   const events = [];

@@ -156,6 +156,16 @@ test("events without times are accepted once, however often a frame is sent", as
   assert.equal((await client.stream(stream)).accepted, 1);
 });
 
+test("a loop over send leaves turns to timers and to the network", async (context) => {
+  const feed = client.feed(streamOf(context), { batch: 50 });
+  let isOver = false;
+  setTimeout(() => (isOver = true), 0);
+  let sent = 0;
+  for (; !isOver && sent < 255 * 50; sent++) await feed.send(event(sent)); // so many fit into the window
+  assert.ok(isOver, `no timer was called within ${sent} events`);
+  await feed.close();
+});
+
 test("objects go through the stream's mapping", async (context) => {
   const [stream, query] = [streamOf(context), fresh(context)];
   await client.createStream(stream, { mapping: { base: EX, time: "time", subject: "{sensor}", properties: { value: ":value" } } });

@@ -7,6 +7,7 @@
 
 import { writeSubprotocol } from "../credentials.js";
 import { type Http, reasonOf } from "../http.js";
+import { pause } from "./event_loop.js";
 import type { Link } from "./link.js";
 import { Closed, Unreachable } from "../problem.js";
 
@@ -128,18 +129,4 @@ function openSocket(Socket: typeof WebSocket, url: string, subprotocols: string[
 export function writeHead({ id, source, format }: Frame): string {
   const head = JSON.stringify({ format, id, source });
   return head === "{}" ? "" : `${head}\n`;
-}
-
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((done, failed) => {
-    const timer = setTimeout(ended, ms);
-    function ended(): void {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", ended);
-      if (signal?.aborted) failed(signal.reason);
-      else done();
-    }
-    signal?.addEventListener("abort", ended);
-    if (signal?.aborted) ended();
-  });
 }

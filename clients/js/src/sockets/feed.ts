@@ -11,6 +11,7 @@ import type { Http } from "../http.js";
 import { ApiError, Closed, type Problem, Unreachable } from "../problem.js";
 import { type Event, type EventTime, writeEvent } from "../terms/event_lines.js";
 import { type Channel, Dialer, type Frame, type SourcePosition, writeHead } from "./channel.js";
+import { yieldTurn } from "./event_loop.js";
 import { Link, News } from "./link.js";
 
 export interface FeedOptions {
@@ -55,6 +56,8 @@ export class Feed {
   #isTimed = true;
   #numbers = 0;
   #sent = 0;
+  /** Frames were made since the event loop had its last turn. */
+  #owesTurn = false;
   #link: Link | null = null;
   #running = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
@@ -78,6 +81,7 @@ export class Feed {
     if (source) this.#cut(source);
     else if (this.#lines.length > 0) this.#linger ??= setTimeout(() => this.#cut(), this.options.lingerMs ?? 5);
     this.#raise();
+    await this.#takeTurn();
     const window = Math.min(this.options.window ?? 256, 256);
     while (this.#frames.length > window) await this.#wait();
   }
@@ -126,7 +130,15 @@ export class Feed {
     const id = this.#isTimed || source ? undefined : `${this.#ids}-${++this.#numbers}`;
     this.#frames.push({ id, source, format, body, events: this.#lines.length });
     [this.#lines, this.#size, this.#isTimed] = [[], 0, true];
+    this.#owesTurn = true;
     this.#start();
+  }
+
+  /** Lets the platform write frames and read answers: a loop over `send` would otherwise hold both up until the window is full. */
+  async #takeTurn(): Promise<void> {
+    if (!this.#owesTurn) return;
+    this.#owesTurn = false;
+    await yieldTurn();
   }
 
   #raise(): void {

@@ -2,7 +2,7 @@
 
 import { type Http, reasonOf } from "../http.js";
 import { ApiError, Unreachable } from "../problem.js";
-import { pause } from "./channel.js";
+import { pause } from "./event_loop.js";
 import { readEvents } from "./server_sent_events.js";
 
 export interface TailOptions {

@@ -25,9 +25,9 @@ export function writeEvent(event: Event, time: EventTime | undefined): { line: s
   const isTimed = own?.at !== undefined || own?.start !== undefined;
   let line = `{"s":${quote(s)},"p":${quote(p)},"o":${quote(o)}`;
   if (g !== undefined) line += `,"g":${quote(g)}`;
-  if (own?.at !== undefined) line += `,"at":"${writeTime(own.at)}"`;
-  if (own?.start !== undefined) line += `,"start":"${writeTime(own.start)}"`;
-  if (own?.end !== undefined) line += `,"end":"${writeTime(own.end)}"`;
+  if (own?.at !== undefined) line += `,"at":${writeTime(own.at)}`;
+  if (own?.start !== undefined) line += `,"start":${writeTime(own.start)}`;
+  if (own?.end !== undefined) line += `,"end":${writeTime(own.end)}`;
   return { line: `${line}}`, isTimed };
 }
 
@@ -48,5 +48,5 @@ function writePart(part: EventTerm): string {
 }
 
 function writeTime(time: Time): string {
-  return time instanceof Date ? time.toISOString() : String(time).replaceAll('"', "");
+  return time instanceof Date ? `"${time.toISOString()}"` : JSON.stringify(String(time));
 }

@@ -106,6 +106,7 @@ const DEFAULT_GRAPH = new DefaultGraph();
 const STRING = new NamedNode(`${XSD}string`);
 const LANG_STRING = new NamedNode(`${RDF}langString`);
 const DIR_LANG_STRING = new NamedNode(`${RDF}dirLangString`);
+const [BOOLEAN, INTEGER, DOUBLE, DATE_TIME] = [new NamedNode(`${XSD}boolean`), new NamedNode(`${XSD}integer`), new NamedNode(`${XSD}double`), new NamedNode(`${XSD}dateTime`)];
 
 export const namedNode = <Iri extends string>(iri: Iri) => new NamedNode(iri);
 let blankNodes = 0;
@@ -116,7 +117,7 @@ export const quad = (...parts: ConstructorParameters<typeof Quad>) => new Quad(.
 
 /** Returns a literal: a text with a language or a datatype, or a value of JavaScript with the datatype that fits it. */
 export function literal(value: string | number | bigint | boolean | Date, kind: string | NamedNode | { language: string; direction?: Direction | null } = ""): Literal {
-  if (typeof value !== "string") return new Literal(textOf(value), new NamedNode(datatypeOf(value)));
+  if (typeof value !== "string") return new Literal(textOf(value), datatypeOf(value));
   if (kind instanceof NamedNode) return new Literal(value, kind);
   const { language, direction } = typeof kind === "string" ? { language: kind, direction: "" as const } : kind;
   if (direction) return new Literal(value, DIR_LANG_STRING, language, direction);
@@ -126,16 +127,16 @@ export function literal(value: string | number | bigint | boolean | Date, kind: 
 /** The factory of RDF/JS, for libraries that take one. */
 export const dataFactory = { namedNode, blankNode, literal, variable, defaultGraph, quad };
 
-function datatypeOf(value: number | bigint | boolean | Date): string {
-  if (typeof value === "boolean") return `${XSD}boolean`;
-  if (typeof value === "bigint" || Number.isInteger(value)) return `${XSD}integer`;
-  return typeof value === "number" ? `${XSD}double` : `${XSD}dateTime`;
+function datatypeOf(value: number | bigint | boolean | Date): NamedNode {
+  if (typeof value === "boolean") return BOOLEAN;
+  if (typeof value === "bigint" || Number.isInteger(value)) return INTEGER;
+  return typeof value === "number" ? DOUBLE : DATE_TIME;
 }
 
 function textOf(value: number | bigint | boolean | Date): string {
   if (value instanceof Date) return value.toISOString();
   if (typeof value !== "number") return String(value);
-  if (Number.isInteger(value)) return BigInt(value).toString();
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return BigInt(value).toString(); // else it would have an exponent from 1e21 on
   return String(value).replace(/^(-?)Infinity$/, "$1INF");
 }
 
