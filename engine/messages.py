@@ -16,6 +16,8 @@ POLICIES = UNRESTRICTED, RECENT, CHRONOLOGICAL = ("unrestricted", "recent", "chr
 """The policy decides which goals SEQ and the interval relations join (semantics.md section 9)."""
 EMITS = CERTAIN, REVISED = ("certain", "revised")
 """A query gives solutions once they are certain, or a changelog of those that stand now (semantics.md section 14)."""
+NODE_NAMES = 2
+"""A new registration names the nodes of its solutions in this form (engine/expressions/nondeterministic.py)."""
 
 TERM = pa.dictionary(pa.int32(), pa.utf8())
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -123,6 +125,7 @@ class Register:
     waits_for: int | None = None  # the registration of a rule that is behind and that it rests on: it is behind with it
     emit: str = CERTAIN
     by_time: bool = False  # whether partitions may share it by slices of time; entries of earlier versions leave it in one
+    node_names: int = 1  # the form in which nodes of its solutions are named; entries of earlier versions have the first
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from engine.aggregation.row_batch import Ints, RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import ExpressionError, evaluate
-from engine.expressions.nondeterministic import Identity
+from engine.expressions.nondeterministic import Identity, Naming
 from engine.kernel.state import layout as c
 from engine.pattern_scope import asks_identity, looks_at_time, variables_of
 from epsparql import algebra as a
@@ -22,10 +22,10 @@ Take = Callable[[RowBatch, int, TermTable], Sequence[Any]]
 class Argument:
     """Evaluates one expression, and remembers its value for equal bindings."""
 
-    def __init__(self, expression: a.Expression, reads: tuple[Variable, ...], query: str, site: str) -> None:
+    def __init__(self, expression: a.Expression, reads: tuple[Variable, ...], naming: Naming, site: str) -> None:
         self.expression = expression
         self.columns = {v: k for k, v in enumerate(reads)}
-        self.query, self.site = query, site
+        self.naming, self.site = naming, site
         self.looked_at = sorted(self.columns[v] for v in variables_of(expression) if v in self.columns)
         self.alone, self.timed = asks_identity(expression), looks_at_time(expression)
         self._known: dict[tuple[int, ...], int] = {}
@@ -61,7 +61,7 @@ class Argument:
             column = self.columns.get(variable)
             return None if column is None else terms.term(cells[column])
 
-        identity = Identity(self.query, self.site, (*(terms.text(k) for k in cells), str(start), str(end)), now) if self.alone else None
+        identity = Identity(self.naming, self.site, (*(terms.text(k) for k in cells), str(start), str(end)), now) if self.alone else None
         timeless = start > end
         try:
             return terms.intern(str(evaluate(self.expression, lookup, None if timeless else start, None if timeless else end, identity)))

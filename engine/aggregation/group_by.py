@@ -14,6 +14,7 @@ from engine.aggregation.set_functions import folding
 from engine.aggregation.term_values import TermValues, Value
 from engine.aggregation.window_contents import Ever, Sliding
 from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.rewrite.rename_hidden import restore_name
 from engine.state_size import goal_bytes
@@ -36,10 +37,10 @@ class GroupCollector:
         window: RangeWindow | RowsWindow | None,
         reads: tuple[Variable, ...],
         graph: Variable | None = None,
-        query: str = "",
+        naming: Naming = NAMELESS,
         visible: tuple[Variable, ...] | None = None,
     ) -> None:
-        """Make the collector; `graph` is the key that tells graphs apart inside GRAPH, and `query` is a name.
+        """Make the collector; `graph` is the key that tells graphs apart inside GRAPH.
 
         If `graph` is the only key, each graph has one implicit group. `visible` are the columns that the group's own SELECT sees; without it, all
         that are named so.
@@ -54,7 +55,7 @@ class GroupCollector:
         self._keys = [reads.index(key) if key in reads else None for key in keys]
         self._folding = folding([aggregate for _, aggregate in aggregates])
         self._arguments = [
-            None if aggregate.argument is None else Argument(aggregate.argument, reads, query, f"aggregate {k}")
+            None if aggregate.argument is None else Argument(aggregate.argument, reads, naming, f"aggregate {k}")
             for k, aggregate in enumerate(self._folding.held)
         ]
         self._taken = [self._take_of(*each) for each in zip(self._folding.held, self._arguments, strict=True)]

@@ -10,6 +10,7 @@ from engine.aggregation.arguments import Argument
 from engine.aggregation.row_batch import Ints, RowBatch, in_order, no_rows
 from engine.dictionary.sort_keys import SortKeys
 from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.state_size import goal_bytes
 from epsparql.algebra import Modifiers
@@ -42,8 +43,8 @@ class ModifiersCollector:
     OFFSET and LIMIT count through the stream, or anew in each report.
     """
 
-    def __init__(self, modifiers: Modifiers, projection: Projection, per_report: bool, query: str = "", stands: bool = False) -> None:
-        """Make the collector; `query` is a name.
+    def __init__(self, modifiers: Modifiers, projection: Projection, per_report: bool, naming: Naming = NAMELESS, stands: bool = False) -> None:
+        """Make the collector.
 
         With `stands`, timeless solutions become [now, now], as of a query; else they stay timeless, as of a sub-SELECT.
         """
@@ -52,7 +53,7 @@ class ModifiersCollector:
         self.modifiers, self.projection, self.distinct = modifiers, projection.shown, projection.distinct
         self.per_report, self.ranked, self.stands = per_report, rank is not None, stands
         self._keys = SortKeys()
-        self._order = [Argument(key.expression, self.reads, query, f"ORDER BY {k}") for k, key in enumerate(modifiers.order)]
+        self._order = [Argument(key.expression, self.reads, naming, f"ORDER BY {k}") for k, key in enumerate(modifiers.order)]
         self._graph = None if graph is None else self.columns.index(graph)
         self._counts: dict[int, tuple[int, int]] = {}  # by graph: how many solutions OFFSET has left out, and how many were given
 

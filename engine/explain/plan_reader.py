@@ -11,6 +11,7 @@ from engine.aggregation.runs import RunCollector
 from engine.explain.algebra_outline import Item, Outliner, from_, length, variables, words, write_term
 from engine.explain.dataflow import Feeds
 from engine.explain.source_attribution import Written
+from engine.expressions.nondeterministic import NAMELESS
 from engine.expressions.temporal import format_instant
 from engine.kernel.state import layout as c
 from engine.messages import CHRONOLOGICAL, RECENT
@@ -192,7 +193,7 @@ class Reader:
         named = f"as {self.names[row.column]}" if row.kind == c.EXISTS and row.column else ""
         condition = ""
         if row.kind == c.EXTEND:
-            place = "in the kernel" if make_recipe(self.fragment.inquiries[row.ask], "") else "by the host"
+            place = "in the kernel" if make_recipe(self.fragment.inquiries[row.ask], NAMELESS) else "by the host"
             condition = f"of {self.names[row.column]}{self._bound_to(row.ask)} {place}"
         elif row.condition >= 0:
             condition = f"if {' && '.join(self.outliner.texts.write_expression(each) for each in self._conditions(row.condition))}"

@@ -6,7 +6,7 @@ They are functions of query, solution and call site, so that a replay gives the 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import NAMESPACE_OID, uuid5
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from engine.expressions import temporal
 from engine.expressions.literals import term_of, value_of
@@ -18,14 +18,44 @@ INDIVIDUAL = frozenset({"BNODE", "RAND", "STRUUID", "UUID"})
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Tells one evaluation of an expression from all others.
+class Naming:
+    """Says how the nodes are named that solutions of a query make: by a digest that begins with the query's name.
 
-    `site` names the expression within `query`; `solution` has the texts of all bindings and the interval, without what BIND or SELECT
-    expressions added to it. So BNODE("a") is one node in all expressions on one solution. `now` is NOW() of a timeless solution.
+    A query keeps the `form` of its registration. In the form 1, names have 96 bits of SHA-256, and UUIDs are of version 5 (SHA-1). In the form 2, they
+    have 128 bits of SHA-256, and UUIDs are of version 8, made of these bits (RFC 9562, section 5.8).
     """
 
     query: str
+    form: int
+
+    @property
+    def digits(self) -> int:
+        """Return how many hexadecimal digits of a digest a name has."""
+        return 24 if self.form == 1 else 32
+
+    def digest(self, *parts: str) -> str:
+        return hashlib.sha256("\x00".join((self.query, *parts)).encode()).hexdigest()[: self.digits]
+
+    def make_uuid(self, *parts: str) -> UUID:
+        if self.form == 1:
+            return uuid5(NAMESPACE_OID, "\x00".join((self.query, *parts)))
+        bits = int(self.digest(*parts), 16)
+        return UUID(int=bits & ~(0xF << 76 | 0b11 << 62) | 8 << 76 | 0b10 << 62)  # version and variant
+
+
+NAMELESS = Naming("", 1)
+"""It names nodes of plans that nobody runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Tells one evaluation of an expression from all others.
+
+    `site` names the expression within the query of `naming`; `solution` has the texts of all bindings and the interval, without what BIND or SELECT
+    expressions added to it. So BNODE("a") is one node in all expressions on one solution. `now` is NOW() of a timeless solution.
+    """
+
+    naming: Naming
     site: str
     solution: tuple[str, ...]
     now: Micros | None = None
@@ -33,7 +63,7 @@ class Identity:
 
     def inside(self, operand: int) -> "Identity":
         """Return the identity of the operand of that number."""
-        return Identity(self.query, self.site, self.solution, self.now, (*self.path, operand))
+        return Identity(self.naming, self.site, self.solution, self.now, (*self.path, operand))
 
 
 def individual(function: str, arguments: Sequence[Term], identity: Identity | None) -> Term:
@@ -45,15 +75,15 @@ def individual(function: str, arguments: Sequence[Term], identity: Identity | No
         raise ExpressionError
     match function:
         case "BNODE" if arguments:
-            return BlankNode("l" + _digest(identity.query, *identity.solution, _label(arguments[0])))
+            return BlankNode("l" + identity.naming.digest(*identity.solution, _label(arguments[0])))
         case "BNODE":
-            return BlankNode("n" + _digest(_describe_place(identity)))
+            return BlankNode("n" + identity.naming.digest(*_list_place(identity)))
         case "RAND":
-            return term_of(Number(NumericType.DOUBLE, int(_digest(_describe_place(identity))[:13], 16) / 16**13))
+            return term_of(Number(NumericType.DOUBLE, int(identity.naming.digest(*_list_place(identity))[:13], 16) / 16**13))
         case "UUID":
-            return Iri(f"urn:uuid:{uuid5(NAMESPACE_OID, _describe_place(identity))}")
+            return Iri(f"urn:uuid:{identity.naming.make_uuid(*_list_place(identity))}")
         case "STRUUID":
-            return Literal(str(uuid5(NAMESPACE_OID, _describe_place(identity))))
+            return Literal(str(identity.naming.make_uuid(*_list_place(identity))))
     raise ExpressionError
 
 
@@ -76,9 +106,5 @@ def _label(term: Term) -> str:
     raise ExpressionError
 
 
-def _describe_place(identity: Identity) -> str:
-    return "\x00".join([identity.query, identity.site, ".".join(map(str, identity.path)), *identity.solution])
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:24]
+def _list_place(identity: Identity) -> tuple[str, ...]:
+    return identity.site, ".".join(map(str, identity.path)), *identity.solution

@@ -1,6 +1,5 @@
 """This module runs one kernel over the queries that are placed, and serves what it returns for: room, decisions and exact answers."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.expressions.etalis import KEY
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
-from engine.expressions.nondeterministic import Identity
+from engine.expressions.nondeterministic import Identity, Naming
 from engine.kernel.scheduler import run
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net, to_width, width_of, write_whole
@@ -99,7 +98,7 @@ class KernelHost:
         self.set_background(facts)
         rates = self.planning.estimate_rates(source.query) if rates is None else rates
         answers = Answers()
-        fragment = plan_query(source.query, self.planning.make_names(facts, source.name, source.policy, rates, shape, answers))
+        fragment = plan_query(source.query, self.planning.make_names(facts, source.naming, source.policy, rates, shape, answers))
         self.place_plan(source, fragment, rates)
         self.planning.rest_on(source.registered, facts, answers)
 
@@ -340,8 +339,8 @@ class KernelHost:
         first = int(at[c.ANSWERED])
         for q in (first + np.flatnonzero(questions[first : at[c.ASKED], c.ASK_ANSWER] == c.OPEN_QUESTION)).tolist():
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
-            inquiry, name = self.slots.inquiries[who]
-            given = answer_question(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, name, int(at[c.NOW]))
+            inquiry, naming = self.slots.inquiries[who]
+            given = answer_question(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, naming, int(at[c.NOW]))
             questions[q, c.ASK_ANSWER] = given
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
@@ -381,10 +380,10 @@ def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
 
 
 # ---------------------------------------------------------------- answers
-def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, name: str, now: int) -> int:
+def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, naming: Naming, now: int) -> int:
     """Return a verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
 
-    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `name` is the query's; `now` is the
+    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `now` is the
     instant at which the question is asked, where a timeless solution stands.
     """
     n, asked = len(inquiry.variables), inquiry.expression
@@ -400,10 +399,10 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
         texts = [terms.text(bound[part.variable]) if isinstance(part, a.Var) else str(evaluate(part, lookup, start, end)) for part in asked.arguments]
         return terms.intern(str(key_of(texts))) if all(texts) else c.UNBOUND
     if inquiry.fresh is not None:
-        return terms.intern(str(make_blank_node(inquiry.fresh, name, [terms.text(k) for k in bound.values()], start, end)))
+        return terms.intern(str(make_blank_node(inquiry.fresh, naming, [terms.text(k) for k in bound.values()], start, end)))
     identity = None
     if inquiry.site or (inquiry.timed and end is None):
-        identity = Identity(name, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now)
+        identity = Identity(naming, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now)
     try:
         if inquiry.condition is not None:
             return c.TRUE if truth(inquiry.condition, lookup, start, end, identity) else c.FALSE
@@ -413,7 +412,6 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
         return c.UNBOUND if inquiry.condition is None else c.FALSE
 
 
-def make_blank_node(label: str, name: str, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:
+def make_blank_node(label: str, naming: Naming, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:
     """Return a template's blank node, a function of rule, solution and label (semantics.md section 6)."""
-    whole = "\x00".join([name, label, str(start), str(end), *solution])
-    return BlankNode(f"c{hashlib.sha256(whole.encode()).hexdigest()[:24]}")
+    return BlankNode(f"c{naming.digest(label, str(start), str(end), *solution)}")

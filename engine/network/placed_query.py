@@ -11,6 +11,7 @@ from engine.alpha.alpha_nodes import Want
 from engine.alpha.free_rows import by_predicate
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
@@ -30,8 +31,8 @@ Ints = NDArray[np.int64]
 POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
 Solve = Callable[[Mapping[str, Ints], int], Ints]
 """It solves a query over contents of windows at an instant."""
-SolverOf = Callable[[TermTable, a.Select, FactIndex, str], Solve]
-"""It makes a solver of a query over a background, under a policy."""
+SolverOf = Callable[[TermTable, a.Select, FactIndex, str, Naming], Solve]
+"""It makes a solver of a query over a background, under a policy. The nodes of its solutions are named by that of which the query is a part."""
 _MOST_PLANS = 1_000
 """So many plans are cached while the background changes; plans of more queries are made again."""
 
@@ -46,6 +47,11 @@ class RegisteredQuery:
     reads_after: int  # the offset of the last entry that it does not read
     max_derivations: int = 0
     policy: str = UNRESTRICTED
+    node_names: int = 1
+
+    @property
+    def naming(self) -> Naming:
+        return Naming(self.name, self.node_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +144,7 @@ def _is_same(now: Ints, before: Ints) -> bool:
     return now is before or (len(now) == len(before) and np.array_equal(now, before))
 
 
-def name_apart(known: FactIndex, query: str = "", policy: str = UNRESTRICTED) -> NetworkNames:
+def name_apart(known: FactIndex, policy: str = UNRESTRICTED) -> NetworkNames:
     """Return what a plan over a background is made with that no kernel is to run: it needs no network, which costs three times as much as the plan."""
     numbers = dict[str, int]()
 
@@ -146,7 +152,7 @@ def name_apart(known: FactIndex, query: str = "", policy: str = UNRESTRICTED) ->
         raise AssertionError("the plan runs nowhere")
 
     return NetworkNames(
-        known.terms.intern, lambda stream: numbers.setdefault(stream, len(numbers)), known.matching, known.graphs, known.any, PlanOptions(query, policy), once
+        known.terms.intern, lambda stream: numbers.setdefault(stream, len(numbers)), known.matching, known.graphs, known.any, PlanOptions(policy=policy), once
     )  # fmt: skip
 
 
@@ -170,7 +176,7 @@ class QueryPlanning:
     def make_names(
         self,
         facts: FactIndex,
-        query: str = "",
+        naming: Naming = NAMELESS,
         policy: str = UNRESTRICTED,
         rates: Rates = NO_RATES,
         shape: PlanShape | None = None,
@@ -182,7 +188,7 @@ class QueryPlanning:
 
         def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
             if not solvers or solvers[-1][0] is not self.known:
-                solvers[:] = [(self.known, self.solver_of(self._arrays.terms, inner, self.known, policy))]
+                solvers[:] = [(self.known, self.solver_of(self._arrays.terms, inner, self.known, policy, naming))]
             return solvers[-1][1](contents, now)
 
         owns, intern = self.owns, self._arrays.terms.intern
@@ -197,7 +203,7 @@ class QueryPlanning:
         def is_any(place: a.Place) -> bool:
             return noted.any.setdefault(place, facts.any(place))
 
-        options = PlanOptions(query, policy, rates, shape, self.without)
+        options = PlanOptions(naming, policy, rates, shape, self.without)
         return NetworkNames(intern, self._number_stream, matching, graphs, is_any, options, once, own)
 
     def plan_anew(self, planned: Planned) -> Fragment:
@@ -220,7 +226,7 @@ class QueryPlanning:
 
     def _plan(self, planned: Planned, facts: FactIndex) -> tuple[Fragment, Answers]:
         source, answers = planned.source, Answers()
-        return plan_query(source.query, self.make_names(facts, source.name, source.policy, planned.rates, planned.shape, answers)), answers
+        return plan_query(source.query, self.make_names(facts, source.naming, source.policy, planned.rates, planned.shape, answers)), answers
 
     def forget_plans(self) -> None:
         """Forget the plans that a change of the background asked for."""

@@ -12,6 +12,7 @@ from engine.background.fact_store import FactIndex
 from engine.background.reasoning.rdfs_schema import Schema
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import margin, with_links, with_width
@@ -184,7 +185,7 @@ class QuerySlots:
         self.rules: dict[int, Planned] = {}  # those of them that write a stream, by `registered`
         self.with_instants: dict[int, Planned] = {}  # those of them that have instants as patterns, by `registered`
         self.graphs_after = NO_ENTRY  # after this entry, some query asks in which graph an occurrence came
-        self.inquiries: dict[int, tuple[Inquiry, str]] = {}  # the kernel's questions by number, each with its query's name
+        self.inquiries: dict[int, tuple[Inquiry, Naming]] = {}  # the kernel's questions by number
         self.dropped: list[Planned] = []  # whose rows are not free yet, because something may be on its way there
 
     # ------------------------------------------------------------ coming
@@ -202,8 +203,8 @@ class QuerySlots:
         arrays.net.queries[number] = is_open, planned.source.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
 
     def add_inquiries(self, planned: Planned) -> None:
-        self.arrays.recipes.put(planned.at.ask, planned.inquiries, planned.source.name)
-        self.inquiries |= {planned.at.ask + k: (inquiry, planned.source.name) for k, inquiry in enumerate(planned.inquiries)}
+        self.arrays.recipes.put(planned.at.ask, planned.inquiries, planned.source.naming)
+        self.inquiries |= {planned.at.ask + k: (inquiry, planned.source.naming) for k, inquiry in enumerate(planned.inquiries)}
 
     def enter_query(self, planned: Planned) -> None:
         """List a query; its rows are yet to be filled."""

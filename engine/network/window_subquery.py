@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import KEPT, with_width
 from engine.network.host_calls import KernelHost, SolverStopped
@@ -24,19 +25,20 @@ from epsparql import algebra as a
 Ints = NDArray[np.int64]
 
 
-def make_solver(terms: TermTable, query: a.Select, known: FactIndex, policy: str) -> Solve:
+def make_solver(terms: TermTable, query: a.Select, known: FactIndex, policy: str, naming: Naming) -> Solve:
     """Return what solves plain SPARQL over a background and the contents of windows."""
-    return WindowSolver(terms, query, known, policy).solve_contents
+    return WindowSolver(terms, query, known, policy, naming).solve_contents
 
 
 class WindowSolver:
     """Evaluates plain SPARQL over a background and the contents of windows."""
 
-    def __init__(self, terms: TermTable, query: a.Select, known: FactIndex, policy: str) -> None:
+    def __init__(self, terms: TermTable, query: a.Select, known: FactIndex, policy: str, naming: Naming) -> None:
         self._query, self._host = query, KernelHost(terms, known, make_solver)
-        self._host.add_query(RegisteredQuery(0, "", query, 0, policy=policy), known)
+        name = "" if naming.form == 1 else naming.query
+        self._host.add_query(RegisteredQuery(0, name, query, 0, policy=policy, node_names=naming.form), known)
         self._planned = self._host.slots.planned[0]
-        self._fragment = plan_query(query, self._host.planning.make_names(known, "", policy))
+        self._fragment = plan_query(query, self._host.planning.make_names(known, self._planned.source.naming, policy))
         self._clean = {name: array.copy() for name, array in self._read_filled().items()}
 
     def solve_contents(self, contents: Mapping[str, Ints], now: int) -> Ints:

@@ -17,6 +17,7 @@ from engine.dictionary.native.answers.arithmetic import MOST, MOST_SCALE
 from engine.dictionary.native.answers.number_writer import DECIMAL, INTEGER
 from engine.expressions.etalis import CANONICAL, KEY
 from engine.expressions.evaluator import parse_number
+from engine.expressions.nondeterministic import Naming
 from engine.expressions.values import NumericType
 from engine.physical_plan.plan import Inquiry
 from epsparql import algebra as a
@@ -64,21 +65,22 @@ class Recipes:
         self._table = table
         self._context[r.RECIPES] = table.ctypes.data
 
-    def put(self, first: int, inquiries: Sequence[Inquiry], name: str) -> None:
-        """Set the recipes of the questions from number `first` on, of the query with this name."""
+    def put(self, first: int, inquiries: Sequence[Inquiry], naming: Naming) -> None:
+        """Set the recipes of a query's questions from number `first` on."""
         if first + len(inquiries) > len(self._table):
             self._show(np.concatenate([self._table, np.zeros(first + len(inquiries), np.int64)]))
         for who, inquiry in enumerate(inquiries, first):
-            made = make_recipe(inquiry, name)
+            made = make_recipe(inquiry, naming)
             self._table[who] = made[0].ctypes.data if made else 0
             self._kept[who] = made
 
 
-def make_recipe(inquiry: Inquiry, name: str) -> Sequence[NDArray[np.int64] | NDArray[np.uint8]]:
+def make_recipe(inquiry: Inquiry, naming: Naming) -> Sequence[NDArray[np.int64] | NDArray[np.uint8]]:
     """Return the recipe of a question and the texts that it names, or nothing where the host has to answer."""
     asked = inquiry.expression
     if inquiry.fresh is not None:
-        return _make_digest(inquiry, inquiry.variables, (f"{name}\0{inquiry.fresh}", "_:c", ""), separator=0, digits=24, strict=False)
+        texts = f"{naming.query}\0{inquiry.fresh}", "_:c", ""
+        return _make_digest(inquiry, inquiry.variables, texts, separator=0, digits=naming.digits, strict=False)
     if inquiry.condition is not None or asked is None or inquiry.site:
         return ()
     if isinstance(asked, a.Call) and asked.function == KEY:

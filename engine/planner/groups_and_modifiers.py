@@ -31,7 +31,7 @@ def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
     reads = sort_by_name(set(builder.fragment.columns))  # also what tells equal solutions apart
     graph = next((key for key in pattern.keys if key.name.startswith("_:graph#")), None)
     visible = sort_by_name({v for v in builder.scope(pattern.pattern).possible if restore_name(v) is not None})
-    builder.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, builder.options.query, visible)
+    builder.fragment.collectors[node] = GroupCollector(pattern.keys, pattern.aggregates, window, reads, graph, builder.options.naming, visible)
     if not set(pattern.keys) - {graph}:
         plan_empty_group(builder, a.ANYWHERE if graph is None else _place_of(pattern.pattern, graph), (node, c.BLOCKER))
 
@@ -57,7 +57,7 @@ def plan_run(builder: PlanBuilder, pattern: a.Group, run: a.RunWindow, target: T
     reads = sort_by_name(set(builder.fragment.columns))
     visible = sort_by_name({v for v in elements.possible if restore_name(v) is not None})
     shape = RunShape(pattern.keys, pattern.aggregates, run, broken, certain=keys <= elements.certain)
-    builder.fragment.collectors[node] = RunCollector(shape, reads, visible, builder.options.query)
+    builder.fragment.collectors[node] = RunCollector(shape, reads, visible, builder.options.naming)
 
 
 def longest_gap(run: a.RunWindow) -> int:
@@ -116,7 +116,7 @@ def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target:
     reads = sort_by_name(set(builder.fragment.columns) - {rank})
     projection = Projection(reads, select.projection, select.distinct, rank, graph)
     builder.fragment.collectors[node] = ModifiersCollector(
-        select.modifiers, projection, has_window(select.pattern), builder.options.query, stands=isinstance(select, a.Select)
+        select.modifiers, projection, has_window(select.pattern), builder.options.naming, stands=isinstance(select, a.Select)
     )
     return node
 

@@ -117,7 +117,8 @@ class Registry:
         written = rewrite_query(name_own_stream(query, entry.offset), entry.default_graph, entry.policy, self.without)
         assert not isinstance(written, a.BackgroundRule), "that is part of the background"
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
-        network.host.add_query(RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy), known, rates, shape)
+        source = RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy, entry.node_names)
+        network.host.add_query(source, known, rates, shape)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 
     def _find_part(self, entry: Register) -> Division | None:

@@ -68,7 +68,7 @@ def check(
                 engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
             engine.place_query(Register(len(others), name, parsed.text, policy), parsed.query)
         else:  # only rules can close a cycle, and to plan costs a third of what it costs to place as well
-            plan_query(rewrite_query(parsed.query, policy=policy), name_apart(known, name, policy))
+            plan_query(rewrite_query(parsed.query, policy=policy), name_apart(known, policy))
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal

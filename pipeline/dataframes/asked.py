@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.messages import Entry, Facts, Register
+from engine.messages import NODE_NAMES, Entry, Facts, Register
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,10 @@ class Asked:
 
     def entries(self) -> list[Entry]:
         facts: list[Entry] = [Facts(offset, graph, triples) for offset, (graph, triples) in enumerate(self.facts)]
-        return facts + [Register(len(facts) + k, name, text, policy, self.default_graph) for k, (name, text, policy) in enumerate(self.queries)]
+        return facts + [
+            Register(len(facts) + k, name, text, policy, self.default_graph, node_names=NODE_NAMES)
+            for k, (name, text, policy) in enumerate(self.queries)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

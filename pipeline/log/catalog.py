@@ -165,6 +165,7 @@ class Registration:
     at: Micros = 0  # the clock at its registration; 0 where an earlier version of the server wrote it
     versions: tuple[Version, ...] = ()
     emit: str = CERTAIN
+    node_names: int = 1
 
     @property
     def stands(self) -> bool:
@@ -375,8 +376,9 @@ class Catalogue:
     def _register(self, entry: Register, at: Micros) -> None:
         self._remove_query(entry.name)
         found = Registration(
-            entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit
-        )
+            entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit,
+            node_names=entry.node_names,
+        )  # fmt: skip
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
             self.rereads[entry.offset] = entry.offset, 0, entry.offset  # entries before `reads_from` give the background and watermarks

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import epsparql
-from engine.messages import POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
+from engine.messages import NODE_NAMES, POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from pipeline.log import LogWriter, Queueing
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
 from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
@@ -229,7 +229,7 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> tu
     for query in replay.queries:
         policy = replay.policies.get(query.name, UNRESTRICTED)
         log.submit_entry(
-            lambda offset, query=query, policy=policy: Register(offset, query.name, query.text, policy, replay.default_graph),  # type: ignore[misc]
+            lambda offset, query=query, policy=policy: Register(offset, query.name, query.text, policy, replay.default_graph, node_names=NODE_NAMES),  # type: ignore[misc]
             queueing=Queueing.WAIT,
         )
     derived = {found.into for found in shapes.values()}

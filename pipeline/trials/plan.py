@@ -92,7 +92,7 @@ def _side_of(side: str, own: Register | None, below: Sequence[Register], readers
 
 def _entry_of(query: Registration, new: Register) -> Register:
     limits = new.max_derivations, new.max_goals, new.max_state_bytes
-    return Register(query.registered, query.name, query.text, query.policy, query.default_graph, *limits)
+    return Register(query.registered, query.name, query.text, query.policy, query.default_graph, *limits, node_names=query.node_names)
 
 
 def streams_of(engines: Iterable[EnginePlan]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
-from engine.messages import CERTAIN, EMITS, POLICIES, REVISED, UNRESTRICTED, Drop, Promote, Register, Withdraw
+from engine.messages import CERTAIN, EMITS, NODE_NAMES, POLICIES, REVISED, UNRESTRICTED, Drop, Promote, Register, Withdraw
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
 from epsparql.translate.translator import ParsedQuery
@@ -534,7 +534,9 @@ def _submit_registration(service: Service, place: _Place, before: Sequence[Futur
         for entry in before:
             if entry.done():  # it was refused just now, or written before
                 entry.result()
-        wanted = Register(offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds, emit=wish.emit, by_time=True)
+        wanted = Register(
+            offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds, emit=wish.emit, by_time=True, node_names=NODE_NAMES
+        )
         return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
     if known is None:

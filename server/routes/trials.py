@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from engine.messages import POLICIES, UNRESTRICTED, Micros, Register
+from engine.messages import NODE_NAMES, POLICIES, UNRESTRICTED, Micros, Register
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape, get_shape
@@ -283,7 +283,9 @@ def _plan_trial(service: Service, name: str, wish: Wish, old: Registration | Non
     queries = service.catalog.list_queries()
     others = [query for query in queries if query.stands and (old is None or query.registered != old.registered)]
     free = max([head, *(query.registered + 1 for query in queries)])  # the head may not count the last registrations yet
-    new = Register(free, name, wish.text, wish.policy, wish.default_graph, *list_bounds(settings))
+    new = Register(
+        free, name, wish.text, wish.policy, wish.default_graph, *list_bounds(settings), node_names=NODE_NAMES if old is None else old.node_names
+    )
     engines = plan_engines(new, old, others)
     streams = streams_of(engines)
     if all(query.text != wish.text for query in service.log.catalogue.queries.values()):

@@ -1,8 +1,8 @@
 """Data directories written by earlier versions are read by this one, and go on from where they stood.
 
 Each fixture was written in segments of 4 KiB by `write_fixture` below: two directories, of one engine and of two partitions, and `expected.json` with
-the solutions that its version gave, up to the stop and after it went on with `send_rest`. `0.1.0.tar.xz` is of that version, and `format-2.tar.xz` is
-the first of format 2 (pipeline/log/format_version.py).
+the solutions that its version gave, up to the stop and after it went on with `send_rest`. `0.1.0.tar.xz` is of that version, `format-2.tar.xz` is
+the first of format 2 (pipeline/log/format_version.py), and `node-names-1.tar.xz` the last whose queries named nodes in the form 1.
 """
 
 import json
@@ -50,7 +50,15 @@ FURTHER = {
     "bulk": "SELECT ?s FROM STREAM <http://example.org/bulk> WHERE { ?s :part 7 }",
 }
 """What version 0.1.0 did not have: sessions, and bodies that are long enough to be stored in slices for two partitions."""
-VERSIONS = "0.1.0", "format-2"
+NAMED = {
+    "labels": "SELECT * WHERE { ?s :a ?x BIND(BNODE() AS ?n) BIND(BNODE('x') AS ?l) BIND(UUID() AS ?u) BIND(STRUUID() AS ?t) BIND(RAND() AS ?r) }",
+    "template": "CONSTRUCT { [] :of ?s ; :from ?x } INTO STREAM <http://example.org/named> WHERE { {?s :a ?x} SEQ {?s :b ?y} WITHIN 20 }",
+    "named": "SELECT * FROM STREAM <http://example.org/named> WHERE { ?n :of ?s }",
+    "least": "SELECT ?s (MIN(BNODE()) AS ?n) WHERE { ?s :a ?x } GROUP BY ?s WINDOW [RANGE 'PT20S'^^xsd:duration STEP 'PT10S'^^xsd:duration]",
+    "warm": "SELECT ?s ?n FROM NAMED WINDOW :w ON <default> [RANGE PT4S STEP PT4S] WHERE { WINDOW :w { ?s :a ?x } BIND(BNODE() AS ?n) }",
+}
+"""These queries name nodes in the form of their registration."""
+VERSIONS = "0.1.0", "format-2", "node-names-1"
 ROOMS = "@prefix : <http://example.org/> . :Thermometer <http://www.w3.org/2000/01/rdf-schema#subClassOf> :Sensor . :s1 a :Thermometer ; :room 1 . :s2 a :Sensor ; :room 2 ."
 
 
@@ -67,7 +75,7 @@ def body(first: int, last: int) -> str:
 
 def send_first(client: Client, partitions: int) -> None:
     client.create_stream("default", max_delay="PT2S")
-    for name, text in FURTHER.items():
+    for name, text in (FURTHER | NAMED).items():
         client.register(name, PREFIX + text)
     lines = (
         f'{{"s":"<{EX}s{k}>","p":"<{EX}part>","o":"\\"{k % 100}\\"^^<http://www.w3.org/2001/XMLSchema#integer>","at":"{moment(k)}"}}'
@@ -167,6 +175,25 @@ def test_a_directory_of_an_earlier_version_goes_on(tmp_path: Path, version: str,
         send_rest(client, partitions)
         assert solutions(client, partitions) == expected["ended"]
     assert read_format(tmp_path / str(partitions)) == FormatNote(FORMAT, READABLE_FROM)
+
+
+def test_a_new_registration_names_nodes_in_the_present_form(tmp_path: Path) -> None:
+    unpack("node-names-1", tmp_path)
+    with serving(tmp_path / "1") as url:
+        client = Client(url)
+        client.register("labels of now", PREFIX + NAMED["labels"], start="beginning")
+        client.promote("labels", PREFIX + NAMED["labels"] + " # as before")
+        client.finish("default")
+        found = solutions(client, 1)
+        started = client.start_trial(PREFIX + NAMED["least"], compare_with="least")["id"]
+        until(lambda: client.trial(started)["state"] == "completed", "the trial is over")
+        (compared,) = client.trial(started)["queries"]
+        assert (compared["new"], compared["old"]) == (0, 0), "it names nodes as its query does"
+        assert compared["both"] > 20
+    before, now = ([row[3] for row in found[name]] for name in ("labels", "labels of now"))
+    assert len(before) == len(now) > 20
+    assert {len(row["n"]["value"]) for row in before} == {1 + 24}
+    assert {len(row["n"]["value"]) for row in now} == {1 + 32}
 
 
 @pytest.mark.parametrize("partitions", [1, 2])

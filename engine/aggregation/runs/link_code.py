@@ -13,6 +13,7 @@ from engine.aggregation.native.runs import layout as r
 from engine.aggregation.row_batch import Ints
 from engine.dictionary.term_dictionary import LITERAL, TermTable
 from engine.expressions.literals import FALSE, TRUE
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.pattern_scope import asks_identity, list_subexpressions, variables_of
 from epsparql import algebra as a
@@ -58,7 +59,7 @@ class LinkCode:
                 row[k, place] = verdict_of.get(argument.evaluate_row(row[k].tolist(), start, end, now, terms), r.FAILED)
 
 
-def link_code(window: a.RunWindow, reads: Sequence[Variable], aggregates: Mapping[Variable, tuple[int, bool]], query: str) -> LinkCode | None:
+def link_code(window: a.RunWindow, reads: Sequence[Variable], aggregates: Mapping[Variable, tuple[int, bool]], naming: Naming) -> LinkCode | None:
     """Return the code of WHILE; None if aggregates stand in it where there is no operation for them, or something that draws lots.
 
     Its columns are the values of PREV and then `reads`. `aggregates` are variables that stand for a set function, and say which and whether its mean.
@@ -66,7 +67,7 @@ def link_code(window: a.RunWindow, reads: Sequence[Variable], aggregates: Mappin
     previous, condition = [variable for variable, _ in window.previous], window.condition
     hidden = {*previous, *aggregates}  # the plan has columns for these, too
     columns = [*previous, *(_UNREAD if variable in hidden else variable for variable in reads)]
-    compiler = _Compiler({variable: k for k, variable in enumerate(columns)}, tuple(columns), aggregates, query)
+    compiler = _Compiler({variable: k for k, variable in enumerate(columns)}, tuple(columns), aggregates, naming)
     if condition is not None:
         short = len(list_subexpressions(condition)) <= _MOST_PARTS
         if asks_identity(condition) or not (compiler.compile_verdict(condition) if short else compiler.evaluate_first(condition)):
@@ -81,7 +82,7 @@ class _Compiler:
     places: Mapping[Variable, int]
     columns: tuple[Variable, ...]
     aggregates: Mapping[Variable, tuple[int, bool]]
-    query: str
+    naming: Naming
     code: list[tuple[int, int]] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     verdicts: list[Argument] = field(default_factory=list)
@@ -117,7 +118,7 @@ class _Compiler:
             return False
         self.code.append((r.VERDICT, len(self.verdicts)))
         value = a.If(e, a.Constant(TRUE), a.Constant(FALSE))
-        self.verdicts.append(Argument(value, self.columns, self.query, f"WHILE {len(self.verdicts)}"))
+        self.verdicts.append(Argument(value, self.columns, self.naming, f"WHILE {len(self.verdicts)}"))
         return True
 
     def _compare(self, op: a.Comparison, left: a.Expression, right: a.Expression) -> bool:

@@ -29,6 +29,7 @@ from engine.aggregation.term_values import TermValues, Value
 from engine.aggregation.window_contents import Ever
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import FALSE, TRUE
+from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.state_size import goal_bytes
 from epsparql.algebra import AggregateFunction, Constant, If, RunReport
@@ -42,18 +43,18 @@ _SPARE_DEADLINES = 64  # entries of the heap beyond two a run, before it is made
 class RunCollector:
     """Reports runs: with EACH those that gained an element at this instant, with CLOSED those that are over by it."""
 
-    def __init__(self, shape: RunShape, reads: tuple[Variable, ...], visible: tuple[Variable, ...], query: str = "") -> None:
-        """Make the collector; `visible` are the columns that its SELECT sees, and `query` is a name."""
+    def __init__(self, shape: RunShape, reads: tuple[Variable, ...], visible: tuple[Variable, ...], naming: Naming = NAMELESS) -> None:
+        """Make the collector; `visible` are the columns that its SELECT sees."""
         window = shape.window
         self.shape, self.window, self.reads, self.done = shape, window, reads, False
         self.writes = (*shape.keys, *(variable for variable, _ in shape.aggregates))
         self._closing = window.report is RunReport.CLOSED
-        self._visible, self._query = visible, query
+        self._visible, self._naming = visible, naming
         self._keys = [reads.index(key) if key in reads else None for key in shape.keys]
         self._broken = None if shape.broken is None else reads.index(shape.broken)
         self._folding, self._growing = (folding([aggregate for _, aggregate in named]) for named in (shape.aggregates, window.aggregates))
         self._values, self._grown = self._take_values(self._folding, "aggregate"), self._take_values(self._growing, "WHILE aggregate")
-        self._previous = [Argument(value, reads, query, f"PREV {k}") for k, (_, value) in enumerate(window.previous)]
+        self._previous = [Argument(value, reads, naming, f"PREV {k}") for k, (_, value) in enumerate(window.previous)]
         self._links = self._condition()
         self._listed = any(a.distinct or a.function is AggregateFunction.GROUP_CONCAT for a in self._folding.held)
         self._worth = TermValues()
@@ -67,7 +68,7 @@ class RunCollector:
     def _take_values(self, folded: Folding, site: str) -> list[Argument | None]:
         """Return what each aggregate takes of an element; None for COUNT(*)."""
         return [
-            None if aggregate.argument is None else Argument(aggregate.argument, self.reads, self._query, f"{site} {k}")
+            None if aggregate.argument is None else Argument(aggregate.argument, self.reads, self._naming, f"{site} {k}")
             for k, aggregate in enumerate(folded.held)
         ]
 
@@ -76,7 +77,7 @@ class RunCollector:
         if self.window.condition is None:
             return None
         columns = (*self.reads, *(variable for variable, _ in self.window.previous), *(variable for variable, _ in self.window.aggregates))
-        return Argument(If(self.window.condition, Constant(TRUE), Constant(FALSE)), columns, self._query, "WHILE")
+        return Argument(If(self.window.condition, Constant(TRUE), Constant(FALSE)), columns, self._naming, "WHILE")
 
     # ------------------------------------------------------------ many instants at once
     def defer(self) -> bool:
@@ -91,7 +92,7 @@ class RunCollector:
         after = len(self._folding.held)
         shown = zip(self.window.aggregates, self._growing.shown, strict=True)
         grown = {variable: (after + k, function is AggregateFunction.AVG) for (variable, _), (k, function) in shown}
-        return link_code(self.window, self.reads, grown, self._query)
+        return link_code(self.window, self.reads, grown, self._naming)
 
     @property
     def deferred(self) -> bool:

@@ -12,6 +12,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.pattern_scope import ANY_TRIPLE, Scope, Variables, find_scope
@@ -44,7 +45,7 @@ IN_PARTITIONS = frozenset({"suppression"})
 class PlanOptions:
     """Says how a query is planned. `without` names those of CHOICES that are not made."""
 
-    query: str = ""  # its name
+    naming: Naming = NAMELESS
     policy: str = UNRESTRICTED
     rates: Rates = field(default_factory=dict)  # how often triples occur
     shape: PlanShape | None = None  # that of a plan that stands already; None: as the rates and the background ask for

@@ -12,6 +12,7 @@ from engine.aggregation.native_group_by import fits
 from engine.aggregation.row_batch import no_rows
 from engine.aggregation.set_functions import folding
 from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from epsparql import algebra as a
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
@@ -204,12 +205,12 @@ def test_arguments(argument: a.Expression, feed: str, found: str, cut: bool) -> 
 
 def test_random_arguments_differ_by_solution_and_not_by_run() -> None:
     def make() -> Collector:
-        return GroupCollector((K,), ((W, Aggregate(AggregateFunction.COUNT, a.Call("BNODE", ()), True)),), None, (K, V), query="q")
+        return GroupCollector((K,), ((W, Aggregate(AggregateFunction.COUNT, a.Call("BNODE", ()), True)),), None, (K, V), naming=Naming("q", 1))
 
     assert run(make, "a 1@1, a 2@1, a 1@2", False) == ["a 2@1-1", "a 3@1-2"]
 
     def sample() -> Collector:
-        return GroupCollector((K,), ((W, Aggregate(AggregateFunction.SAMPLE, a.Call("UUID", ()))),), None, (K, V), query="q")
+        return GroupCollector((K,), ((W, Aggregate(AggregateFunction.SAMPLE, a.Call("UUID", ()))),), None, (K, V), naming=Naming("q", 1))
 
     assert run(sample, "a 1@1", False) == run(sample, "a 1@1", True)
 

@@ -838,7 +838,7 @@ def test_a_change_plans_those_alone_whom_it_concerns(monkeypatch: pytest.MonkeyP
     planned = list[str]()
 
     def plan(query: algebra.Query, names: NetworkNames) -> Fragment:
-        planned.append(names.options.query)
+        planned.append(names.options.naming.query)
         return plan_query(query, names)
 
     monkeypatch.setattr(placed_query, "plan_query", plan)

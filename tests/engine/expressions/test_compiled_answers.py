@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.dictionary.native.answers.layout import NO_ANSWER
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.etalis import CANONICAL, KEY
+from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state.layout import BIG
 from engine.network.host_calls import answer_question
 from engine.physical_plan import recipes
@@ -58,12 +59,12 @@ class AnsweredTwice:
         function, self.context = self.recipes.call
         self.function = CFUNCTYPE(c_int64, c_int64, c_int64, c_int64)(function)
 
-    def both(self, inquiry: Inquiry, arguments: Sequence[int], name: str = "q") -> tuple[str | None, str]:
+    def both(self, inquiry: Inquiry, arguments: Sequence[int], naming: Naming = NAMELESS) -> tuple[str | None, str]:
         """Return the compiled answer, None if it is left open, and the host's, "" for an error."""
-        self.recipes.put(0, [inquiry], name)
+        self.recipes.put(0, [inquiry], naming)
         given = np.array(arguments, np.int64)
         found = self.function(self.context, 0, given.ctypes.data)
-        expected = answer_question(inquiry, arguments, self.terms, name, 0)
+        expected = answer_question(inquiry, arguments, self.terms, naming, 0)
         return None if found == NO_ANSWER else self.terms.text(found), self.terms.text(expected) if expected else ""
 
     def numbers(self, terms: Sequence[Term | None]) -> list[int]:
@@ -104,12 +105,19 @@ def test_usual_numbers_are_answered(operator: a.Operator, left: str, right: str,
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(terms=st.tuples(_TERMS, _TERMS, _TERMS), start=st.integers(-(10**15), 10**16), length=st.integers(0, 10**9), label=st.text(max_size=20))
-def test_names_of_blank_nodes_are_the_hosts(terms: tuple[Term | None, ...], start: int, length: int, label: str) -> None:
+@given(
+    terms=st.tuples(_TERMS, _TERMS, _TERMS),
+    start=st.integers(-(10**15), 10**16),
+    length=st.integers(0, 10**9),
+    label=st.text(max_size=20),
+    form=st.sampled_from([1, 2]),
+)
+def test_names_of_blank_nodes_are_the_hosts(terms: tuple[Term | None, ...], start: int, length: int, label: str, form: int) -> None:
     asked = AnsweredTwice()
     inquiry = Inquiry(V, True, fresh=label.encode("utf-8", "replace").decode())
-    compiled, host = asked.both(inquiry, [*asked.numbers(terms), start, start + length], "ré")
+    compiled, host = asked.both(inquiry, [*asked.numbers(terms), start, start + length], Naming("ré", form))
     assert compiled == host
+    assert len(host) == len("_:c") + {1: 96, 2: 128}[form] // 4
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -170,7 +178,7 @@ def test_without_room_for_its_text_an_answer_is_left_to_the_host() -> None:
     one = terms.intern(str(Literal("1", XSD + "integer")))
     made, answers = Recipes(terms.address), list[int]()
     inquiry = Inquiry(V[:1], False, expression=a.Arithmetic(a.Operator.ADD, a.Var(V[0]), a.Constant(Literal("7", XSD + "integer"))))
-    made.put(0, [inquiry], "q")
+    made.put(0, [inquiry], NAMELESS)
     function, context = made.call
     while len(answers) < 500 and NO_ANSWER not in answers:
         answers.append(CFUNCTYPE(c_int64, c_int64, c_int64, c_int64)(function)(context, 0, np.array([one], np.int64).ctypes.data))

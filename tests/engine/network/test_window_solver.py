@@ -10,6 +10,7 @@ import epsparql
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
+from engine.expressions.nondeterministic import NAMELESS
 from engine.kernel.state import layout as c
 from engine.network.host_calls import SolverStopped
 from engine.network.window_subquery import WindowSolver
@@ -27,7 +28,7 @@ def solver_of(text: str, known: FactIndex | None = None) -> WindowSolver:
     query = epsparql.parse(PREFIXES + text).query
     assert isinstance(query, a.Select)
     index = FactIndex(Engine().terms) if known is None else known
-    return WindowSolver(index.terms, query, index, "unrestricted")
+    return WindowSolver(index.terms, query, index, "unrestricted", NAMELESS)
 
 
 def contents(terms: TermTable, **windows: str) -> Mapping[str, Ints]:

@@ -14,6 +14,7 @@ from engine.aggregation.rsp_window_report import ReportCollector
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED, MessageKey
 from engine.network.network import Network
@@ -100,7 +101,7 @@ def show_query(text: str) -> str:
     known, network = FactIndex.from_quads(quads_of(given.quads), terms), Network(terms, without=frozenset(given.without))
     taken = rewrite_query(name_own_stream(query, 7), next(iter(given.all_of("default")), "all"), given.policy, given.without)
     assert not isinstance(taken, a.BackgroundRule)
-    names = network.planning.make_names(known, "q", given.policy, rates_given(given.rates))
+    names = network.planning.make_names(known, Naming("q", 1), given.policy, rates_given(given.rates))
     try:
         fragment = plan_query(taken, names)
     except Refusal as refusal:
@@ -264,7 +265,7 @@ class PlanText:
 
 def show_recipe(inquiry: Inquiry) -> str:
     """Return what compiled code is told of a question that it answers; addresses of texts are left out."""
-    cells, *texts = make_recipe(inquiry, "q") or ([],)
+    cells, *texts = make_recipe(inquiry, Naming("q", 1)) or ([],)
     if not texts:
         return f" recipe {list(map(int, cells))}" if len(cells) else ""
     written = [bytes(text[:-1]).decode() for text in texts]

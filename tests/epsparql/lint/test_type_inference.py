@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
-from engine.expressions.nondeterministic import Identity
+from engine.expressions.nondeterministic import Identity, Naming
 from epsparql import algebra as a
 from epsparql import parse, render
 from epsparql.iris import Names
@@ -35,7 +35,7 @@ _LITERALS = [
 _TRIPLE = TripleTerm(Iri("http://e/a"), Iri("http://e/p"), Literal("1", XSD + "integer"))
 _TERMS: list[Term] = [*_LITERALS, Literal("a", RDF_DIR_LANG_STRING, "ar", "rtl"), Iri("http://e/a"), Iri("a"), _TRIPLE]
 _NAMES = tuple(map(Variable, "xyz"))
-_IDENTITY = Identity("query", "site", ())
+_IDENTITY = Identity(Naming("query", 2), "site", ())
 _CASTS = [f"<{XSD}{name}>" for name in ("integer", "decimal", "double", "float", "boolean", "string", "dateTime", "date")]
 _FUNCTIONS = {
     1: ["STR", "LANG", "DATATYPE", "IRI", "BNODE", "ABS", "CEIL", "FLOOR", "ROUND", "UCASE", "LCASE", "STRLEN", "ENCODE_FOR_URI", "MD5", "YEAR", "MONTH",
