@@ -116,7 +116,7 @@ ARROWS = {
     "epsparql/client.py": "epsparql/connection epsparql/events epsparql/solutions",
     "epsparql/connection": "epsparql/solutions",
     "epsparql/etalis": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/etalis/statics epsparql/recursion.py epsparql/terms.py",
-    "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/ntriples.py epsparql/terms.py",
+    "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/ntriples.py epsparql/parser epsparql/recursion.py epsparql/terms.py",
     "epsparql/etalis/statics": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/terms.py",
     "epsparql/events": "epsparql/rdf_exchange epsparql/terms.py",
     "epsparql/in_process.py": "epsparql/events epsparql/extras.py epsparql/solutions",

@@ -7,8 +7,8 @@ from engine.expressions.literals import value_of
 from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
 from engine.expressions.values import DateTime, ExpressionError, Number
 from epsparql.etalis.parser.constants import ground_term, list_literal, struct_literal, written_term
+from epsparql.etalis.parser.grammar import read_one_term
 from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.reader import read_one_term
 from epsparql.etalis.parser.syntax import ListTerm, Struct
 from epsparql.etalis.parser.vocabulary import TERM, event_node, key_of
 from epsparql.etalis.statics.arithmetic import OPERATIONS, literal_of_value

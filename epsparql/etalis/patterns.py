@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from epsparql import algebra as a
 from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
 from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
-from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_variables
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.conditions import Conditions, Translated, call, count_constant, same
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of

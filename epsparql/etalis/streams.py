@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from epsparql.etalis.parser.constants import ground_term, instant_micros
-from epsparql.etalis.parser.lexer import refuse
+from epsparql.etalis.parser.grammar import parse_clauses
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, Program, duration_of
-from epsparql.etalis.parser.reader import ParsedClause, Reader
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, as_struct
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, as_struct, refuse
 from epsparql.etalis.parser.vocabulary import argument_predicate, event_node, iri_of
 from epsparql.terms import RDF, Iri
 from epsparql.terms import Term as RdfTerm
@@ -42,7 +41,7 @@ def read_stream(text: str, arrived: int | None = None) -> Iterator[SentEvent]:
     """
     program = Program(text)
     now = 0 if arrived is None else arrived - 1
-    for clause in Reader(text).read_clauses(bounded=False):
+    for clause in parse_clauses(text, bounded=False)[0]:
         atom = as_struct(clause.head)
         if atom is None or clause.kind != "fact":
             _refuse_clause(clause, text)

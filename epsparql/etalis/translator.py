@@ -22,9 +22,8 @@ from epsparql.etalis.events import (
     written_rule,
 )  # fmt: skip
 from epsparql.etalis.parser.constants import ground_term, predicate_atom
-from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
-from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables
+from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import iri_of, is_iri
 from epsparql.etalis.patterns import Event, Patterns
 from epsparql.etalis.statics.conditions import Conditions, Translated, call

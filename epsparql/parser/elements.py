@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
-from pyparsing import ParseElementEnhance, ParseException, ParserElement
+from pyparsing import ParseBaseException, ParseElementEnhance, ParseException, ParserElement
 from pyparsing import Token as PyparsingToken
 
 from epsparql.errors import QueryError, Span, SyntaxFault, Unsupported
@@ -37,9 +37,13 @@ class QueryText(str):
     @classmethod
     def from_text(cls, text: str, *, explains: bool) -> "QueryText":
         source = cls("\n" + text[1:] if text.startswith("\ufeff") else text)
-        source.text, source.explains = text, explains
-        source.furthest, source.expected, source.depth = NOWHERE, [], 0
+        source.begin(text, explains=explains)
         return source
+
+    def begin(self, text: str, *, explains: bool) -> None:
+        """Set the state of a parse that begins."""
+        self.text, self.explains = text, explains
+        self.furthest, self.expected, self.depth = NOWHERE, [], 0
 
     def note_failure(self, at: int, expected: str | None) -> None:
         if at < self.furthest:
@@ -56,15 +60,15 @@ Result = tuple[int, Any]
 """The next place, and what was found: a list or `ParseResults`."""
 
 
-def parse_text(rule: ParserElement, text: str, fault: Callable[[QueryText], QueryError]) -> Any:
+def parse_text(rule: ParserElement, text: str, fault: Callable[[QueryText], QueryError], kind: type[QueryText] = QueryText) -> Any:
     """Return the one node that `rule` builds of a text. Raises the `QueryError` that `fault` makes of a text that does not match.
 
     Only a text with a fault is parsed a second time, to find out what was expected: noting it costs more than parsing does.
     """
-    with suppress(ParseException):
-        return rule.parse_string(QueryText.from_text(text, explains=False))[0]
-    source = QueryText.from_text(text, explains=True)
-    with suppress(ParseException):
+    with suppress(ParseBaseException):
+        return rule.parse_string(kind.from_text(text, explains=False))[0]
+    source = kind.from_text(text, explains=True)
+    with suppress(ParseBaseException):
         rule.parse_string(source)
     raise fault(source)
 
@@ -134,15 +138,14 @@ class Nested(ParseElementEnhance):
         source.depth += 1
         try:
             if source.depth > MAX_DEPTH:
-                _refuse_depth(source, loc)
+                self.refuse_depth(source, loc)
             return cast(Result, super().parseImpl(instring, loc, do_actions))  # type: ignore[no-untyped-call]  # pyparsing lacks the types
         finally:
             source.depth -= 1
 
-
-def _refuse_depth(source: QueryText, at: int) -> None:
-    if source.startswith(("{", "(", "[", "<<"), at):
-        raise SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", Span(at, at + 1), source.text, "a flatter query")
+    def refuse_depth(self, source: QueryText, at: int) -> None:
+        if source.startswith(("{", "(", "[", "<<"), at):
+            raise SyntaxFault(f"brackets are nested more than {MAX_DEPTH} deep here", Span(at, at + 1), source.text, "a flatter query")
 
 
 def node(rule: ParserElement, build: BuildNode) -> ParserElement:

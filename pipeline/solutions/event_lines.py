@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from engine.expressions.evaluator import parse_term
 from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.grammar import read_one_term
 from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.reader import read_one_term
 from epsparql.etalis.parser.syntax import ListTerm, Struct, Term
 from epsparql.etalis.parser.vocabulary import TERM, name_of
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import assert_never
 
-from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, refuse
 from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, number_literal
 from epsparql.ntriples import make_valid
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal

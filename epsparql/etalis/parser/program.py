@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field, replace
 
 from epsparql.errors import Span, Warning_
-from epsparql.etalis.parser.lexer import refuse
-from epsparql.etalis.parser.reader import OUTPUT, UNITS, ParsedClause, Reader
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Struct, Term, VariableTerm, as_struct, list_variables
+from epsparql.etalis.parser.grammar import parse_clauses
+from epsparql.etalis.parser.nodes import OUTPUT
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, list_variables, refuse
+from epsparql.etalis.parser.terminals import UNITS
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.ntriples import is_absolute_iri
 from epsparql.terms import RDF, XSD
@@ -73,9 +74,8 @@ class Program:
 
 def read_program(text: str) -> Program:
     """Return a program's clauses. Raises EleRefused."""
-    reader = Reader(text)
-    clauses = reader.read_clauses()
-    program = Program(text, warnings=reader.warnings)
+    clauses, warnings = parse_clauses(text)
+    program = Program(text, warnings=warnings)
     windows: list[tuple[Term, Term, Term]] = []
     for clause in clauses:
         _add_clause(program, clause, windows)
@@ -150,7 +150,7 @@ def _read_label(program: Program, label: Term | None) -> tuple[str, int | None]:
     """Return a rule's label and the window among its properties."""
     if label is None:
         return "", None
-    if isinstance(label, Name):
+    if isinstance(label, Name) and not label.iri:
         return label.text, None
     if isinstance(label, Struct) and len(label.args) == 1 and isinstance(label.args[0], ListTerm):
         window = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NoReturn
 
 from epsparql.errors import QueryError, Span
 
@@ -11,6 +12,11 @@ class EleRefused(QueryError):
     """Signals a program that is not in the language, or that is refused on purpose, with the reason."""
 
     code = "ele-refused"
+
+
+def refuse(message: str, span: Span, text: str, expected: str = "") -> NoReturn:
+    """Raise EleRefused."""
+    raise EleRefused(message, span, text, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,17 @@ class ListTerm:
 
 
 Term = Name | VariableTerm | Num | Str | Struct | ListTerm
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedClause:
+    """Represents a clause: `kind` is fact, static, event or directive; `body` is what stands behind the arrow, `label` what stands before the head."""
+
+    kind: str
+    head: Term
+    body: Term | None
+    span: Span
+    label: Term | None = None
 
 
 def list_variables(term: Term) -> Iterator[VariableTerm]:

@@ -6,9 +6,8 @@ from functools import reduce
 
 from epsparql import algebra as a
 from epsparql.etalis.parser.constants import ground_term
-from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import is_iri, number_literal
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 from epsparql.etalis.statics.datalog import Knowledge, reads_background

@@ -7,9 +7,8 @@ from itertools import islice
 
 from epsparql.errors import Warning_
 from epsparql.etalis.parser.constants import ground_term
-from epsparql.etalis.parser.lexer import refuse
 from epsparql.etalis.parser.program import Program, StaticRule
-from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts
+from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts, refuse
 from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
 from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, variables_of
