@@ -227,7 +227,7 @@ class Settings:
         (), _words, "At each start, each of these background graphs is replaced by the content of its file.", form="[GRAPH=]FILE"
     )
     sparql_processes: int = _setting(4, _count, "At most this many queries of /sparql run at a time.")
-    sparql_timeout_s: float = _setting(30.0, _seconds, "A query of /sparql may run at most this many seconds.")
+    sparql_timeout_s: float = _setting(30.0, _seconds, "A query of /sparql may take at most this many seconds of processor time.")
     max_sparql_memory: int = _setting(2 << 30, size, "A query of /sparql may use at most this many bytes of memory.")
     max_sparql_answer: int = _setting(64 << 20, size, "An answer of /sparql may have at most this many bytes.")
     trial_processes: int = _setting(1, _count, "At most this many trials run at a time; the others wait.")

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -13,7 +15,7 @@ from pathlib import Path
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Catalogue, Registration
 from pipeline.registrations.query_cache import get_shape
-from server.background.query_process import DONE, FAULT, NO_MEMORY, Question, Setting
+from server.background.query_process import DONE, FAULT, NO_MEMORY, STRETCH, Question, Setting
 from server.http.problem_details import Fault, Problem
 from server.settings import Settings
 from server.subordinate_process import start_process
@@ -21,7 +23,6 @@ from server.subordinate_process import start_process
 _WAITING = 64
 """At most this many queries wait for their turn."""
 _GRACE_S = 5.0
-_SETTLE_S = 0.3
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +43,14 @@ class _Host:
         with suppress(ProcessLookupError):
             self.process.terminate()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    async def kill(self) -> None:
+        """End the process and the queries at work, which are its forks."""
+        if self.process.returncode is None:
+            os.killpg(self.process.pid, signal.SIGKILL)  # it leads a session of its own
+        shutil.rmtree(self.directory, ignore_errors=True)
+        await self.process.wait()  # for the forks too, which hold its stdout
+        await asyncio.wait([self.ready])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +105,10 @@ class QueryPool:
 
     async def close(self) -> None:
         if self._host is not None:
-            await self._end_host(self._host)
+            await self._host.kill()
 
-    async def _end_host(self, host: _Host) -> None:
+    def _end_host(self, host: _Host) -> None:
         host.end()
-        await host.process.wait()
-        await asyncio.wait([host.ready])
         if self._host is host:
             self._host = None
 
@@ -118,7 +125,7 @@ class QueryPool:
             host = self._host
             said = await host.ready
         if said != "ready":
-            await self._end_host(host)
+            self._end_host(host)
             raise _Gone
         return host
 
@@ -144,16 +151,17 @@ class QueryPool:
     # ------------------------------------------------------------ a query
     async def _asked(self, host: _Host, question: Question) -> Answer:
         settings, loop = self._settings, asyncio.get_running_loop()
-        began = loop.time()
+        began, begun = loop.time(), b""
         try:
             reader, writer = await asyncio.open_unix_connection(host.path)
         except OSError as fault:
-            await self._end_host(host)
+            self._end_host(host)
             raise _Gone from fault
         try:
-            async with asyncio.timeout(settings.sparql_timeout_s + _GRACE_S):
+            async with asyncio.timeout(settings.sparql_timeout_s * STRETCH + _GRACE_S):
                 try:
                     writer.write(json.dumps(question).encode() + b"\n")
+                    begun = await reader.readline()
                     said = await reader.readline()
                     answer = await reader.read()
                 finally:
@@ -163,10 +171,10 @@ class QueryPool:
         if not said.endswith(b"\n"):
             if loop.time() - began >= settings.sparql_timeout_s:
                 raise _ended("time", settings)
-            with suppress(TimeoutError):  # was it the query's own process that ended, or the one before it?
-                await asyncio.wait_for(host.process.wait(), _SETTLE_S)
-                raise _Gone
-            raise _ended(NO_MEMORY, settings)
+            if begun:  # the query's own process has ended, and not the one before it
+                raise _ended(NO_MEMORY, settings)
+            self._end_host(host)
+            raise _Gone
         verdict, detail = json.loads(said)
         if verdict == DONE:
             return Answer(detail, answer)
@@ -183,7 +191,7 @@ async def _said(process: asyncio.subprocess.Process) -> str:
 def _ended(why: str, settings: Settings) -> Fault:
     match why:
         case "time":
-            detail = f"the query took longer than {settings.sparql_timeout_s:g} s; ask for less, or raise EPSPARQL_SPARQL_TIMEOUT_S"
+            detail = f"the query took more than {settings.sparql_timeout_s:g} s of processor time; ask for less, or raise EPSPARQL_SPARQL_TIMEOUT_S"
         case "memory":
             detail = f"the query needed more than {settings.max_sparql_memory} bytes of memory; ask for less, or raise EPSPARQL_MAX_SPARQL_MEMORY"
         case _:

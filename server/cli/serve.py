@@ -48,8 +48,8 @@ from server.service import Service, running
 from server.settings import Settings, SettingsError
 
 _log = logging.getLogger("epsparql.server")
-_CLOSE_S, _GRACE_S = 1.0, 2.0
-"""At a stop, clients have so long to answer the end of their connection (of TLS), and requests so long to be answered."""
+_CLOSE_S, _GRACE_S, _CANCEL_S = 1.0, 1.5, 2.0
+"""At a stop, clients have so long to answer the end of their connection (of TLS), and requests so long to be answered before they are cancelled."""
 _STALL_MORE_S = 20
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -126,10 +126,9 @@ class Server(uvicorn.Server):
             ending.cancel()
 
     def _abort_connections(self) -> None:
-        """End what is still open. A connection that is closing already ends by itself after _CLOSE_S."""
+        """End what is still open. A connection that is closing, but whose client does not read, would end much later by itself."""
         for connection in list(self.server_state.connections):
-            if not connection.transport.is_closing():
-                connection.transport.abort()
+            connection.transport.abort()
 
 
 def serve(settings: Settings) -> int:
@@ -351,7 +350,7 @@ def _config(app: FastAPI, settings: Settings, certificate: Certificate | None) -
         server_header=False,
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
-        timeout_graceful_shutdown=round(_GRACE_S) + 1,
+        timeout_graceful_shutdown=_CANCEL_S,  # type: ignore[arg-type]  # uvicorn hands it to asyncio, which takes fractions
         ssl_certfile=None if certificate is None else certificate.path,
         ssl_keyfile=None if certificate is None else certificate.key,
     )

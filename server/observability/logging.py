@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from asyncio import CancelledError
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
@@ -41,10 +42,14 @@ class TextLines(logging.Formatter):
 
 
 def without_trace(record: logging.LogRecord) -> bool:
-    """Make a warning without a trace of text that is no UTF-8: that is the client's fault, not ours."""
-    if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+    """Make a warning without a trace of text that is no UTF-8: that is the client's fault, not ours.
+
+    Requests that a stop cancels have no lines of their own, because one line counts them.
+    """
+    fault = record.exc_info and record.exc_info[1]
+    if isinstance(fault, UnicodeDecodeError):
         record.exc_info, record.levelno, record.levelname = None, logging.WARNING, "WARNING"
-    return True
+    return not isinstance(fault, CancelledError)
 
 
 def log_to_stderr(log_format: str) -> None:

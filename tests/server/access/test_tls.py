@@ -5,12 +5,14 @@ import http.client
 import logging
 import socket
 import ssl
+import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from cryptography import x509
@@ -20,10 +22,11 @@ from cryptography.x509.oid import NameOID
 
 from epsparql.async_client import AsyncClient
 from epsparql.client import ApiError, Client, Solution
+from server.child_server import Child
 from server.cli import main
 from server.http.auth import TokenFile
 from server.settings import Settings, SettingsError, settings_from
-from tests.server.conftest import event, serving, until, values
+from tests.server.conftest import COMPILING_S, DEADLINE_S, event, serving, until, values
 
 
 def write_certificate(path: Path, *names: str) -> int:
@@ -124,6 +127,51 @@ def test_a_stop_does_not_wait_for_clients_that_do_not_answer(tmp_path: Path, cap
         took_s = time.monotonic() - began_s
     assert took_s < 6  # twice as long as it may take, and a third of what it took while it waited for clients
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def count_queries(server: int) -> int:
+    """Return how many queries of /sparql are at work: they are forks of the server's own process for them."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = [row.split() for row in listed if "server.background.query_process" in row]
+    holding = {number for number, parent, *_ in rows if parent == str(server)}
+    return sum(parent in holding for _, parent, *_ in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_a_stop_with_clients_that_read_nothing_and_queries_at_work_is_quick_and_quiet(tmp_path: Path, encrypted: bool) -> None:
+    """A hundred and twenty subscribers have more to read than their connections hold, and three queries would run for long."""
+    certificate, log = tmp_path / "server.pem", tmp_path / "log"
+    write_certificate(certificate, "localhost")
+    trust = ssl.create_default_context(cafile=str(certificate))
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    endless = " ".join(f"?a{number} ?b{number} ?c{number} ." for number in range(6))
+    asked = "/sparql?query=" + quote(f"SELECT (COUNT(*) AS ?n) {{ {endless} }}")
+    requests = [(asked, "")] * 3 + [("/queries/q/feed?after=", upgrade)] * 60 + [("/queries/q/events", "Last-Event-ID: \r\n")] * 60
+    options = ("--tls-cert", str(certificate)) if encrypted else ()
+    with ExitStack() as held, Child(tmp_path / "data", "inprocess", log, extra=("--host", "localhost", *options)) as child:
+        client, port = Client(child.url, ca_file=certificate if encrypted else None, any_name=encrypted), int(child.url.rpartition(":")[2])
+        client.wait_ready(COMPILING_S)
+        client.register("q", values("a"))
+        client.load_background("urn:g", "".join(f"<urn:s{number}> <urn:p> {number} .\n" for number in range(1000)))
+        client.send("a", "\n".join(event(number, "x" * 8_000) for number in range(1000)))
+        until(lambda: client.query("q")["solutions"] == 1000, "all solutions")
+        for path, more in requests:
+            plain = held.enter_context(socket.create_connection(("127.0.0.1", port), DEADLINE_S))
+            connection = held.enter_context(trust.wrap_socket(plain, server_hostname="localhost")) if encrypted else plain
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
+            if path != asked:
+                assert connection.recv(100)
+        until(lambda: count_queries(child.pid) == 3, "the queries are at work")
+        began_s = time.monotonic()
+        assert child.stop() == 0
+        took_s = time.monotonic() - began_s
+    said = log.read_text()
+    assert "Traceback" not in said, said[:2000]
+    assert [line.partition(" ERROR ")[2] for line in said.splitlines()] == [
+        "uvicorn.error: Cancel 3 running task(s), timeout graceful shutdown exceeded"
+    ]
+    assert took_s < 6  # twice as long as it may take
 
 
 def test_a_certificate_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
