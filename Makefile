@@ -196,8 +196,11 @@ partitions: $(TEST_STAMP) $(COMPILED:%=warm)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" --ignore tests/server/subscriptions/test_revision.py -n $(JOBS) --dist loadfile
 
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
+# The JavaScript client meets ten kills and ten cuts as often as RECONNECTS says, by WebSocket, by HTTP and in Chromium: a minute each.
 SOAK ?= 3600
+RECONNECTS ?= 100
 soak: export EPSPARQL_SOAK_S = $(SOAK)
+soak: export EPSPARQL_RECONNECTS = $(RECONNECTS)
 soak: $(TEST_STAMP) warm checked brokers partitions
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)

@@ -1,6 +1,7 @@
 """Feeds and subscriptions of the JavaScript package while the server is killed and the network cut: each event and each solution is there once."""
 
 import json
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -18,7 +19,14 @@ from tests.soak import is_full
 pytestmark = pytest.mark.slow
 STRIKES, EVENTS = (20, 100_000) if is_full() else (4, 10_000)
 """Half of the strikes kill the server, the others cut the network."""
+RUNS = int(os.environ.get("EPSPARQL_RECONNECTS", "1"))
+"""`make soak` runs each test so many times."""
 PATIENCE_S = 900.0
+
+
+@pytest.fixture(params=range(RUNS), autouse=True)
+def run(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
 
 
 @pytest.fixture

@@ -9,17 +9,16 @@ export class Credentials {
 
   constructor(private readonly source: TokenSource | undefined) {}
 
-  /** Returns the token to send, null for none. */
+  /** Returns the token to send, null for none. Throws: what the callback throws; the next call asks it again. */
   get(): Promise<string | null> {
-    this.#token ??= this.#ask();
-    return this.#token;
+    return this.#token ?? this.#ask();
   }
 
   /** Returns whether there is another token than the refused one. Callers that are refused at once share one call of the callback. */
   async renew(refused: string | null): Promise<boolean> {
     if (typeof this.source !== "function") return false;
     const known = this.#token;
-    if ((await known) === refused && this.#token === known) this.#token = this.#ask(refused);
+    if ((await known) === refused && this.#token === known) void this.#ask(refused);
     return (await this.get()) !== refused;
   }
 
@@ -28,13 +27,17 @@ export class Credentials {
     this.#token = null;
   }
 
-  async #ask(refused?: string | null): Promise<string | null> {
-    try {
-      return (typeof this.source === "function" ? await this.source(refused) : this.source) || null;
-    } catch (error) {
-      this.#token = null;
-      throw error;
-    }
+  #ask(refused?: string | null): Promise<string | null> {
+    const asked = this.#call(refused);
+    this.#token = asked;
+    asked.catch(() => {
+      if (this.#token === asked) this.#token = null;
+    });
+    return asked;
+  }
+
+  async #call(refused: string | null | undefined): Promise<string | null> {
+    return (typeof this.source === "function" ? await this.source(refused) : this.source) || null;
   }
 }
 

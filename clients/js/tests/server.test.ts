@@ -1,6 +1,7 @@
 /** All that a client does, against the real server at EPSPARQL_URL, whose tokens are EPSPARQL_TOKEN (admin) and `reader` (read:*). */
 
 import assert from "node:assert/strict";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
 import { ApiError, Client, type ClientOptions, Closed, literal, namedNode, type Notice, quad, type Solution, Unreachable } from "../dist/index.js";
 
@@ -27,6 +28,51 @@ async function collect<Item>(items: AsyncIterable<Item>, most = Infinity): Promi
   const found: Item[] = [];
   for await (const item of items) if (found.push(item) >= most) break;
   return found;
+}
+
+/** A way to the server that can be cut, and counts its connections. */
+class Network {
+  opened = 0;
+  readonly #sockets = new Set<Socket>();
+  readonly #listener: Server;
+
+  constructor() {
+    this.#listener = createServer((near) => {
+      this.opened++;
+      const { hostname, port } = new URL(URL_OF_SERVER);
+      const far = connect(Number(port), hostname);
+      this.#sockets.add(near);
+      near.pipe(far).pipe(near);
+      for (const each of [near, far]) each.on("error", () => {}).on("close", () => (near.destroy(), far.destroy(), this.#sockets.delete(near)));
+    });
+  }
+
+  static async open(): Promise<Network> {
+    const network = new Network();
+    await new Promise<void>((done) => network.#listener.listen(0, "127.0.0.1", done));
+    return network;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#listener.address() as AddressInfo).port}`;
+  }
+  get connections(): number {
+    return this.#sockets.size;
+  }
+  cut(): void {
+    for (const each of this.#sockets) each.destroy();
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    this.cut();
+  }
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 30_000; !isTrue(); ) {
+    assert.ok(Date.now() < deadline);
+    await new Promise((done) => setTimeout(done, 10));
+  }
 }
 
 for (const [transport, options] of TRANSPORTS) {
@@ -61,6 +107,65 @@ for (const [transport, options] of TRANSPORTS) {
     assert.ok((await feed.flush()) > 0);
     await feed.close();
     assert.equal((await over.stream(stream)).accepted, 1);
+  });
+
+  test(`close waits for the frames after a refused one, and ends a feed, over ${transport}`, async (context) => {
+    const stream = streamOf(context);
+    const feed = over.feed(stream, { batch: 1 });
+    await feed.send("{");
+    await feed.send(range(0, 20).map(event));
+    await assert.rejects(feed.close(), (error: ApiError) => error.status === 400);
+    assert.equal((await over.stream(stream)).accepted, 20);
+    await assert.rejects(feed.send(event(21)), Closed);
+    await feed.close();
+  });
+
+  test(`lines of one text are so many events, over ${transport}`, async (context) => {
+    const stream = streamOf(context);
+    const feed = over.feed(stream);
+    const line = JSON.stringify({ ...event(1), o: '"1"' });
+    await feed.send(`${line}\n\n{\n`);
+    await assert.rejects(feed.flush(), (error: ApiError) => error.events === 2 && error.line === 2);
+    await feed.close();
+  });
+
+  test(`a callback whose tokens are all refused is asked no more than a few times, over ${transport}`, async (context) => {
+    let asked = 0;
+    const stranger = new Client(URL_OF_SERVER, { ...options, token: () => `stranger ${++asked}` });
+    await assert.rejects(collect(stranger.follow(fresh(context))), (error: Closed) => error.code === 4001);
+    const feed = stranger.feed(streamOf(context));
+    await feed.send(event(1));
+    await assert.rejects(feed.flush(), (error: Closed) => error.code === 4001);
+    assert.ok(asked <= 8, `${asked} calls`);
+  });
+
+  test(`a callback that fails is asked again, over ${transport}`, async (context) => {
+    const stream = streamOf(context);
+    let failures = 0;
+    const token = () => {
+      if (failures++ === 1) throw new Error("no token for now");
+      return TOKEN;
+    };
+    const renewing = new Client(URL_OF_SERVER, { ...options, token });
+    const feed = renewing.feed(stream);
+    await feed.send(event(1));
+    await feed.flush();
+    renewing.http.credentials.forget();
+    await feed.send(event(2));
+    await feed.close();
+    assert.equal((await over.stream(stream)).accepted, 2);
+  });
+
+  test(`a subscription that is closed while it connects leaves no connection, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    await over.register(query, values(stream));
+    await using network = await Network.open();
+    const subscription = new Client(network.url, options).follow(query);
+    const opening = subscription.open();
+    subscription.close();
+    await assert.rejects(opening, Closed);
+    assert.equal(await subscription.next(), null);
+    await until(() => network.opened > 0 && network.connections === 0);
   });
 
   test(`an iteration that stops goes on after the last solution, over ${transport}`, async (context) => {
@@ -228,6 +333,21 @@ test("a stream's events are shown and followed", async (context) => {
   assert.ok((await client.streams()).some(({ name }) => name === stream));
 });
 
+test("a tail goes on after a lost connection, however long it was open", async (context) => {
+  const stream = streamOf(context);
+  await client.send(stream, JSON.stringify({ ...event(0), o: '"0"' }));
+  await using network = await Network.open();
+  const patienceMs = 200;
+  const tail = new Client(network.url, { token: TOKEN, patienceMs }).tail(stream);
+  const events = tail[Symbol.asyncIterator]();
+  assert.equal((await events.next()).value.o, '"0"');
+  await new Promise((done) => setTimeout(done, 2 * patienceMs));
+  network.cut();
+  await client.send(stream, JSON.stringify({ ...event(1), o: '"1"' }));
+  assert.equal((await events.next()).value.o, '"1"');
+  tail.close();
+});
+
 test("the background is loaded, extended, queried and dropped", async () => {
   const graph = `${EX}rooms`;
   assert.equal((await client.loadBackground(graph, `<${EX}s> <${EX}in> <${EX}hall> .`)).triples, 1);
@@ -262,4 +382,39 @@ test("a server that does not answer", async () => {
   await feed.send(event(1));
   await assert.rejects(feed.flush(), Unreachable);
   await assert.rejects(feed.close(), Unreachable);
+});
+
+test("events wait in bounded memory if sends are not awaited", async () => {
+  const feed = new Client("http://127.0.0.1:1", { patienceMs: 1 }).feed("s", { window: 1 });
+  const line = JSON.stringify({ ...event(1), o: `"${"x".repeat(1 << 20)}"` });
+  const outcomes = await Promise.allSettled(range(0, 70).map(() => feed.send(line)));
+  const refused = outcomes.filter((each) => each.status === "rejected" && each.reason instanceof RangeError);
+  assert.deepEqual([refused.length > 0, refused.length < 10], [true, true]);
+  await assert.rejects(feed.close(), Unreachable);
+});
+
+/** Stands for two servers, of which only the second one has the store. */
+class TwoServers {
+  readonly #url: string;
+  onopen: (() => void) | null = null;
+  onmessage: ((message: { data: string }) => void) | null = null;
+  onclose: ((event: { code: number; reason: string }) => void) | null = null;
+
+  constructor(url: string) {
+    this.#url = url;
+    queueMicrotask(() => this.onopen?.());
+  }
+  send(): void {
+    const answer = this.#url.includes("first") ? { error: { status: 503, code: "unavailable", detail: "the lease is lost" } } : { ack: 7, accepted: 1 };
+    queueMicrotask(() => this.onmessage?.({ data: JSON.stringify(answer) }));
+  }
+  close(): void {}
+}
+
+test("a frame that a server without its store refused is sent to the next server", async () => {
+  const pair = new Client("http://first.example,http://second.example", { WebSocket: TwoServers as unknown as typeof WebSocket });
+  const feed = pair.feed("s");
+  await feed.send(event(1));
+  assert.equal(await feed.flush(), 7);
+  await feed.close();
 });

@@ -29,6 +29,8 @@ export interface SourcePosition {
 }
 
 export interface Channel {
+  /** A frame begins with its head, which the server counts as a line. */
+  readonly writesHeads: boolean;
   send(frame: Frame): void;
   /** Closes; the link is told nothing more. */
   close(): void;
@@ -37,21 +39,32 @@ export interface Channel {
 /** Opens a channel over HTTP. Throws: ApiError; Unreachable. */
 export type Opener = (link: Link) => Promise<Channel>;
 
-export const NO_TOKEN = 4001;
-export const BEHIND = 4008;
+export const COMPLETED = 1000;
 export const LOST = 1006;
+export const REFUSED = 1008;
+export const STOPPING = 1012;
+export const BEHIND = 4008;
+const [GOING_AWAY, NO_STATUS, FULL, NO_TOKEN, NOT_ALLOWED, UNKNOWN] = [1001, 1005, 1013, 4001, 4003, 4004];
 /** No close code, but this client's own: the reader has to catch up first. */
 export const PAUSED = 0;
-const RESUMABLE = new Set([PAUSED, 1001, LOST, 1012, 1013, BEHIND]);
+/** The code with which the server closes a WebSocket, where it answers a request with a status. */
+export const CLOSE_OF_STATUS: Readonly<Record<number, number>> = { 401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL, 503: FULL };
+const RESUMABLE = new Set([PAUSED, GOING_AWAY, LOST, STOPPING, FULL, BEHIND]);
 const OPEN_MS = 10_000;
+/** A token that is refused so soon after the one before it is not renewed again. */
+const RENEWAL_MS = 5000;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [50, 1000];
 
 /** Opens channels to one path, again and again. */
 export class Dialer {
   #socketsWork = false;
-  /** The token of the newest channel, and the one that was refused last. */
+  /** The token of the newest channel, and when a refused one was renewed last. */
   #token: string | null = null;
-  #refused: string | null | undefined;
+  #renewedAt = -Infinity;
+  /** While channels fail: until when another one is opened, and after which pause. */
+  #deadline: number | null = null;
+  #pauseMs = 0;
+  #openedAt = 0;
 
   constructor(
     private readonly http: Http,
@@ -59,30 +72,44 @@ export class Dialer {
     private readonly overHttp: Opener,
   ) {}
 
-  /** Opens a channel within the client's patience. Throws: Unreachable; Closed for what another try would only meet again. */
+  /**
+   * Opens a channel within the client's patience. One that the server closes at once, without a message, counts as a failed attempt.
+   *
+   * Throws: Unreachable; Closed for what another try would only meet again; the reason of the signal, once that is aborted.
+   */
   async open(path: () => string, link: Link, signal: AbortSignal): Promise<void> {
-    const deadline = Date.now() + this.http.patienceMs;
-    let pauseMs = FIRST_PAUSE_MS;
+    if (Date.now() - this.#openedAt > LONGEST_PAUSE_MS) this.confirm();
+    this.#deadline ??= Date.now() + this.http.patienceMs;
     for (let attempt = 0; ; attempt++) {
+      if (this.#pauseMs > 0) await pause(this.#pauseMs, signal);
+      this.#pauseMs = Math.min(this.#pauseMs * 2 || FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
       const { url } = this.http;
       try {
-        link.channel = await this.#try(path(), link, attempt);
-        return;
+        link.start(await this.#try(path(), link, attempt));
+        this.#openedAt = Date.now();
+        break;
       } catch (error) {
         if (error instanceof Closed && !(await this.mayResume(error.code))) throw error;
-        if (Date.now() + pauseMs > deadline) throw new Unreachable(url, reasonOf(error));
+        if (Date.now() + this.#pauseMs > this.#deadline) throw new Unreachable(url, reasonOf(error));
         this.http.turn();
       }
-      await pause(pauseMs, signal);
-      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
+    if (signal.aborted) link.end(COMPLETED, "");
+    signal.throwIfAborted();
+  }
+
+  /** Notes that the channel works: if it is lost, another one is opened at once. */
+  confirm(): void {
+    this.#deadline = null;
+    this.#pauseMs = 0;
   }
 
   /** Returns whether another try may succeed after a close code. A refused token is asked for anew, once. */
   async mayResume(code: number): Promise<boolean> {
     if (code !== NO_TOKEN) return RESUMABLE.has(code);
-    if (this.#refused === this.#token) return false;
-    this.#refused = this.#token;
+    const now = Date.now();
+    if (now - this.#renewedAt < RENEWAL_MS) return false; // else a callback whose tokens are all refused would be asked without end
+    this.#renewedAt = now;
     return this.http.credentials.renew(this.#token);
   }
 
@@ -99,12 +126,13 @@ export class Dialer {
   }
 }
 
-/** Returns a channel once the socket is open. Throws: Error where it does not open. */
+/** Returns a channel once the socket is open; from then on the link is told. Throws: Error where it does not open. */
 function openSocket(Socket: typeof WebSocket, url: string, subprotocols: string[], link: Link): Promise<Channel> {
   return new Promise((done, failed) => {
     const socket = new Socket(url, subprotocols);
     const timer = setTimeout(() => socket.close(), OPEN_MS);
     const channel = {
+      writesHeads: true,
       send: (frame: Frame) => socket.send(writeHead(frame) + frame.body),
       close: () => {
         socket.onmessage = socket.onclose = null;
@@ -113,14 +141,14 @@ function openSocket(Socket: typeof WebSocket, url: string, subprotocols: string[
     };
     socket.onopen = () => {
       clearTimeout(timer);
+      socket.onclose = ({ code, reason }) => link.closed(code === NO_STATUS ? LOST : code, reason);
       done(channel);
     };
     socket.onerror = () => {};
     socket.onmessage = ({ data }: MessageEvent<string>) => link.take(data);
-    socket.onclose = ({ code, reason }) => {
+    socket.onclose = () => {
       clearTimeout(timer);
       failed(new Error("no WebSocket could be opened"));
-      link.closed(code === 1005 ? LOST : code, reason);
     };
   });
 }

@@ -7,10 +7,10 @@
  * A frame that is sent again is no second event: its events carry their times, or the frame has an id that the server remembers.
  */
 
-import type { Http } from "../http.js";
+import { type Http, reasonOf } from "../http.js";
 import { ApiError, Closed, type Problem, Unreachable } from "../problem.js";
 import { type Event, type EventTime, writeEvent } from "../terms/event_lines.js";
-import { type Channel, Dialer, type Frame, type SourcePosition, writeHead } from "./channel.js";
+import { type Channel, CLOSE_OF_STATUS, COMPLETED, Dialer, type Frame, LOST, type SourcePosition, writeHead } from "./channel.js";
 import { yieldTurn } from "./event_loop.js";
 import { Link, News } from "./link.js";
 
@@ -35,7 +35,14 @@ export interface SendOptions {
 /** An event, or lines of ndjson; with the format `json`, any object. */
 export type FeedEvent = Event | string | object;
 
+interface Line {
+  line: string;
+  isTimed: boolean;
+}
+
 const FRAME_CHARACTERS = 64 << 10;
+/** So many characters may be unanswered when `send` is called: more than a caller has who waits for each `send`. */
+const MOST_CHARACTERS = 64 << 20;
 const SILENCE_MS = 60_000;
 const HAS_TIME = /"(?:at|start)"\s*:/;
 
@@ -56,6 +63,8 @@ export class Feed {
   #isTimed = true;
   #numbers = 0;
   #sent = 0;
+  /** The characters of unanswered frames. */
+  #unanswered = 0;
   /** Frames were made since the event loop had its last turn. */
   #owesTurn = false;
   #link: Link | null = null;
@@ -73,16 +82,22 @@ export class Feed {
   /**
    * Takes events, and resolves when there is room for more. `flush` waits until they are durable.
    *
-   * Throws, once each and after it has taken the events: ApiError for an earlier frame that was refused (later ones go on); Unreachable; Closed.
+   * Throws before it takes them: TypeError for what is no event; Closed after `close`; RangeError if earlier calls were not awaited, and too much waits.
+   * Throws, once each and after it has taken them: ApiError for an earlier frame that was refused (later ones go on); Unreachable; Closed.
    */
   async send(events: FeedEvent | Iterable<FeedEvent>, { time, source }: SendOptions = {}): Promise<void> {
+    this.#over.signal.throwIfAborted();
+    const window = Math.min(this.options.window ?? 256, 256);
+    if (this.#unanswered > MOST_CHARACTERS && this.#frames.length > window)
+      throw new RangeError(`the feed of ${this.stream} has ${this.#frames.length} unanswered frames; await each send`);
+    const lines: Line[] = [];
+    for (const event of isMany(events) ? events : [events]) this.#write(event, time, lines);
     if (source) this.#cut();
-    for (const event of isMany(events) ? events : [events]) this.#add(event, time);
+    for (const line of lines) this.#add(line);
     if (source) this.#cut(source);
     else if (this.#lines.length > 0) this.#linger ??= setTimeout(() => this.#cut(), this.options.lingerMs ?? 5);
     this.#raise();
     await this.#takeTurn();
-    const window = Math.min(this.options.window ?? 256, 256);
     while (this.#frames.length > window) await this.#wait();
   }
 
@@ -95,29 +110,39 @@ export class Feed {
     return this.acked;
   }
 
-  /** Waits as `flush` does, and closes the connection. Throws: as `send`; what was not answered then is given up. */
+  /** Waits until every event is answered, also those after a refused frame, and closes the connection. Throws: as `send`; what was not answered then is given up. */
   async close(): Promise<void> {
+    if (this.#over.signal.aborted) return;
     try {
-      await this.flush();
+      await this.#flushAll();
     } finally {
-      this.#over.abort();
-      this.#link?.end(1000, "");
+      this.#over.abort(new Closed(COMPLETED, "closed by its sender"));
+      this.#link?.end(COMPLETED, "");
       this.#link = null;
     }
   }
 
-  #add(event: FeedEvent, time: EventTime | undefined): void {
-    const { line, isTimed } = this.#write(event, time);
+  /** Waits until every event is answered. Throws: the first refusal, at the end; Unreachable; Closed. */
+  async #flushAll(): Promise<void> {
+    try {
+      await this.flush();
+    } catch (error) {
+      if (error instanceof ApiError && !(error instanceof Unreachable)) await this.#flushAll();
+      throw error;
+    }
+  }
+
+  #add({ line, isTimed }: Line): void {
     this.#isTimed &&= isTimed;
     this.#lines.push(line);
     this.#size += line.length;
     if (this.#lines.length >= (this.options.batch ?? 500) || this.#size >= FRAME_CHARACTERS) this.#cut();
   }
 
-  #write(event: FeedEvent, time: EventTime | undefined): { line: string; isTimed: boolean } {
-    const { format } = this.options;
-    if (typeof event === "string") return { line: event.trimEnd(), isTimed: format === undefined && HAS_TIME.test(event) };
-    return format === "json" ? { line: JSON.stringify(event), isTimed: false } : writeEvent(event as Event, time);
+  #write(event: FeedEvent, time: EventTime | undefined, lines: Line[]): void {
+    if (this.options.format === "json") lines.push({ line: typeof event === "string" ? event : JSON.stringify(event), isTimed: false });
+    else if (typeof event !== "string") lines.push(writeEvent(event as Event, time));
+    else for (const line of event.split("\n")) if (line.trim()) lines.push({ line, isTimed: HAS_TIME.test(line) });
   }
 
   /** Makes a frame of the events that wait. */
@@ -129,6 +154,7 @@ export class Feed {
     const body = format === "json" ? `[${this.#lines.join(",")}]` : this.#lines.join("\n");
     const id = this.#isTimed || source ? undefined : `${this.#ids}-${++this.#numbers}`;
     this.#frames.push({ id, source, format, body, events: this.#lines.length });
+    this.#unanswered += body.length;
     [this.#lines, this.#size, this.#isTimed] = [[], 0, true];
     this.#owesTurn = true;
     this.#start();
@@ -149,6 +175,7 @@ export class Feed {
   }
 
   async #wait(): Promise<void> {
+    this.#over.signal.throwIfAborted();
     this.#raise();
     await this.#news.wait();
     this.#raise();
@@ -184,11 +211,19 @@ export class Feed {
 
   #sendFrames(): void {
     if (!this.#link?.channel || this.#link.closedWith !== null) return;
+    if (this.#sent === 0) this.#link.listen(); // an answer is awaited from now on
     while (this.#sent < this.#frames.length) this.#link.channel.send(this.#frames[this.#sent++]!);
   }
 
   async #takeAnswers(link: Link): Promise<void> {
-    for (let message = link.next(); message !== undefined; message = link.next()) this.#takeAnswer(JSON.parse(message) as Answer);
+    for (let message = link.next(); message !== undefined; message = link.next()) {
+      const answer = JSON.parse(message) as Answer;
+      if (answer.error?.status === UNAVAILABLE && this.http.turn()) {
+        link.end(LOST, answer.error.detail); // another server has the store now, and is sent the frame again
+        break;
+      }
+      this.#takeAnswer(answer, link.channel!.writesHeads);
+    }
     this.#news.tell();
     if (link.closedWith === null) return;
     this.#forget();
@@ -196,16 +231,18 @@ export class Feed {
     if (!(await this.#dialer.mayResume(code))) throw new Closed(code, reason);
   }
 
-  #takeAnswer(answer: Answer): void {
+  #takeAnswer(answer: Answer, hasHead: boolean): void {
+    this.#dialer.confirm();
     const frame = this.#frames.shift()!;
     this.#sent--;
+    this.#unanswered -= frame.body.length;
     this.answered++;
-    if (answer.error) this.#refusals.push(new ApiError(placeInBody(answer.error, frame), frame.events));
+    if (answer.error) this.#refusals.push(new ApiError(hasHead ? placeInBody(answer.error, frame) : answer.error, frame.events));
     else this.acked = answer.ack!;
   }
 
   #forget(): void {
-    this.#link?.end(1000, "");
+    this.#link?.end(COMPLETED, "");
     this.#link = null;
     this.#sent = 0;
   }
@@ -217,11 +254,11 @@ export class Feed {
     const post = async (frame: Frame) => {
       if (link.closedWith === null) await postFrame(this.http, this.stream, frame, link);
     };
-    return { send: (frame) => (queue = queue.then(() => post(frame))), close: () => {} };
+    return { writesHeads: false, send: (frame) => (queue = queue.then(() => post(frame))), close: () => {} };
   }
 }
 
-/** The server counts the line before the events, too, where a frame has one; JSON is one line. */
+/** Returns a problem whose line counts from the first event; JSON is one line. */
 function placeInBody(problem: Problem, frame: Frame): Problem {
   return problem.line && writeHead(frame) ? { ...problem, line: Math.max(problem.line - 1, 1) } : problem;
 }
@@ -231,8 +268,7 @@ interface Answer {
   error?: Problem;
 }
 
-const CLOSES: Readonly<Record<number, number>> = { 401: 4001, 403: 4003, 404: 4004 };
-const [TOO_MANY, UNAVAILABLE] = [429, 503];
+const UNAVAILABLE = 503;
 
 async function postFrame(http: Http, stream: string, { id, source, format, body }: Frame, link: Link): Promise<void> {
   const headers = {
@@ -244,10 +280,8 @@ async function postFrame(http: Http, stream: string, { id, source, format, body 
     const { offset, ...rest } = await http.json("post", "/streams/{name}/events", { path: { name: stream }, body, headers });
     link.take(JSON.stringify({ ack: offset, ...rest }));
   } catch (error) {
-    if (error instanceof Unreachable) link.closed(1006, error.message);
-    else if (!(error instanceof ApiError)) throw error;
-    else if (error.status === TOO_MANY || error.status === UNAVAILABLE) link.closed(1013, error.message);
-    else if (error.status in CLOSES) link.closed(CLOSES[error.status]!, error.message);
+    if (!(error instanceof ApiError) || error instanceof Unreachable) link.closed(LOST, reasonOf(error));
+    else if (error.status in CLOSE_OF_STATUS) link.closed(CLOSE_OF_STATUS[error.status]!, error.message);
     else link.take(JSON.stringify({ error: error.problem }));
   }
 }

@@ -8,7 +8,9 @@ const MOST_CHARACTERS = 16 << 20;
 export class Link {
   channel: Channel | null = null;
   closedWith: { code: number; reason: string } | null = null;
-  readonly #messages: string[] = [];
+  /** The older messages, the oldest last, and the newer ones, the newest last: `shift` of one array would move all that wait. */
+  #older: string[] = [];
+  #newer: string[] = [];
   #size = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -16,14 +18,18 @@ export class Link {
   constructor(
     private readonly wake: () => void,
     private readonly silenceMs: number,
-  ) {
-    this.listen();
+  ) {}
+
+  /** Begins with an open channel. */
+  start(channel: Channel): void {
+    this.channel = channel;
+    if (this.closedWith === null) this.listen();
   }
 
   /** Takes a message from the channel. */
   take(message: string): void {
     if (this.closedWith !== null) return;
-    this.#messages.push(message);
+    this.#newer.push(message);
     this.#size += message.length;
     if (this.#size > MOST_CHARACTERS) this.end(PAUSED, "the reader is slower than the server");
     else this.listen();
@@ -39,7 +45,8 @@ export class Link {
 
   /** Returns the next message; undefined where none waits. */
   next(): string | undefined {
-    const found = this.#messages.shift();
+    if (this.#older.length === 0) [this.#older, this.#newer] = [this.#newer.reverse(), []];
+    const found = this.#older.pop();
     this.#size -= found?.length ?? 0;
     return found;
   }
@@ -58,7 +65,7 @@ export class Link {
 
   /** Whether nothing waits. */
   get isEmpty(): boolean {
-    return this.#messages.length === 0;
+    return this.#older.length + this.#newer.length === 0;
   }
 }
 

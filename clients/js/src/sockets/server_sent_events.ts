@@ -9,13 +9,15 @@ export interface ServerSentEvent {
   comment: string | null;
 }
 
-/** Yields events and comments until the answer ends. Throws: TypeError where the connection breaks. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSentEvent> {
+/** Yields events and comments until the answer ends, or nothing came for `silenceMs`. Throws: TypeError where the connection breaks. */
+export async function* readEvents(body: ReadableStream<Uint8Array>, silenceMs: number): AsyncGenerator<ServerSentEvent> {
   const [reader, decoder] = [body.getReader(), new TextDecoder()];
   let rest = "";
   try {
     for (;;) {
+      const timer = silenceMs > 0 ? setTimeout(() => void reader.cancel().catch(() => {}), silenceMs) : undefined;
       const { done, value } = await reader.read();
+      clearTimeout(timer);
       if (done) return;
       const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
       rest = blocks.pop()!;

@@ -2,7 +2,7 @@
 
 import type { Http } from "../http.js";
 import { ApiError, Closed } from "../problem.js";
-import { BEHIND, type Channel, Dialer, PAUSED } from "./channel.js";
+import { BEHIND, type Channel, CLOSE_OF_STATUS, COMPLETED, Dialer, LOST, PAUSED, REFUSED, STOPPING } from "./channel.js";
 import { Link, News } from "./link.js";
 import { type Change, type Notice, readMessage, Solution, type Word } from "./messages.js";
 import { readEvents } from "./server_sent_events.js";
@@ -18,10 +18,10 @@ export interface FollowOptions {
   silenceMs?: number;
 }
 
-const [COMPLETED, DROPPED, FAILED, STOPPING] = [1000, 4004, 1011, 1012];
+const [DROPPED, FAILED] = [4004, 1011];
 const ENDS: Readonly<Record<string, number>> = { "the query is completed": COMPLETED, "the query was dropped": DROPPED, "the query failed": FAILED, "the server stops": STOPPING };
 const FINISHED = "no further solution will follow";
-const CLOSES: Readonly<Record<number, number>> = { 400: 1008, 401: 4001, 403: 4003, 404: DROPPED, 410: 1008, 429: 1013 };
+const CLOSES: typeof CLOSE_OF_STATUS = { ...CLOSE_OF_STATUS, 400: REFUSED, 410: REFUSED };
 const SILENCE_MS = 60_000;
 
 export class Subscription implements AsyncIterable<Solution> {
@@ -29,8 +29,9 @@ export class Subscription implements AsyncIterable<Solution> {
   last: string | null;
   readonly #dialer: Dialer;
   readonly #news = new News();
-  #over = new AbortController();
+  readonly #over = new AbortController();
   #link: Link | null = null;
+  #opening: Promise<void> | null = null;
   #lines: string[] = [];
   #notices: Notice[] = [];
 
@@ -45,7 +46,10 @@ export class Subscription implements AsyncIterable<Solution> {
 
   /** Connects now rather than at the first `next`. Throws: Unreachable; Closed. */
   async open(): Promise<void> {
-    if (this.#link !== null) return;
+    if (this.#link === null) await (this.#opening ??= this.#connect().finally(() => (this.#opening = null)));
+  }
+
+  async #connect(): Promise<void> {
     this.#lines = []; // they come again, since the address says which one was the last
     const link = new Link(this.#news.tell, this.options.silenceMs ?? SILENCE_MS);
     await this.#dialer.open(() => this.#path, link, this.#over.signal);
@@ -60,20 +64,25 @@ export class Subscription implements AsyncIterable<Solution> {
    */
   async next(timeoutMs = Infinity): Promise<Word | null> {
     const deadline = timeoutMs === Infinity ? null : Date.now() + timeoutMs;
-    while (!this.#over.signal.aborted) {
-      const found = this.#take();
-      if (found) return found;
-      if (this.#link?.closedWith && this.#link.isEmpty) await this.#end(this.#link.closedWith);
-      else if (this.#link === null) await this.open();
-      else if (this.#link.isEmpty && !(await within(this.#news.wait(), deadline))) return null;
+    const { signal } = this.#over;
+    try {
+      while (!signal.aborted) {
+        const found = this.#take();
+        if (found) return found;
+        if (this.#link?.closedWith && this.#link.isEmpty) await this.#end(this.#link.closedWith);
+        else if (this.#link === null) await this.open();
+        else if (this.#link.isEmpty && !(await within(this.#news.wait(), deadline))) return null;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
     }
     return null;
   }
 
   /** Closes the connection; iterations end. Another call of `next` ends too. */
   close(): void {
-    this.#over.abort(new Closed(1000, "closed by its reader"));
-    this.#link?.end(1000, "");
+    this.#over.abort(new Closed(COMPLETED, "closed by its reader"));
+    this.#link?.end(COMPLETED, "");
     this.#link = null;
     this.#news.tell();
   }
@@ -96,9 +105,9 @@ export class Subscription implements AsyncIterable<Solution> {
         if (word.kind === "progress" && word.finished) return;
       }
     } catch (error) {
-      if (!this.#over.signal.aborted && !(error instanceof Closed && error.code === COMPLETED)) throw error;
+      if (!(error instanceof Closed && error.code === COMPLETED)) throw error;
     } finally {
-      this.#link?.end(1000, "");
+      this.#link?.end(COMPLETED, "");
       this.#link = null;
     }
   }
@@ -118,6 +127,7 @@ export class Subscription implements AsyncIterable<Solution> {
       if (this.#lines.length === 0) this.#lines = this.#link?.next()?.trimEnd().split("\n").reverse() ?? [];
       const line = this.#lines.pop();
       if (line === undefined) return undefined;
+      this.#dialer.confirm();
       const found = readMessage(line);
       if (found === null) continue;
       this.last = found.last ?? this.last;
@@ -148,22 +158,22 @@ export class Subscription implements AsyncIterable<Solution> {
       if (error instanceof ApiError && error.status in CLOSES) throw new Closed(CLOSES[error.status]!, error.message);
       throw error;
     }
-    return { send: () => {}, close: () => abort.abort() };
+    return { writesHeads: false, send: () => {}, close: () => abort.abort() };
   }
 }
 
 async function readInto(response: Response, link: Link): Promise<void> {
   let comment = "";
   try {
-    for await (const event of readEvents(response.body!)) {
+    for await (const event of readEvents(response.body!, 0)) {
       comment = event.comment || comment;
       if (event.comment === FINISHED) link.take('{"progress":{"watermark":"","finished":true}}');
       else if (event.data === null) link.listen();
       else link.take(writeMessage(event.event, event.data));
     }
-    link.closed(ENDS[comment] ?? 1006, comment);
+    link.closed(ENDS[comment] ?? LOST, comment);
   } catch (error) {
-    link.closed(1006, String(error));
+    link.closed(LOST, String(error));
   }
 }
 

@@ -31,6 +31,8 @@ export interface StreamEvent {
 const ENDS = new Set(["the stream is finished", "the stream was deleted"]);
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [100, 5000];
 const TOO_MANY = 429;
+/** An idle server sends a comment every 15 s, or as `comment_s` says. */
+const SILENCE_MS = 60_000;
 
 export class Tail implements AsyncIterable<StreamEvent> {
   /** The id after which it continues. */
@@ -47,25 +49,27 @@ export class Tail implements AsyncIterable<StreamEvent> {
     this.last = options.after ?? null;
   }
 
-  /** Iterates over events until the stream is finished or deleted, or `close`. Throws: ApiError; Unreachable. */
+  /** Iterates over events until the stream is finished or deleted, or `close`. Throws: ApiError; Unreachable, once the client's patience is over. */
   async *[Symbol.asyncIterator](): AsyncGenerator<StreamEvent> {
-    let deadline = Date.now() + this.http.patienceMs;
-    let pauseMs = FIRST_PAUSE_MS;
+    let [deadline, pauseMs] = [Date.now() + this.http.patienceMs, FIRST_PAUSE_MS];
     while (!this.#over.signal.aborted && !this.end) {
+      let reason = "the connection broke";
       try {
         const body = await this.#open();
-        this.options.onNotice?.({ kind: "open", reason: "" });
+        deadline = Infinity;
         pauseMs = FIRST_PAUSE_MS;
+        this.options.onNotice?.({ kind: "open", reason: "" });
         yield* this.#read(body);
-        deadline = Date.now() + this.http.patienceMs;
-        if (!this.end) this.options.onNotice?.({ kind: "lost", reason: "the connection broke" });
       } catch (error) {
         if (this.#over.signal.aborted) return;
         if (error instanceof ApiError && !mayRetry(error)) throw error;
-        if (Date.now() > deadline) throw error instanceof ApiError ? error : new Unreachable(this.http.url, reasonOf(error));
-        this.options.onNotice?.({ kind: "lost", reason: reasonOf(error) });
+        reason = reasonOf(error);
+        if (Date.now() > deadline) throw error instanceof ApiError ? error : new Unreachable(this.http.url, reason);
       }
-      if (!this.end) await pause(pauseMs, this.#over.signal).catch(() => {});
+      if (this.end || this.#over.signal.aborted) return;
+      this.options.onNotice?.({ kind: "lost", reason });
+      deadline = Math.min(deadline, Date.now() + this.http.patienceMs);
+      await pause(pauseMs, this.#over.signal).catch(() => {});
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
   }
@@ -86,7 +90,7 @@ export class Tail implements AsyncIterable<StreamEvent> {
   }
 
   async *#read(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
-    for await (const { id, data, comment } of readEvents(body)) {
+    for await (const { id, data, comment } of readEvents(body, SILENCE_MS)) {
       if (data !== null) {
         this.last = id ?? this.last;
         yield { id: id ?? "", ...(JSON.parse(data) as Omit<StreamEvent, "id">) };
