@@ -340,6 +340,14 @@ def test_a_client_loads_little() -> None:
     assert heavy & {*found} == set()
 
 
+def test_a_process_that_parses_nothing_loads_no_grammar() -> None:
+    """A restart knows what its queries mean, and an engine of Spark is given their algebra."""
+    listed = "import sys, engine.engine, pipeline.registrations.query_cache, epsparql.etalis.streams; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", listed], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
+    assert "epsparql.translate.translator" in found
+    assert "pyparsing" not in found
+
+
 def test_the_base_calls_the_engine_in_one_place() -> None:
     """An import from above would not be seen in the base: `epsparql.run` loads the engine by name, with the extra it needs."""
     loaded = re.compile(rf'"((?:{"|".join(ORDER[1:])})\.[\w.]+)"')

@@ -7,7 +7,6 @@ from engine.expressions.literals import value_of
 from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
 from engine.expressions.values import DateTime, ExpressionError, Number
 from epsparql.etalis.parser.constants import ground_term, list_literal, struct_literal, written_term
-from epsparql.etalis.parser.grammar import read_one_term
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Struct
 from epsparql.etalis.parser.vocabulary import TERM, event_node, key_of
@@ -91,6 +90,8 @@ def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
         return literal_of_value(_instant_parts(value.micros)[k])
     if not isinstance(whole, Literal) or whole.datatype != TERM:
         raise ExpressionError
+    from epsparql.etalis.parser.grammar import read_one_term  # only processes that parse load pyparsing
+
     term = read_one_term(whole.lexical)
     parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
     if len(parts) != n or (term.name if isinstance(term, Struct) else ".") != name.lexical:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from epsparql.etalis.parser.constants import ground_term, instant_micros
-from epsparql.etalis.parser.grammar import parse_clauses
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, Program, duration_of
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, as_struct, refuse
 from epsparql.etalis.parser.vocabulary import argument_predicate, event_node, iri_of
@@ -39,6 +38,8 @@ def read_stream(text: str, arrived: int | None = None) -> Iterator[SentEvent]:
     In a file an event without a time comes 1 µs after the clause before it. `arrived` (µs) is the time at which a request came: its events without
     a time come from there on, 1 µs apart, and it may not sleep.
     """
+    from epsparql.etalis.parser.grammar import parse_clauses  # as in program.py
+
     program = Program(text)
     now = 0 if arrived is None else arrived - 1
     for clause in parse_clauses(text, bounded=False)[0]:

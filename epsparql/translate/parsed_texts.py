@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import pyparsing
 
 from epsparql.recursion import deep_stack
 
@@ -32,7 +31,7 @@ _NAME, _PACKAGE = "parsed-texts", "epsparql"
 @cache
 def _language() -> bytes:
     """Return the digest of everything that decides what a text means: this package's files, and the versions of pyparsing and Python."""
-    digest = blake2b(f"{sys.version} {pyparsing.__version__}".encode(), digest_size=_DIGEST_BYTES)
+    digest = blake2b(f"{sys.version} {version('pyparsing')}".encode(), digest_size=_DIGEST_BYTES)
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.digest()

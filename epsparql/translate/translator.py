@@ -17,7 +17,6 @@ from epsparql.lint.warnings import doubts
 from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, word_beyond
 from epsparql.parser import ast as s
 from epsparql.parser import ast_queries as f
-from epsparql.parser.grammar import parse_document
 from epsparql.recursion import deep_stack
 from epsparql.terms import Iri, Variable
 from epsparql.translate.context import Context
@@ -52,6 +51,8 @@ def _parse(text: str) -> ParsedQuery:
     _check_text(text)
     if is_program(text):
         return _parse_program(text)
+    from epsparql.parser.grammar import parse_document  # a third of a second, which a process that parses nothing does not need
+
     with deep_stack():
         document = parse_document(text)
         return _Translation(text).translate_document(document)

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from engine.expressions.evaluator import parse_term
 from epsparql.etalis.parser.constants import ground_term
-from epsparql.etalis.parser.grammar import read_one_term
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Struct, Term
 from epsparql.etalis.parser.vocabulary import TERM, name_of
@@ -59,6 +58,8 @@ def _write(term: RdfTerm) -> str:
         case Literal(lexical, datatype) if datatype == XSD + "dateTime":
             return json.dumps({"datime": lexical})
         case Literal(lexical, datatype) if datatype == TERM:
+            from epsparql.etalis.parser.grammar import read_one_term  # only processes that parse load pyparsing
+
             return json.dumps(_write_term(read_one_term(lexical)), ensure_ascii=False)
         case Literal(lexical, datatype, None) if datatype == XSD_STRING:
             return json.dumps({"string": lexical}, ensure_ascii=False)

@@ -6,13 +6,11 @@ from typing import Any, cast
 
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.faults import TERM, unexpected_operator
-from epsparql.etalis.parser.operators import AMOUNTS, CONDITIONS, EVENTS, GOALS, MOST_OPERATORS, SYNONYMS
+from epsparql.etalis.parser.keywords import AMOUNTS, CONDITIONS, EVENTS, GOALS, MOST_OPERATORS, OUTPUT, SYNONYMS
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, as_struct, list_conjuncts, refuse
 from epsparql.etalis.parser.terminals import ProgramText, refuse_operators, span_after
 from epsparql.parser.elements import QueryText, Sign
 
-OUTPUT = frozenset({"write", "nl", "print", "writeln", "format", "tab"})
-"""These goals write text; they are ignored with a warning."""
 LOOSEST = 1200
 Found = Sequence[Any]
 

@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from epsparql.errors import Span, Warning_
-from epsparql.etalis.parser.grammar import parse_clauses
-from epsparql.etalis.parser.nodes import OUTPUT
+from epsparql.etalis.parser.keywords import OUTPUT, UNITS
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, list_variables, refuse
-from epsparql.etalis.parser.terminals import UNITS
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.ntriples import is_absolute_iri
 from epsparql.terms import RDF, XSD
@@ -74,6 +72,8 @@ class Program:
 
 def read_program(text: str) -> Program:
     """Return a program's clauses. Raises EleRefused."""
+    from epsparql.etalis.parser.grammar import parse_clauses  # only processes that parse programs load pyparsing
+
     clauses, warnings = parse_clauses(text)
     program = Program(text, warnings=warnings)
     windows: list[tuple[Term, Term, Term]] = []

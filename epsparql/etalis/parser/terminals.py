@@ -6,15 +6,10 @@ from decimal import Decimal
 from typing import NoReturn
 
 from epsparql.errors import Span, Warning_
-from epsparql.etalis.parser.operators import GOALS, MOST_OPERATORS
+from epsparql.etalis.parser.keywords import GOALS, MOST_OPERATORS, UNITS
 from epsparql.etalis.parser.syntax import Name, Num, Str, Term, VariableTerm, refuse
 from epsparql.parser.elements import Build, QueryText, Sign, Terminal
 
-UNITS = {
-    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1_000_000), "ms": 1_000, **dict.fromkeys(("min", "mins", "minute", "minutes"), 60_000_000),
-    **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000), **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
-}  # fmt: skip
-"""Microseconds of each unit."""
 SKIP = r"(?:\s|%[^\n]*+|/\*(?s:.)*?\*/)*+"
 NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 PREFIXED = r"[a-z]\w*+:[A-Za-z_]\w*+"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from epsparql.etalis.parser.constants import predicate_atom
-from epsparql.etalis.parser.nodes import OUTPUT
+from epsparql.etalis.parser.keywords import OUTPUT
 from epsparql.etalis.parser.program import Program, StaticRule
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import is_iri

@@ -1,4 +1,4 @@
-"""This module has the operators of the ETALIS Language for Events with their precedences: a higher number binds more weakly."""
+"""This module has the words of the ETALIS Language for Events: operators with their precedences (a higher number binds more weakly), units, output."""
 
 MOST_OPERATORS = 200
 """One pattern or condition has at most so many operators in a row."""
@@ -23,3 +23,10 @@ CONNECTIVES = ("->", ";", ",")
 EVENT_WORDS = frozenset(word for word in EVENTS if word.replace("_", "").isalpha()) | {"star_times"}
 GOAL_NAMES = frozenset({"check", "starts", "meets"})
 """These operators between events may be names of goals, too."""
+OUTPUT = frozenset({"write", "nl", "print", "writeln", "format", "tab"})
+"""These goals write text; they are ignored with a warning."""
+UNITS = {
+    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1_000_000), "ms": 1_000, **dict.fromkeys(("min", "mins", "minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000), **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
+}  # fmt: skip
+"""Microseconds of each unit."""
