@@ -9,7 +9,8 @@
 
 import { type Http, reasonOf } from "../http.js";
 import { ApiError, Closed, type Problem, Unreachable } from "../problem.js";
-import { type Event, type EventTime, writeEvent } from "../terms/event_lines.js";
+import type { EventTime } from "../terms/event_lines.js";
+import { Batch, type FeedEvent } from "./batch.js";
 import { type Channel, CLOSE_OF_STATUS, COMPLETED, Dialer, type Frame, LOST, type SourcePosition, writeHead } from "./channel.js";
 import { yieldTurn } from "./event_loop.js";
 import { Link, News } from "./link.js";
@@ -32,19 +33,9 @@ export interface SendOptions {
   source?: SourcePosition;
 }
 
-/** An event, or lines of ndjson; with the format `json`, any object. */
-export type FeedEvent = Event | string | object;
-
-interface Line {
-  line: string;
-  isTimed: boolean;
-}
-
-const FRAME_CHARACTERS = 64 << 10;
 /** So many characters may be unanswered when `send` is called: more than a caller has who waits for each `send`. */
 const MOST_CHARACTERS = 64 << 20;
 const SILENCE_MS = 60_000;
-const HAS_TIME = /"(?:at|start)"\s*:/;
 
 export class Feed {
   /** The newest acknowledged position of the log, and how many frames were answered. */
@@ -53,15 +44,11 @@ export class Feed {
   readonly #dialer: Dialer;
   readonly #news = new News();
   readonly #over = new AbortController();
-  readonly #ids = crypto.getRandomValues(new Uint32Array(4)).join("-");
+  readonly #batch: Batch;
   readonly #frames: Frame[] = [];
   readonly #refusals: ApiError[] = [];
   /** Why sending ended; the next call tells it, and the one after it tries again. */
   #failure: Error | null = null;
-  #lines: string[] = [];
-  #size = 0;
-  #isTimed = true;
-  #numbers = 0;
   #sent = 0;
   /** The characters of unanswered frames. */
   #unanswered = 0;
@@ -76,6 +63,7 @@ export class Feed {
     private readonly stream: string,
     private readonly options: FeedOptions,
   ) {
+    this.#batch = new Batch(options.format, options.batch ?? 500);
     this.#dialer = new Dialer(http, ["epsparql.v1+json"], (link) => this.#openHttp(link));
   }
 
@@ -90,12 +78,14 @@ export class Feed {
     const window = Math.min(this.options.window ?? 256, 256);
     if (this.#unanswered > MOST_CHARACTERS && this.#frames.length > window)
       throw new RangeError(`the feed of ${this.stream} has ${this.#frames.length} unanswered frames; await each send`);
-    const lines: Line[] = [];
-    for (const event of isMany(events) ? events : [events]) this.#write(event, time, lines);
+    const lines = this.#batch.write(events, time);
     if (source) this.#cut();
-    for (const line of lines) this.#add(line);
+    for (const line of lines) {
+      this.#batch.add(line);
+      if (this.#batch.isFull && !source) this.#cut();
+    }
     if (source) this.#cut(source);
-    else if (this.#lines.length > 0) this.#linger ??= setTimeout(() => this.#cut(), this.options.lingerMs ?? 5);
+    else if (!this.#batch.isEmpty) this.#linger ??= setTimeout(() => this.#cut(), this.options.lingerMs ?? 5);
     this.#raise();
     await this.#takeTurn();
     while (this.#frames.length > window) await this.#wait();
@@ -124,38 +114,26 @@ export class Feed {
 
   /** Waits until every event is answered. Throws: the first refusal, at the end; Unreachable; Closed. */
   async #flushAll(): Promise<void> {
-    try {
-      await this.flush();
-    } catch (error) {
-      if (error instanceof ApiError && !(error instanceof Unreachable)) await this.#flushAll();
-      throw error;
-    }
-  }
-
-  #add({ line, isTimed }: Line): void {
-    this.#isTimed &&= isTimed;
-    this.#lines.push(line);
-    this.#size += line.length;
-    if (this.#lines.length >= (this.options.batch ?? 500) || this.#size >= FRAME_CHARACTERS) this.#cut();
-  }
-
-  #write(event: FeedEvent, time: EventTime | undefined, lines: Line[]): void {
-    if (this.options.format === "json") lines.push({ line: typeof event === "string" ? event : JSON.stringify(event), isTimed: false });
-    else if (typeof event !== "string") lines.push(writeEvent(event as Event, time));
-    else for (const line of event.split("\n")) if (line.trim()) lines.push({ line, isTimed: HAS_TIME.test(line) });
+    let refusal: ApiError | null = null;
+    do {
+      try {
+        await this.flush();
+      } catch (error) {
+        if (!(error instanceof ApiError) || error instanceof Unreachable) throw error;
+        refusal ??= error;
+      }
+    } while (this.#frames.length > 0 || this.#refusals.length > 0);
+    if (refusal) throw refusal;
   }
 
   /** Makes a frame of the events that wait. */
   #cut(source?: SourcePosition): void {
     clearTimeout(this.#linger);
     this.#linger = undefined;
-    if (this.#lines.length === 0) return;
-    const { format } = this.options;
-    const body = format === "json" ? `[${this.#lines.join(",")}]` : this.#lines.join("\n");
-    const id = this.#isTimed || source ? undefined : `${this.#ids}-${++this.#numbers}`;
-    this.#frames.push({ id, source, format, body, events: this.#lines.length });
-    this.#unanswered += body.length;
-    [this.#lines, this.#size, this.#isTimed] = [[], 0, true];
+    if (this.#batch.isEmpty) return;
+    const frame = this.#batch.cut(source);
+    this.#frames.push(frame);
+    this.#unanswered += frame.body.length;
     this.#owesTurn = true;
     this.#start();
   }
@@ -284,8 +262,4 @@ async function postFrame(http: Http, stream: string, { id, source, format, body 
     else if (error.status in CLOSE_OF_STATUS) link.closed(CLOSE_OF_STATUS[error.status]!, error.message);
     else link.take(JSON.stringify({ error: error.problem }));
   }
-}
-
-function isMany(events: FeedEvent | Iterable<FeedEvent>): events is Iterable<FeedEvent> {
-  return typeof events === "object" && Symbol.iterator in events;
 }
