@@ -114,7 +114,8 @@ def load_server() -> None:
     gc.set_threshold(*commands.GARBAGE_LOOK)
     keep_freed_memory()
     leave_out_unused()
-    for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process"):
+    grammars = ("epsparql.parser.grammar", "epsparql.etalis.parser.grammar")  # a server loads them when it first parses a text
+    for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process", *grammars):
         importlib.import_module(module)
     from engine.compiling import load_type_tables
     from engine.warmup import compile_engine
