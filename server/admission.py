@@ -8,6 +8,7 @@ from server.http.audit import Audit
 from server.http.auth import Gate
 from server.http.body_parsing import BodyBudget
 from server.http.connection_limits import ConnectionLimits
+from server.query_output.answer_spool import AnswerSpool
 from server.settings import Settings
 
 
@@ -18,6 +19,7 @@ class Admission:
         self._settings, self._log, self._solutions = settings, log, solutions
         self.gate, self.audit = gate, Audit(settings.data, settings.audit_bytes)
         self.bodies, self.connections = BodyBudget(settings), ConnectionLimits(settings)
+        self.answers = AnswerSpool()
         self.one_derivation = asyncio.Semaphore(1)  # one derivation is searched for at a time
 
     @property

@@ -152,7 +152,7 @@ ARROWS = {
     "pipeline/spark": "pipeline/errors.py pipeline/hidden_modules.py pipeline/log pipeline/log/encoding pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/slices pipeline/solutions pipeline/status_files.py",
     "pipeline/trials": "pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/partition_count.py pipeline/registrations pipeline/runners pipeline/slices pipeline/solutions",
     "pipeline/warmup.py": "pipeline/formats/batches pipeline/log/encoding pipeline/solutions",
-    "server/admission.py": "server/http server/settings.py",
+    "server/admission.py": "server/http server/query_output server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
     "server/background": "server/http server/settings.py server/subordinate_process.py",
     "server/cli": "server/app.py server/background server/child_server.py server/cli/subcommands server/connections.py server/http server/observability server/process.py server/query_output server/routes/streams server/service.py server/settings.py",

@@ -131,6 +131,7 @@ async def list_ontologies(service: Shared) -> OntologyList:
     responses=describe_responses(
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.TOO_MANY_REQUESTS,
         success={200: {"description": "The triples", "content": {media: {"schema": {"type": "string"}} for media in _WRITTEN}}},
     ),
     response_class=Response,
@@ -151,7 +152,8 @@ async def get_ontology(
         text = await asyncio.to_thread(service.background.read_ntriples, graph)
     version = await asyncio.to_thread(version_of_statements, text.splitlines())
     media_type = choose_media_type(request.headers.get("accept"), tuple(_WRITTEN), version)
-    return Response(await asyncio.to_thread(_write_graph, graph, text, media_type), media_type=versioned(media_type, version))
+    written = await asyncio.to_thread(_write_graph, graph, text, media_type)
+    return service.admission.answers.create_response(written, versioned(media_type, version))
 
 
 def _write_graph(graph: BackgroundGraph, text: str, media_type: str) -> bytes:

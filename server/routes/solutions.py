@@ -92,6 +92,7 @@ def _parse_time(member: str, text: str | None, query: str) -> Micros | None:
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
         HTTPStatus.GONE,
+        HTTPStatus.TOO_MANY_REQUESTS,
         success={
             200: {
                 "description": "Solutions, in order of emission, or the newest first",
@@ -116,15 +117,20 @@ async def get_solutions(
         raise bad_request("bad-range", "the changes of a revised query are in order of the log, not of time", expected="after or before", query=name)
     accept = request.headers.get("accept")
     choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
-    read = await _wait_for_page(service, registration, keys, limit, min(wait, service.settings.max_wait_s))
-    version = await asyncio.to_thread(version_of_page, read, form)
-    media_type = choose_media_type(accept, list_media_types(form), version)
-    written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
-    parts = split_by_form(service.catalog.refresh(registration) or registration, read)[: None if media_type == NDJSON else 1]  # others have one head
-    found = pa.concat_batches([part for part, _ in parts])
-    link = _link_next_page(name, request, found, limit, is_last=read.num_rows < limit and found.num_rows == read.num_rows)
-    written = await asyncio.to_thread(lambda: b"".join(write_page(written_as, part, each) for part, each in parts))
-    return Response(written, media_type=versioned(media_type, version), headers=link)
+    if wait:
+        await _wait_for_solution(service, registration, keys, min(wait, service.settings.max_wait_s))
+    async with service.admission.answers.making:
+        read = await asyncio.to_thread(service.solutions.read_range, registration.registered, keys, limit)
+        version = await asyncio.to_thread(version_of_page, read, form)
+        media_type = choose_media_type(accept, list_media_types(form), version)
+        written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
+        parts = split_by_form(service.catalog.refresh(registration) or registration, read)[
+            : None if media_type == NDJSON else 1
+        ]  # others have one head
+        found = pa.concat_batches([part for part, _ in parts])
+        link = _link_next_page(name, request, found, limit, is_last=read.num_rows < limit and found.num_rows == read.num_rows)
+        written = await asyncio.to_thread(lambda: b"".join(write_page(written_as, part, each) for part, each in parts))
+    return service.admission.answers.create_response(written, versioned(media_type, version), link)
 
 
 def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int, *, is_last: bool) -> dict[str, str]:
@@ -140,16 +146,17 @@ def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: i
     return {"Link": f'<{following}>; rel="next"'}
 
 
-async def _wait_for_page(service: Service, registration: Registration, keys: KeyRange, limit: int, wait_s: float) -> pa.RecordBatch:
+async def _wait_for_solution(service: Service, registration: Registration, keys: KeyRange, wait_s: float) -> None:
+    """Wait until there is a solution in the range, or no more can come, but at most `wait_s`."""
     deadline = asyncio.get_running_loop().time() + wait_s
     while True:
         seen = service.notifier.generation
         ended = service.catalog.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
-        found = await asyncio.to_thread(service.solutions.read_range, registration.registered, keys, limit)
+        found = await asyncio.to_thread(service.solutions.read_range, registration.registered, keys, 1)
         left_s = deadline - asyncio.get_running_loop().time()
         over = service.lifecycle.stopping.is_set() or not service.catalog.is_current(registration) or ended
         if found.num_rows or left_s <= 0 or over:
-            return found
+            return
         await service.notifier.wait_for_news(seen, left_s)
 
 
@@ -221,6 +228,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,
         HTTPStatus.GONE,
+        HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         success={
             200: {
@@ -261,7 +269,7 @@ async def get_event_stream(
     version = version_of_page(found, Triples())
     media_type = choose_media_type(accept, tuple(MEDIA_TYPES), version)
     written = await asyncio.to_thread(write_event_page, addresses, page, listed(found), media_type)
-    return Response(written, media_type=versioned(media_type, version), headers=headers)
+    return service.admission.answers.create_response(written, versioned(media_type, version), headers)
 
 
 def _check_page(registration: Registration, registered: int | None, page: int | None) -> None:

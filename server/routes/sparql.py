@@ -61,7 +61,7 @@ async def get_sparql(
         raise bad_request("no-query", "the request needs the parameter 'query', once", expected="query")
     if len(query.encode()) > service.settings.max_query:
         raise _too_long(service)
-    return await _answer_query(request, query, default_graph, named_graph)
+    return await _answer_query(request, service, query, default_graph, named_graph)
 
 
 @router.post(
@@ -86,7 +86,7 @@ async def post_sparql(
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail, expected=f"{_QUERY} or {_FORM}"))
     text = decode_text(await read_body(request, service.settings.max_query * (3 if kind == _FORM else 1)))  # a form may have three bytes for one
     if kind == _QUERY:
-        return await _answer_query(request, text, default_graph, named_graph)
+        return await _answer_query(request, service, text, default_graph, named_graph)
     try:
         form = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=1000)
     except ValueError as fault:
@@ -96,10 +96,10 @@ async def post_sparql(
     check_names(form, ("query", "default-graph-uri", "named-graph-uri"), "field")
     if len(form.get("query", ())) != 1:
         raise bad_request("no-query", "the form needs the field 'query', once", expected="query")
-    return await _answer_query(request, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
+    return await _answer_query(request, service, form["query"][0], form.get("default-graph-uri"), form.get("named-graph-uri"))
 
 
-async def _answer_query(request: Request, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
+async def _answer_query(request: Request, service: Service, text: str, default: Sequence[str] | None, named: Sequence[str] | None) -> Response:
     pool: QueryPool = request.app.state.query_pool
     parsed = epsparql.parse(text).query  # this parser gives the places of faults, and refuses SERVICE and updates
     offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
@@ -124,7 +124,7 @@ async def _answer_query(request: Request, text: str, default: Sequence[str] | No
         detail = "RDF/XML has no name for a predicate that does not end in an XML name"
         raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=", ".join(GRAPHS)))
     content_type = chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8"
-    return Response(answer.text, media_type=versioned(content_type, answer.version))
+    return service.admission.answers.create_response(answer.text, versioned(content_type, answer.version))
 
 
 def _locate_fault(fault: Fault) -> Fault:

@@ -114,7 +114,7 @@ async def get_last_events(
         left = last - sum(piece.rows.num_rows for piece in look.pieces)
         headers["Link"] = f'</streams/{encode_name(name)}/events?last={left}&before={look.read_from}>; rel="next"'
     text = await asyncio.to_thread(_format_events, look, write_quads if media_type == N_QUADS else write_event_texts)
-    return Response(text, media_type=media_type, headers=headers)
+    return service.admission.answers.create_response(text.encode(), media_type, headers)
 
 
 async def _follow_events(name: str, service: Service, last: int, after: str | None) -> Response:

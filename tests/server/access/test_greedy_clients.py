@@ -12,13 +12,15 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from bench.measurement import percentile
 from bench.server.server import resident_mb
 from epsparql.client import Client
 from server.child_server import Child
-from tests.server.conftest import COMPILING_S, DEADLINE_S, event, until, values
+from server.query_output import answer_spool
+from tests.server.conftest import COMPILING_S, DEADLINE_S, event, serving, until, values
 from tests.soak import budget_s
 
 TYPICAL_S, LONGEST_S = 0.5, 3.0
@@ -64,6 +66,13 @@ ATTACKS = [
         b"GET /queries/followed/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: \r\n\r\n", b"", 20, ANSWERS_MB, id="followers by event stream"
     ),
     pytest.param(b"", b"GET /queries/followed/solutions?limit=500 HTTP/1.1\r\nHost: localhost\r\n\r\n", 2, ANSWERS_MB, id="pulls of all solutions"),
+    pytest.param(
+        b"GET /queries/followed/solutions?limit=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"",
+        20,
+        ANSWERS_MB,
+        id="one large pull over each connection",
+    ),
 ]
 
 
@@ -162,6 +171,21 @@ def test_a_greedy_client_takes_nothing_from_a_polite_one(server: Child, opening:
     assert most_mb[0] - before_mb < growth_mb, figures
     assert percentile(took_s, 50) < TYPICAL_S, figures
     assert percentile(took_s, 90) < LONGEST_S, figures
+
+
+def test_large_answers_share_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path) as url:
+        client = Client(url)
+        client.register("q", values("a"))
+        client.send("a", "\n".join(event(number, f"{number}".zfill(2_000)) for number in range(200)))
+        until(lambda: client.query("q")["solutions"] == 200, "all solutions")
+        found = httpx.get(f"{url}/queries/q/solutions", timeout=DEADLINE_S)
+        assert int(found.headers["content-length"]) == len(found.content) > 400_000
+        assert [int(row["v"]["value"]) for row in found.json()["results"]["bindings"]] == [*range(200)]
+        monkeypatch.setattr(answer_spool, "_MOST", 200_000)
+        problem = httpx.get(f"{url}/queries/q/solutions", timeout=DEADLINE_S)
+        assert (problem.status_code, problem.json()["code"]) == (429, "too-many-answers")
+        assert httpx.get(f"{url}/queries/q/solutions?limit=70", timeout=DEADLINE_S).status_code == 200
 
 
 @pytest.mark.slow
