@@ -51,16 +51,16 @@ export const PAUSED = 0;
 export const CLOSE_OF_STATUS: Readonly<Record<number, number>> = { 401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL, 503: FULL };
 const RESUMABLE = new Set([PAUSED, GOING_AWAY, LOST, STOPPING, FULL, BEHIND]);
 const OPEN_MS = 10_000;
-/** A token that is refused so soon after the one before it is not renewed again. */
-const RENEWAL_MS = 5000;
+/** So many tokens in a row are asked for, if the server refuses each at once. */
+const MOST_RENEWALS = 3;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [50, 1000];
 
 /** Opens channels to one path, again and again. */
 export class Dialer {
   #socketsWork = false;
-  /** The token of the newest channel, and when a refused one was renewed last. */
+  /** The token of the newest channel, and how many were refused in a row. */
   #token: string | null = null;
-  #renewedAt = -Infinity;
+  #renewals = 0;
   /** While channels fail: until when another one is opened, and after which pause. */
   #deadline: number | null = null;
   #pauseMs = 0;
@@ -101,15 +101,13 @@ export class Dialer {
   /** Notes that the channel works: if it is lost, another one is opened at once. */
   confirm(): void {
     this.#deadline = null;
-    this.#pauseMs = 0;
+    this.#pauseMs = this.#renewals = 0;
   }
 
-  /** Returns whether another try may succeed after a close code. A refused token is asked for anew, once. */
+  /** Returns whether another try may succeed after a close code. A refused token is asked for anew. */
   async mayResume(code: number): Promise<boolean> {
     if (code !== NO_TOKEN) return RESUMABLE.has(code);
-    const now = Date.now();
-    if (now - this.#renewedAt < RENEWAL_MS) return false; // else a callback whose tokens are all refused would be asked without end
-    this.#renewedAt = now;
+    if (this.#renewals++ >= MOST_RENEWALS) return false; // else a callback whose tokens are all refused would be asked without end
     return this.http.credentials.renew(this.#token);
   }
 
