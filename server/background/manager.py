@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,8 @@ class BackgroundManager:
         self._turn = Lock()  # for what was checked
         self._counts: dict[BackgroundGraph, int] = {}
         self._checked: tuple[object, FactIndex] | None = None  # the key of its graphs (`_state`), and the background
-        self._numbers: dict[tuple[str, str, str], int] = {}  # of static rules, by name, text and default graph
+        self._numbers: dict[tuple[str, str, str], int] = {}  # of the static rules checked last, by name, text and default graph
+        self._serial = count(1)
         self._mentioned: tuple[object, dict[str, bool]] = None, {}  # the background's key, and which IRIs it mentions
 
     @property
@@ -174,10 +176,9 @@ class BackgroundManager:
         """
         from engine.validation.validate import background_after, background_of, background_with  # as above
 
-        rules = [
-            (self._numbers.setdefault((rule.name, rule.text, rule.default_graph), len(self._numbers) + 1), rule.name, rule.text, rule.default_graph)
-            for rule in static
-        ]
+        keys = [(rule.name, rule.text, rule.default_graph) for rule in static]
+        self._numbers = numbers = {key: self._numbers.get(key) or next(self._serial) for key in keys}
+        rules = [(numbers[key], *key) for key in keys]
         if self._checked is not None and self._checked[0] == self._state and regime == self.catalogue.entailment:
             known = background_with(self._checked[1], rules)
             return known if entry is None else background_after(known, entry.graph, entry.triples, entry.change)

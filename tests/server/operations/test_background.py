@@ -13,7 +13,7 @@ from engine.messages import ADD, DROP, OWL_RL, REPLACE, Entail, Facts, Register
 from engine.validation import validate
 from engine.validation.validate import background_of
 from pipeline.log import LogWriter
-from pipeline.log.catalog import BackgroundGraph
+from pipeline.log.catalog import BackgroundGraph, Registration
 from pipeline.replay.input_files import SourceFault
 from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
@@ -241,3 +241,14 @@ async def _asked(data: Path, log: LogWriter) -> tuple[str | None, str]:
         found = (await client.get("/ontologies")).json()["limited"], (await client.get("/metrics")).text
     service.close()
     return found
+
+
+def test_static_rules_that_were_only_checked_are_forgotten(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "data", clock) as log, closing(BackgroundManager(log)) as knowledge:
+        knowledge.change_graph(Change("urn:g", "<urn:a> <urn:p> <urn:b> .\n", ADD), [])
+        for number in range(5):
+            text = f"CONSTRUCT {{ ?s <urn:made> {number} }} INTO BACKGROUND <urn:g> WHERE {{ ?s <urn:p> <urn:b> }}"
+            knowledge.check_rule("rule", text, "", [])
+        assert [key[1] for key in knowledge._numbers] == [text]
+        rule = Registration(1, "rule", text, default_graph="")
+        assert any(f'<urn:made> "{number}"' in line for line in knowledge.read_derived("urn:g", [rule]))
