@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from engine.compiling import telling_of_compiling
@@ -54,6 +54,11 @@ class Lifecycle:
     def store_lost(self) -> str:
         """Return why another server may have taken over this server's store; empty if none has."""
         return "" if self.keeper is None else self.keeper.lost
+
+    @property
+    def standbys(self) -> Mapping[str, int] | None:
+        """Return how many servers stand by for this one, by state; None where none can."""
+        return None if self.keeper is None else self.keeper.standbys
 
     def describe_state(self) -> str:
         if self.stopping.is_set():

@@ -26,6 +26,7 @@ SUBPROTOCOL = Subprotocol("epsparql.v1+json")
 BATCHES = Subprotocol("epsparql.v1+ndjson")
 """With this subprotocol, which servers before 0.2 do not know, a frame holds many messages to a subscriber."""
 _UNAVAILABLE = 503
+_STANDBY = "standby-"  # the codes of servers that stand by begin so
 _LOOK_S = 1.0
 """A request that waits looks so often whether another of several servers serves by now."""
 _PING_S = 4.0
@@ -115,10 +116,15 @@ class Transport:
         return answer.read_line()
 
     def _send_request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
-        """Send a request to the server whose turn it is, or to the next one where a connection is refused: that has not seen it."""
+        """Send a request to the server whose turn it is, or to the next one where a connection is refused, or a standby server answers: it did nothing."""
         for _ in self._urls[1:]:
-            with suppress(ConnectionRefusedError):
+            try:
                 return self._send_once(method, path, body, headers)
+            except ConnectionRefusedError:
+                pass
+            except ApiError as fault:
+                if not fault.code.startswith(_STANDBY):
+                    raise
         return self._send_once(method, path, body, headers)
 
     @contextmanager

@@ -7,6 +7,7 @@ costs a change of servers, and no event. No clocks are compared: whoever stands 
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,10 +16,11 @@ from pipeline.errors import StoreFailed, StoreTaken
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import Manifest, ManifestChain
 from pipeline.replication.replicator import Replicator, read_note
+from pipeline.replication.standbys import LOADED, LOADING, RENEWALS, StandbyCounter, StandbyNote
 
 LEASE = "lease/holder"
-RENEWALS, LOOKS = 4, 8
-"""In the time of a lease, its holder renews it so often, and those that stand by look so often."""
+LOOKS = 8
+"""In the time of a lease, those that stand by look so often."""
 _log = logging.getLogger("epsparql.store")
 
 
@@ -30,17 +32,24 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class LeaseHolder:
-    """Renews the lease of a server until it is stopped, or has lost the store. One that was late looks first whether another server has come."""
+    """Renews the lease of a server until it is stopped, or has lost the store. One that was late looks first whether another server has come.
+
+    Another thread counts the servers that stand by, so that a slow answer delays no renewal.
+    """
 
     def __init__(self, store: ObjectStore, keeper: Replicator, term_s: float) -> None:
         self._store, self._keeper, self._term_s = store, keeper, term_s
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True) for name, work in (("lease", self._run), ("standbys", self._count_standbys))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(self._store.patience_s)
+        for thread in self._threads:
+            thread.join(self._store.patience_s)
 
     def _run(self) -> None:
         renewals = 0
@@ -59,13 +68,25 @@ class LeaseHolder:
             if self._stopping.wait(self._term_s / RENEWALS):
                 return
 
+    def _count_standbys(self) -> None:
+        counter = StandbyCounter(self._store)
+        while not self._keeper.taken:
+            try:
+                self._keeper.standbys = counter.count()
+            except (OSError, StoreFailed) as fault:
+                _log.warning("the servers that stand by could not be counted: %s", fault)
+            if self._stopping.wait(self._term_s):
+                return
 
-def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float) -> None:
+
+def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float, has_loaded: Callable[[], bool]) -> None:
     """Return when a server may try to take the store: nobody holds its lease, or it has not been renewed for `term_s` by this machine's clock.
 
-    A server whose data directory is the store's newest returns at once: no other has taken its place. While the store cannot be read, time starts anew.
+    A server that has not loaded its code leaves the store to others until it has. One whose data directory is the store's newest returns at once: no
+    other has taken its place. While the store cannot be read, time starts anew.
     """
-    chain, seen, since, told = ManifestChain(store), object(), time.monotonic(), ""
+    chain, note = ManifestChain(store), StandbyNote(store, term_s)
+    seen, since, told = object(), time.monotonic(), ""
     while True:
         activity: object = object()  # unlike anything seen
         try:
@@ -77,12 +98,14 @@ def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float) -> None:
             if newest.start != told:
                 told = newest.start
                 _log.info("standing by for %s, whose server is %s", store, newest.server)
+            note.renew(LOADED if has_loaded() else LOADING)
         except (OSError, StoreFailed) as fault:
             _log.warning("the store cannot be looked at: %s", fault)
         if activity != seen:
             seen, since = activity, time.monotonic()
-        elif time.monotonic() - since >= term_s:
+        elif time.monotonic() - since >= term_s and has_loaded():
             _log.warning("the lease of the store has not been renewed for %g s; this server takes it", term_s)
+            note.remove()
             return
         time.sleep(term_s / LOOKS)
 

@@ -11,7 +11,7 @@ import shutil
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -102,6 +102,8 @@ class Replicator:
         self._failure = self._taken_by = ""
         self.lease_until = math.inf
         """By the monotonic clock, others that stand by may take the store from this time on, as far as this server knows."""
+        self.standbys: Mapping[str, int] | None = None
+        """Servers that stand by, by state, as the holder of a lease last counted them."""
         self._lock = DirectoryLock(data_dir / _LOCK)
         try:
             self._open()

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from errno import EINVAL, ENOSPC
 from functools import partial
 
@@ -22,7 +23,6 @@ from connectors.configuration import ConnectorFile, check_library, read_connecto
 from connectors.errors import ConnectorError
 from engine.compiling import load_type_tables, telling_of_compiling
 from engine.messages import REVISED
-from engine.warmup import compile_engine
 from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log import LogWriter
@@ -34,10 +34,10 @@ from pipeline.registrations.query_cache import recall_texts
 from pipeline.replication.lease import LeaseHolder, wait_for_lease
 from pipeline.replication.replicator import Replicator, is_unfinished
 from pipeline.solutions.solution_log import check_solutions
-from pipeline.warmup import compile_formats
 from server.app import create_app
 from server.background.startup import load_background, read_background
 from server.cli.certificate import Certificate
+from server.cli.standby import Loading, answering
 from server.connections import create_protocol, prepare
 from server.http.auth import Gate, TokenFile
 from server.observability.logging import log_to_stderr
@@ -152,23 +152,27 @@ def serve(settings: Settings) -> int:
 
 def _serve_in_turn(settings: Settings, term_s: float) -> int:
     """Stand by until nobody holds the store, and serve then; begin anew where another server has taken it. Raises: as `serve`."""
-    listen(settings).close()  # faults of the address are told now; while it stands by, connections are refused, so that clients go elsewhere
+    listener = listen(settings)  # faults of the address are told now
+    settings = replace(settings, port=listener.getsockname()[1])
+    loading = Loading(settings)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop_standing_by)
-    if settings.runner == "inprocess":
-        compile_formats()
-        compile_engine()  # so that a takeover need not wait for it
+        signal.signal(number, partial(_stop_standing_by, loading))
     assert settings.store is not None
     while True:
-        with _telling_store(settings), closing(connect_store(settings.store)) as store:
-            wait_for_lease(store, settings.data, term_s)
+        with answering(settings, listener, loading), _telling_store(settings), closing(connect_store(settings.store)) as store:
+            loading.begin()  # once nothing is left to refuse
+            wait_for_lease(store, settings.data, term_s, loading.is_over)
+            loading.wait()
         try:
             return _serve_now(settings)
         except StoreTaken as fault:
             _log.warning("another server was faster: %s", fault)
+        listener = listen(settings)
 
 
-def _stop_standing_by(*_: object) -> None:
+def _stop_standing_by(loading: Loading, *_: object) -> None:
+    if not loading.is_over():
+        os._exit(0)  # nothing is open, and Python cannot end while a thread compiles
     raise SystemExit(0)
 
 

@@ -16,10 +16,17 @@ class Live(BaseModel):
     status: str
 
 
+class Standbys(BaseModel):
+    """Counts the servers that stand by for this one: those that load their code, and those that have loaded it."""
+
+    loading: int
+    loaded: int
+
+
 class Ready(BaseModel):
     """Shows how far the runner is; `lag` counts the log's entries that it has not committed yet.
 
-    `held` counts the streams of which more than half of `max_waiting` events wait for a declared source.
+    `held` counts the streams of which more than half of `max_waiting` events wait for a declared source. `standbys` is null without `takeover_s`.
     """
 
     status: str
@@ -29,6 +36,7 @@ class Ready(BaseModel):
     position: int
     lag: int
     held: int
+    standbys: Standbys | None
     version: str
 
 
@@ -58,5 +66,6 @@ async def readyz(request: Request) -> Ready:
         position=position,
         lag=max(head - position, 0),
         held=held,
+        standbys=None if lifecycle.standbys is None else Standbys(**lifecycle.standbys),
         version=request.app.version,
     )

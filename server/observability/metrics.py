@@ -1,7 +1,7 @@
 """Reports figures to a monitor, in Prometheus' text format, with names `epsparql_*` and base units."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
@@ -84,6 +84,7 @@ class ServerCollector(Collector):
                 "1 if the last attempt to write solutions and snapshots to the store failed",
                 float(service.lifecycle.keeper.failure != ""),
             )
+            yield from _collect_standbys(service.lifecycle.standbys)
             yield _gauge("store_repairs", "Damaged segments that were fetched from the store since the start", service.lifecycle.keeper.repairs)
         batch = service.read_batch()
         if batch is not None:
@@ -181,6 +182,15 @@ class ServerCollector(Collector):
             for name, family in counts.items():
                 family.add_metric((connector.name,), getattr(status, name))
         yield from (states, up, lag, *counts.values())
+
+
+def _collect_standbys(standbys: Mapping[str, int] | None) -> Iterator[Metric]:
+    """Yield how many servers stand by; nothing where none can."""
+    if standbys is not None:
+        found = GaugeMetricFamily("epsparql_standbys", "Servers that stand by, by state", labels=("state",))
+        for state, number in standbys.items():
+            found.add_metric((state,), number)
+        yield found
 
 
 @router.get(

@@ -5,8 +5,10 @@ it is acknowledged. In the end each acknowledged event has one solution, under o
 """
 
 import itertools
+import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -21,7 +23,9 @@ from pathlib import Path
 import pytest
 
 from epsparql.client import ApiError, Client, Solution, Unreachable
-from tests.server.conftest import COMPILING_S, event, values
+from pipeline.object_store.backends import connect_store
+from pipeline.replication.standbys import STANDBYS
+from tests.server.conftest import COMPILING_S, event, until, values
 from tests.soak import is_full
 from tests.support.s3_emulator import CREDENTIALS, Line, S3Bucket, served
 
@@ -221,14 +225,58 @@ def test_a_server_that_stands_by_takes_over(pair: list[Member]) -> None:
 
 
 def _wait_for_standby(member: Member) -> None:
-    """Wait until a server stands by: only then does it take over in time."""
+    """Wait until a server has loaded its code and stands by: only then does it take over in time."""
     deadline = time.monotonic() + COMPILING_S
-    while True:
-        text = (member.directory / "told").read_text()
-        if text.rfind("standing by for") > max(text.rfind("epsparql listens"), text.rfind("Started server process")):
-            return
-        assert time.monotonic() < deadline, text[-2000:]
+    while code_of(member) != "standby-loaded":
+        assert time.monotonic() < deadline, (member.directory / "told").read_text()[-2000:]
         time.sleep(0.05)
+
+
+def code_of(member: Member) -> str:
+    """Return the code of the problem with which a server answers `/readyz`; nothing where it serves, or does not answer."""
+    try:
+        Client(member.url, patience_s=0).request("GET", "/readyz")
+    except ApiError as fault:
+        return fault.code
+    except OSError:
+        pass
+    return ""
+
+
+def count_standbys(leader: Member) -> dict[str, int]:
+    """Return how many servers stand by for a server, by state, as it says."""
+    found: dict[str, int] = json.loads(Client(leader.url).request("GET", "/readyz")[2])["standbys"]
+    text = Client(leader.url).request("GET", "/metrics")[2].decode()
+    assert set(re.findall(r'epsparql_standbys{state="(\w+)"}', text)) == set(found)
+    return found
+
+
+@pytest.mark.slow
+def test_a_server_knows_who_stands_by_for_it(pair: list[Member]) -> None:
+    leader, other = pair
+    leader.start()
+    assert leader_of(pair) is leader
+    other.start()
+    _wait_for_standby(other)
+    assert Client(other.url).request("GET", "/livez")[0] == 200
+    until(lambda: count_standbys(leader) == {"loading": 0, "loaded": 1}, "it is counted")
+    client = Client(f"{other.url},{leader.url}", patience_s=0)
+    client.register("q", values("s"))  # the standby server is asked first
+    assert [query["name"] for query in client.queries()] == ["q"]
+    with pytest.raises(ApiError) as refused:
+        Client(other.url, patience_s=0).queries()
+    assert (refused.value.status, refused.value.code) == (503, "standby-loaded")
+    other.end(signal.SIGKILL)
+    until(lambda: count_standbys(leader) == {"loading": 0, "loaded": 0}, "it is forgotten")
+    store = connect_store(leader.bucket.uri("p"))
+    assert store.names(STANDBYS) == []
+    other.start()
+    until(lambda: store.names(STANDBYS) != [], "it has begun")
+    assert code_of(other).startswith("standby-")
+    leader.end(signal.SIGKILL)
+    assert leader_of([other]) is other, "it takes over, although it may not have loaded its code"
+    until(lambda: count_standbys(other) == {"loading": 0, "loaded": 0}, "it does not count itself")
+    store.close()
 
 
 def check_from_outside(client: Client, sender: Sender, told: list[Solution]) -> None:

@@ -1370,7 +1370,7 @@ export interface components {
          * Ready
          * @description Shows how far the runner is; `lag` counts the log's entries that it has not committed yet.
          *
-         *     `held` counts the streams of which more than half of `max_waiting` events wait for a declared source.
+         *     `held` counts the streams of which more than half of `max_waiting` events wait for a declared source. `standbys` is null without `takeover_s`.
          */
         Ready: {
             /** Status */
@@ -1387,6 +1387,7 @@ export interface components {
             lag: number;
             /** Held */
             held: number;
+            standbys: components["schemas"]["Standbys"] | null;
             /** Version */
             version: string;
         };
@@ -1487,6 +1488,16 @@ export interface components {
         SourceList: {
             /** Sources */
             sources: components["schemas"]["SourceDocument"][];
+        };
+        /**
+         * Standbys
+         * @description Counts the servers that stand by for this one: those that load their code, and those that have loaded it.
+         */
+        Standbys: {
+            /** Loading */
+            loading: number;
+            /** Loaded */
+            loaded: number;
         };
         /**
          * StepDocument

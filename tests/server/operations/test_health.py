@@ -1,13 +1,18 @@
 """Liveness and readiness."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from pipeline.log import LogWriter
 from pipeline.spark.supervisor import SparkRunner
 from server.app import create_app
+from server.cli.standby import Loading, answering
 from server.http.auth import Gate
 from server.process import clock
 from server.service import Service, running
@@ -20,6 +25,7 @@ def test_live_and_ready(http: httpx.Client) -> None:
     ready = http.get("/readyz").json()
     assert (ready["status"], ready["runner"], ready["state"]) == ("ready", "inprocess", "running")
     assert ready["lag"] >= 0
+    assert ready["standbys"] is None
 
 
 async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
@@ -37,6 +43,22 @@ async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
         answers.append(await client.get("/readyz"))
     service.close()
     return answers
+
+
+def test_a_server_that_stands_by_answers_with_how_far_it_is(tmp_path: Path) -> None:
+    settings, listener = Settings(data=tmp_path, runner="inprocess"), socket.create_server(("127.0.0.1", 0))
+    loading, port = Loading(settings), listener.getsockname()[1]
+    with answering(settings, listener, loading), httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+        assert http.get("/livez").json() == {"status": "ok"}
+        assert "is loading its code" in str(assert_problem(http.get("/readyz"), 503, "standby-loading")["detail"])
+        loading.begin()
+        loading.wait()
+        assert "has loaded its code" in str(assert_problem(http.post("/streams/s/events"), 503, "standby-loaded")["detail"])
+        with pytest.raises(InvalidStatus) as refused:
+            connect(f"ws://127.0.0.1:{port}/streams/s/feed")
+        assert refused.value.response.status_code == 503
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))
 
 
 def test_spark_that_starts_is_not_told_as_compiling(tmp_path: Path) -> None:
