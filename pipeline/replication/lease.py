@@ -82,7 +82,7 @@ class LeaseHolder:
 def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float, has_loaded: Callable[[], bool]) -> None:
     """Return when a server may try to take the store: nobody holds its lease, or it has not been renewed for `term_s` by this machine's clock.
 
-    A server that has not loaded its code leaves the store to others until it has. One whose data directory is the store's newest returns at once: no
+    A server that has not loaded its code leaves the store to others until it has. Then one whose data directory is the store's newest returns at once: no
     other has taken its place. While the store cannot be read, time starts anew.
     """
     chain, note = ManifestChain(store), StandbyNote(store, term_s)
@@ -90,15 +90,16 @@ def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float, has_loaded
     while True:
         activity: object = object()  # unlike anything seen
         try:
-            newest = chain.look()
-            if newest is None or _is_own(newest, data_dir):
+            is_loaded, newest = has_loaded(), chain.look()  # in this order: what was seen while code was loading may be old
+            if newest is not None and not _is_own(newest, data_dir):
+                found = store.read(LEASE)
+                activity = chain.number, found if found is not None and _holder_of(found) == newest.start else None
+                if newest.start != told:
+                    told = newest.start
+                    _log.info("standing by for %s, whose server is %s", store, newest.server)
+                note.renew(LOADED if is_loaded else LOADING)
+            elif is_loaded:
                 return
-            found = store.read(LEASE)
-            activity = chain.number, found if found is not None and _holder_of(found) == newest.start else None
-            if newest.start != told:
-                told = newest.start
-                _log.info("standing by for %s, whose server is %s", store, newest.server)
-            note.renew(LOADED if has_loaded() else LOADING)
         except (OSError, StoreFailed) as fault:
             _log.warning("the store cannot be looked at: %s", fault)
         if activity != seen:
