@@ -160,7 +160,7 @@ def _serve_in_turn(settings: Settings, term_s: float) -> int:
     assert settings.store is not None
     while True:
         with answering(settings, listener, loading), _telling_store(settings), closing(connect_store(settings.store)) as store:
-            loading.begin()  # once nothing is left to refuse
+            loading.begin_loading()  # once nothing is left to refuse
             wait_for_lease(store, settings.data, term_s, loading.is_over)
             loading.wait()
         try:

@@ -30,7 +30,7 @@ class Loading:
         self._compiles, self._fault = settings.runner == "inprocess", list[Exception]()
         self._thread, self._over = threading.Thread(target=self._run, name="loading", daemon=True), threading.Event()
 
-    def begin(self) -> None:
+    def begin_loading(self) -> None:
         """Start the thread, unless it has been."""
         if self._thread.ident is None:
             self._thread.start()

@@ -51,7 +51,7 @@ def test_a_server_that_stands_by_answers_with_how_far_it_is(tmp_path: Path) -> N
     with answering(settings, listener, loading), httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
         assert http.get("/livez").json() == {"status": "ok"}
         assert "is loading its code" in str(assert_problem(http.get("/readyz"), 503, "standby-loading")["detail"])
-        loading.begin()
+        loading.begin_loading()
         loading.wait()
         assert "has loaded its code" in str(assert_problem(http.post("/streams/s/events"), 503, "standby-loaded")["detail"])
         with pytest.raises(InvalidStatus) as refused:
