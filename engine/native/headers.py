@@ -1,0 +1,54 @@
+"""This program writes the C headers of the tables' columns and codes from the modules in Python that name them, so that each stands in one place.
+
+    python engine/native/headers.py DIRECTORY
+
+It runs before the package is installed, so it loads the modules by their paths; they use the standard library alone.
+"""
+
+import runpy
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LAYOUTS = {
+    "terms_layout": "engine/dictionary/native/layout.py",
+    "answers_layout": "engine/dictionary/native/answers/layout.py",
+    "groups_layout": "engine/aggregation/native/layout.py",
+    "runs_layout": "engine/aggregation/native/runs/layout.py",
+    "kernel_layout": "engine/kernel/state/layout.py",
+}
+"""The modules, by the names of their headers."""
+
+
+def constants(names: Mapping[str, object]) -> list[str]:
+    """Return a definition of each number with a name in capitals."""
+    found = []
+    for name, value in names.items():
+        if name.isupper() and not name.startswith("_") and type(value) in (int, float):
+            found.append(f"#define {name} " + (f"((i64){value})" if isinstance(value, int) else float.hex(value)))
+    return found
+
+
+def records(tables: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return a structure of 8-byte cells for each table, whose columns have the names of its fields; a column with two names is a union."""
+    found = []
+    for table, fields in tables.items():
+        columns: dict[int, list[str]] = {}
+        for field, column in fields.items():
+            columns.setdefault(column, []).append(field)
+        cells = [columns.get(k, [f"unnamed_{k}"]) for k in range(max(columns) + 1)]
+        texts = [f"i64 {names[0]};" if len(names) == 1 else f"union {{ i64 {', '.join(names)}; }};" for names in cells]
+        found.append(f"typedef struct {{ {' '.join(texts)} }} {table.title().replace('_', '')}Record;")
+    return found
+
+
+def main(directory: Path) -> None:
+    for header, module in LAYOUTS.items():
+        names = runpy.run_path(str(ROOT / module))
+        lines = [f"/* made of {module} */", "#pragma once", *constants(names), *records(names.get("RECORDS", {}))]
+        (directory / f"{header}.h").write_text("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
