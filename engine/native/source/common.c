@@ -8,6 +8,7 @@
 /* Gives whether this processor has what the module for newer processors needs (x86-64-v3: AVX2, BMI2, FMA and their kin). */
 static int has_avx2(const Argument *in, i64 *out) {
   (void)in;
+  out[0] = 0;
 #ifdef __x86_64__
   __builtin_cpu_init();
   out[0] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
