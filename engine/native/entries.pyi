@@ -29,10 +29,198 @@ def count_due(rows: Ints, n: int, time: int, end: int, /) -> int:
 def take_from_heap(rows: Ints, n: int, columns: Ints, end: int, number: int, /) -> None:
     """Fill the columns of a feed with the first of n rows, in order; these rows leave."""
 
+# ---------------------------------------------------------------- numbers of terms by slice
+def renumber_slices(indices: Ints32, order: Ints, bounds: Ints, size: int, numbers: Ints32, used: Ints32, begins: Ints, /) -> None:
+    """Number the terms of the rows in `order` anew in each slice between `bounds`. `indices` are below `size`; those below 0 are no terms.
+
+    Fill the rows' `numbers` (0 for no term), the terms that these number, slice after slice (`used`), and where those of each slice begin.
+    """
+
 # ---------------------------------------------------------------- bodies and solutions (formats.c)
+def events_of(
+    text: Bytes, seed: int, frame: bool, start: int, end: int, columns: Ints32, starts: Ints, ends: Ints, spans: Ints, flags: Bytes, /
+) -> tuple[int, int, int, int]:
+    """Read events of ndjson, a line each. `frame` says that lines may have an id; an event without time has the default `start` and `end`.
+
+    Fill `columns` with term numbers (a row a place), `starts`, `ends`, `spans` and `flags` of the terms. Return the number of events, or OTHERWISE, and
+    the number of terms, and where in the text the first line's id begins and ends, both -1 if there is none.
+    """
+
+def cells_of(text: Bytes, places: int, seed: int, cells: Ints32, spans: Ints, flags: Bytes, /) -> tuple[int, int]:
+    """Read statements of N-Quads of up to `places` (3 or 4) terms as rows of term numbers, -1 for no graph. Fill `cells`, `spans` and `flags`.
+
+    Return the number of statements, or OTHERWISE, and the number of terms. There is room for as many statements as lines, and four terms for each.
+    """
+
+def renamed(text: Bytes, seed: int, numbers: Ints, places: Ints, spans: Ints, count: int, cells: Ints32, /) -> int:
+    """Make terms (their numbers) what stands at their places (start, size) of the text. Return 0 if that fails.
+
+    Two of the `count` terms that become one get one number.
+    """
+
+def timed(
+    text: Bytes, spans: Ints, count: int, cells: Ints32, rows: int, start: int, end: int, columns: Ints32, starts: Ints, ends: Ints, /
+) -> tuple[int, int]:
+    """Fill the columns of term numbers (a row a place) and the times of what the statements say beside the times of their graphs.
+
+    Return how many occurrences these are, and how many of them are at the default `start` and `end`. The count is OTHERWISE where the times are not of the
+    usual shape.
+    """
+
+def columns_of(text: Bytes, spans: Ints, cells: Ints32, rows: int, indices: Ints32, offsets: Ints32, texts: Bytes, sizes: Ints, /) -> None:
+    """Fill a dictionary column for the first `rows` numbers in each row of `cells`; -1 is null. A term is a span of the text.
+
+    `indices` has a row each. The offsets into the dictionaries' texts, from 0 each, and these texts stand one after another; `sizes` has the terms and the
+    bytes of each. There are eight bytes of room behind the texts.
+    """
+
+def flags_of(text: Bytes, offsets: Ints32, flags: Bytes, /) -> None:
+    """Fill a flag for each of the terms that stand one after another in the text: PLAIN if it is surely canonical, else ODD."""
+
+def put_solutions(
+    kind: int,
+    out: Bytes,
+    at: int,
+    row: int,
+    ends: Ints,
+    lists: Ints32,
+    offsets: Ints32,
+    valid: Bytes,
+    first: int,
+    text: Bytes,
+    start: Ints,
+    end: Ints,
+    ordinal: Ints,
+    query: Ints32,
+    fragments: Bytes,
+    places: Ints,
+    forms: Ints,
+    /,
+) -> tuple[int, int]:
+    """Write solutions from `row` on, as `kind` says, from `at` on while there is room, and fill in `ends` the place after each.
+
+    Values are lists of texts: offsets of the lists, offsets of the texts, validity bits (none: all are valid), and the bit of the first text. `forms` has a
+    row for each query: its form, its first fragment (what a line begins with, up to the id) and the one after its last. The fragments between are the names
+    of its variables, as members of JSON. Return the row after the last one written, and the place after its text.
+    """
 
 # ---------------------------------------------------------------- terms (dictionary.c)
 
 # ---------------------------------------------------------------- groups and runs (aggregation.c)
+# Tables, RunTables and ElementColumns are handed over as their arrays, in their order.
+def spread_groups(groups: Ints, top: int, keys: int, heads: Ints, /) -> None:
+    """Enter the groups in the first `top` rows, whose keys have `keys` columns, into the larger table `heads`, which is changed as they are."""
+
+def sweep(
+    at: Ints,
+    program: Ints,
+    groups: Ints,
+    heads: Ints,
+    solutions: Ints,
+    limbs: Ints,
+    moments: Ints,
+    keys: Ints,
+    values: Ints,
+    gained: Ints,
+    out: Ints,
+    /,
+) -> int:
+    """Take in `moments` from at[MOMENT] on, and return DONE, or ROOM where an instant may need more room than there is; at[NEED] is what tables need then.
+
+    A moment has a row of `keys` and of `values`. `gained` is room for a group a moment; `out` gets reports after the first at[FOUND].
+    """
+
+def read_decimals(data: Bytes, offsets: Ints32, found: NDArray[np.bool_], mantissas: Ints, scales: Ints, /) -> None:
+    """Find which of N-Triples texts one after the other are an xsd:decimal of at most 18 digits; fill its value, at the least scale."""
+
+def sum_exactly(limbs: Ints, doubles: Ints, by: int, high: int, rest: int, /) -> int:
+    """Add (`by` 1) or take away (-1) the bits of finite doubles, then add high * 2**32 + rest. Return the bits of the rounded sum.
+
+    `limbs` is a row of the table of that name.
+    """
+
+def find_deadline(at: Ints, clock: Ints, links: Ints, heap: Ints, /) -> int:
+    """Return when time ends the first run, FOREVER if it ends none."""
+
+def place_elements(
+    at: Ints,
+    program: Ints,
+    groups: Ints,
+    heads: Ints,
+    solutions: Ints,
+    limbs: Ints,
+    clock: Ints,
+    links: Ints,
+    heap: Ints,
+    moments: Ints,
+    keys: Ints,
+    values: Ints,
+    previous: Ints,
+    row: Ints,
+    group: Ints,
+    linked: Ints,
+    code: Ints,
+    numbers: Doubles,
+    kinds: Bytes,
+    powers: Doubles,
+    begun: Ints,
+    /,
+) -> None:
+    """Give each element its group, which is made if there is none, and what PREV is at it. There is room for a group an element."""
+
+def judge_elements(
+    at: Ints,
+    program: Ints,
+    groups: Ints,
+    heads: Ints,
+    solutions: Ints,
+    limbs: Ints,
+    moments: Ints,
+    keys: Ints,
+    values: Ints,
+    previous: Ints,
+    row: Ints,
+    group: Ints,
+    linked: Ints,
+    code: Ints,
+    numbers: Doubles,
+    kinds: Bytes,
+    powers: Doubles,
+    begun: Ints,
+    /,
+) -> None:
+    """Say in `linked` what WHILE says of each element, where nothing in it depends on the run."""
+
+def sweep_runs(
+    at: Ints,
+    program: Ints,
+    groups: Ints,
+    heads: Ints,
+    solutions: Ints,
+    limbs: Ints,
+    clock: Ints,
+    links: Ints,
+    heap: Ints,
+    moments: Ints,
+    keys: Ints,
+    values: Ints,
+    previous: Ints,
+    row: Ints,
+    group: Ints,
+    linked: Ints,
+    code: Ints,
+    numbers: Doubles,
+    kinds: Bytes,
+    powers: Doubles,
+    begun: Ints,
+    gained: Ints,
+    out: Ints,
+    /,
+) -> int:
+    """Take in the moments from at[MOMENT] on, then end all runs whose deadlines come before the clock's LIMIT.
+
+    Return DONE; ROOM where at[NEED] more reports may be than there is room for; or UNDECIDED, where the host has to decide the link of at[MOMENT].
+    `gained` is room for a group a moment; `out` gets reports after the first at[FOUND]. A report of a deadline has no entry (NONE).
+    """
 
 # ---------------------------------------------------------------- the kernel (kernel.c)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LAYOUTS = {
+    "formats_layout": "engine/native/formats_layout.py",
     "terms_layout": "engine/dictionary/native/layout.py",
     "answers_layout": "engine/dictionary/native/answers/layout.py",
-    "groups_layout": "engine/aggregation/native/layout.py",
-    "runs_layout": "engine/aggregation/native/runs/layout.py",
+    "groups_layout": "engine/aggregation/group_tables/layout.py",
+    "runs_layout": "engine/aggregation/runs/layout.py",
     "kernel_layout": "engine/kernel/state/layout.py",
 }
 """The modules, by the names of their headers."""

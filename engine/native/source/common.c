@@ -1,9 +1,10 @@
-/* What several parts of the product use: checksums of partitions, and the heap of occurrences that wait for their time. */
+/* What several parts of the product use: checksums of partitions, the heap of occurrences that wait for their time, and numbers of terms by slice. */
 #include "entry.h"
 #include <stdlib.h> /* NULL, malloc */
 
 #include "common/crc32.c"
 #include "common/event_heap.c"
+#include "common/renumber.c"
 
 /* Gives whether this processor has what the module for newer processors needs (x86-64-v3: AVX2, BMI2, FMA and their kin). */
 static int has_avx2(const Argument *in, i64 *out) {
@@ -24,5 +25,6 @@ const Entry common_entries[] = {
     {"add_to_heap", "Lnlnnn", 0, add_to_heap},
     {"count_due", "lnnn", 1, count_due},
     {"take_from_heap", "LnLnn", 0, take_from_heap},
+    {"renumber_slices", "illnIIL", 0, renumber_slices},
     {"", "", 0, NULL},
 };
