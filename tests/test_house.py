@@ -41,7 +41,7 @@ LARGE_CLASSES = {
     "engine/network/kernel_arrays.py: KernelArrays": "one table of arrays for the kernel: each change of one has to show in the table of addresses",
     "connectors/status.py: Status": "a connector's status under the names that the HTTP interface has for it",
     "server/routes/connectors.py: ConnectorDocument": "a document of the HTTP interface",
-    "engine/aggregation/native/runs/tables.py: ElementColumns": "arrays that the sweep takes together, a row a moment",
+    "engine/aggregation/runs/run_tables.py: ElementColumns": "arrays that the sweep takes together, a row a moment",
     "engine/alpha/alpha_entailment.py: Postings": "arrays of one table for the kernel, which share their lifetime",
     "engine/background/fact_store.py: FactIndex": "one version of the background: what is asked of it is asked of the whole",
     "engine/dictionary/term_dictionary.py: TermTable": "one table of terms: every method needs its arrays as they stand",

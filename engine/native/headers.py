@@ -26,8 +26,8 @@ def constants(names: Mapping[str, object]) -> list[str]:
     """Return a definition of each number with a name in capitals."""
     found = []
     for name, value in names.items():
-        if name.isupper() and not name.startswith("_") and type(value) in (int, float):
-            found.append(f"#define {name} " + (f"((i64){value})" if isinstance(value, int) else float.hex(value)))
+        if name.isupper() and not name.startswith("_") and isinstance(value, int | float) and not isinstance(value, bool):
+            found.append(f"#define {name} " + (f"((i64){value})" if isinstance(value, int) else value.hex()))
     return found
 
 
@@ -44,7 +44,8 @@ def records(tables: Mapping[str, Mapping[str, int]]) -> list[str]:
     return found
 
 
-def main(directory: Path) -> None:
+def write_headers(directory: Path) -> None:
+    """Write the header of each layout."""
     for header, module in LAYOUTS.items():
         names = runpy.run_path(str(ROOT / module))
         lines = [f"/* made of {module} */", "#pragma once", *constants(names), *records(names.get("RECORDS", {}))]
@@ -52,4 +53,4 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    write_headers(Path(sys.argv[1]))

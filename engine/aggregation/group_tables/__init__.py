@@ -1,7 +1,1 @@
-"""Compiled functions run GROUP BY in tables, many instants of one node at once."""
-
-from pathlib import Path
-
-from engine.jit import Native
-
-native = Native.of(Path(__file__).parent)
+"""The groups of GROUP BY stand in tables, which compiled code takes through many instants at once (engine/native/source/aggregation.c)."""

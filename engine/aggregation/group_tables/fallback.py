@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from engine.aggregation.native import layout as g
-from engine.aggregation.native.tables import Tables
+from engine.aggregation.group_tables import layout as g
+from engine.aggregation.group_tables.tables import Tables
 from engine.expressions.numeric import WHOLE
 from epsparql.algebra import Aggregate, AggregateFunction
 

@@ -50,3 +50,27 @@ EVER, ROWS, RANGE = range(3)
 
 # why it returned
 DONE, ROOM = range(2)
+
+_VALUE = {"term": TERM, "kind": CLASS, "value": VALUE, "low": LOW}
+RECORDS = {
+    "program": {"op": OP, "in_solution": IN_SOLUTION, "in_group": IN_GROUP},
+    "moment": {"now": M_NOW, "entry": M_ENTRY, "side": M_SIDE, "start": M_START, "end": M_END},
+    "value": _VALUE,
+    "extreme": _VALUE | {"older": OLDER, "newer": NEWER},
+    "solution": {"next": NEXT, "start": START, "end": END, "group": GROUP, "start_older": S_OLDER, "start_newer": S_NEWER},
+    "group": {
+        "chained": CHAINED, "n": N, "oldest": OLDEST, "newest": NEWEST, "start_first": S_FIRST, "start_last": S_LAST, "least": LEAST, "stamp": STAMP,
+    },
+    "sum": {
+        "errors": ERRORS, "decimals": DECIMALS, "doubles": DOUBLES, "nans": NANS, "rises": RISES, "falls": FALLS, "high": HIGH, "rest": REST, "limbs": LIMBS,
+    },
+    "chain": {"first": FIRST, "last": LAST},
+    "report": {"entry": R_ENTRY, "start": R_START, "end": R_END},
+    "result": {"code": CODE, "result": RESULT, "high": RESULT_HIGH, "of": OF},
+    "at": {
+        "window": WINDOW, "length": LENGTH, "step": STEP, "horizon": HORIZON, "latest": LATEST, "stamped": STAMPED, "found": FOUND, "moment": MOMENT,
+        "free_solution": FREE_SOLUTION, "solutions_top": SOLUTIONS_TOP, "free_group": FREE_GROUP, "groups_top": GROUPS_TOP, "live": LIVE,
+        "free_limbs": FREE_LIMBS, "limbs_top": LIMBS_TOP, "first_out": FIRST_OUT, "last_in": LAST_IN, "need": NEED,
+    },
+}  # fmt: skip
+"""The fields by which compiled code names the columns, which all tables of a kind have (engine/native/headers.py)."""

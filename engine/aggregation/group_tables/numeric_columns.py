@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from engine.aggregation.native import layout as g
-from engine.aggregation.native.decimal_literals import decimals
+from engine.aggregation.group_tables import layout as g
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.evaluator import parse_number
 from engine.expressions.values import NumericType
+from engine.native.entries import read_decimals
 from epsparql.terms import XSD, Literal
 
 Ints = NDArray[np.int64]
@@ -63,7 +63,7 @@ def plain_of(numbers: Ints, terms: TermTable) -> Plain:
     decimal, mantissa, scale = np.zeros(len(numbers), np.bool_), np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
     _, offsets, data = texts.buffers()
     if data is not None and len(numbers):
-        decimals(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32, len(numbers) + 1, 4 * texts.offset), decimal, mantissa, scale)
+        read_decimals(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32, len(numbers) + 1, 4 * texts.offset), decimal, mantissa, scale)
     return Plain(double, integer & (np.abs(nearest) < EXACT), decimal, nearest, mantissa, scale)
 
 

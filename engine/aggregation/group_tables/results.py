@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation.native import layout as g
+from engine.aggregation.group_tables import layout as g
 from engine.dictionary.number_texts import double_texts, integer_texts, quotient_texts
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation.native import layout as g
+from engine.aggregation.group_tables import layout as g
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow
 
 Ints = NDArray[np.int64]
@@ -35,14 +35,6 @@ class Tables(NamedTuple):
     heads: Ints
     solutions: Ints
     limbs: Ints
-
-
-class MomentColumns(NamedTuple):
-    """Holds what comes, a row a moment: when and what, the key of its group, and VALUE_WIDTH columns for each set function."""
-
-    moments: Ints
-    keys: Ints
-    values: Ints
 
 
 def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None) -> Tables:

@@ -26,3 +26,14 @@ ULP, TINY, EXACT = 2.0**-52, 2.0**-1000, 2.0**53
 
 # why `sweep_runs` returned, beside DONE and ROOM: the host has to say in `linked` whether the moment at hand continues a run
 UNDECIDED = 2
+
+RECORDS = {
+    "links": {
+        "last_end": LAST_END, "older_run": OLDER_RUN, "newer_run": NEWER_RUN, "due_at": DUE_AT, "place": PLACE, "coming": COMING, "reported": REPORTED,
+    },
+    "clock": {
+        "oldest_run": OLDEST_RUN, "newest_run": NEWEST_RUN, "heaped": HEAPED, "gap": GAP, "within": WITHIN, "closing": CLOSING, "certain": CERTAIN,
+        "limit": LIMIT, "repeated": REPEATED,
+    },
+    "begun": {"first_moment": FIRST_MOMENT, "gained": GAINED},
+}  # fmt: skip

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation.native.layout import NONE
-from engine.aggregation.native.runs import layout as r
+from engine.aggregation.group_tables.layout import NONE
+from engine.aggregation.runs import layout as r
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,11 +23,11 @@ class RunTables(NamedTuple):
 class ElementColumns(NamedTuple):
     """Holds what comes, a row a moment.
 
-    `moments`, `keys` and `values` are as in `MomentColumns`. `previous` has what PREV will be of each element. `row` has what PREV is at it, then
+    `moments` say when and what comes, `keys` of which group, and `values` have VALUE_WIDTH columns for each set function. `previous` has what PREV will be of each element. `row` has what PREV is at it, then
     the element's own terms, constants, and verdicts on parts of WHILE. `group` is its row of `groups`. `linked` says whether it may continue a run:
     FALSE, TRUE, or UNSURE where `code` has to say it.
 
-    `numbers` and `kinds` are those of terms, and `powers` the scale of each set function's sums. `stack` and `begun` are what the sweep works with.
+    `numbers` and `kinds` are those of terms, and `powers` the scale of each set function's sums. `begun` is what the sweep knows of the instant at hand.
     """
 
     moments: Ints
@@ -41,7 +41,6 @@ class ElementColumns(NamedTuple):
     numbers: Floats
     kinds: NDArray[np.int8]
     powers: Floats
-    stack: Floats
     begun: Ints
 
 
