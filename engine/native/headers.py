@@ -5,6 +5,7 @@
 It runs before the package is installed, so it loads the modules by their paths; they use the standard library alone.
 """
 
+import ast
 import runpy
 import sys
 from collections.abc import Mapping
@@ -44,11 +45,21 @@ def records(tables: Mapping[str, Mapping[str, int]]) -> list[str]:
     return found
 
 
+def tables() -> str:
+    """Return the numbers of the kernel's tables, by the fields of `Net`; their module needs what is not installed yet, so it is read as text."""
+    module = ast.parse((ROOT / "engine/kernel/state/arrays.py").read_text())
+    net = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Net")
+    names = [node.target.id for node in net.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    return f"enum {{ {', '.join(f'TABLE_{name.upper()}' for name in names)} }};"
+
+
 def write_headers(directory: Path) -> None:
     """Write the header of each layout."""
     for header, module in LAYOUTS.items():
         names = runpy.run_path(str(ROOT / module))
         lines = [f"/* made of {module} */", "#pragma once", *constants(names), *records(names.get("RECORDS", {}))]
+        if header == "kernel_layout":
+            lines.append(tables())
         (directory / f"{header}.h").write_text("\n".join([*lines, ""]))
 
 
