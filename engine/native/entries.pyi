@@ -223,4 +223,58 @@ def sweep_runs(
     `gained` is room for a group a moment; `out` gets reports after the first at[FOUND]. A report of a deadline has no entry (NONE).
     """
 
-# ---------------------------------------------------------------- the kernel (kernel.c)
+# ---------------------------------------------------------------- the kernel (kernel.c); `address` is that of its table of arrays (KernelArrays)
+def run(address: int, /) -> int:
+    """Work until the feed is done or the host is needed; return which of both, by a code of the layout."""
+
+def sweep_stores(address: int, first: int, after: int, /) -> None:
+    """Free what nothing needs any more in the stores `first` to `after` (exclusive)."""
+
+def clear_stores(address: int, first: int, after: int, /) -> None:
+    """Free all goals of the stores `first` to `after` (exclusive)."""
+
+def free_timeless_goals(address: int, store: int, dead: Ints, /) -> None:
+    """Free timeless goals of a store, the newest first, where `dead` says so."""
+
+def read_goals(address: int, columns: Ints, first: int, after: int, stores: Ints, numbers: Ints, cells: Ints, /) -> None:
+    """Fill `stores`, `numbers` and `cells` with the store, the row and these columns of each goal of the stores `first` to `after` (exclusive).
+
+    They come store by store, the timed ones in order of end and then the timeless ones.
+    """
+
+def read_ages(address: int, ages: Ints, /) -> None:
+    """Number timed goals by row so that those of one chain rise as the chain does, which a policy orders."""
+
+def enter_rows(address: int, columns: Ints, cells: Ints, numbers: Ints, /) -> None:
+    """Take a row for each of `numbers`, which is filled, with the `cells` of these columns; the others are zero. The room was made."""
+
+def enter_goals(address: int, columns: Ints, cells: Ints, stores: Ints32, order: Ints, marked: Ints, numbers: Ints32, /) -> None:
+    """Store `cells` (of these columns, the others zero) as goals, and fill `numbers` with their rows. The room was made.
+
+    They are entered in `order`, which falls nowhere in end, since chains need that; an empty one is theirs. `marked` is for those of policies, and may
+    be empty.
+    """
+
+def store_goals_in_order(address: int, stores: Ints, numbers: Ints, /) -> None:
+    """Store rows as goals between feeds, though others of their chains may end later. Those of one store come in order of end."""
+
+def restore_seen(address: int, tags: Ints, numbers: Ints, /) -> None:
+    """Enter what the instant has met before, by rows, which are freed."""
+
+def spread_goals(address: int, heads: Ints32, /) -> None:
+    """Move the timed goals to the larger table `heads`."""
+
+def spread_timeless_goals(address: int, heads: Ints32, /) -> None:
+    """Move the timeless goals to the larger table `heads`."""
+
+def spread_seen(address: int, heads: Ints, /) -> None:
+    """Enter what this instant has met into the larger table `heads`."""
+
+def spread_questions(address: int, heads: Ints, /) -> None:
+    """Enter the memo's questions into the larger table `heads`."""
+
+def find_lists(posted: Ints, predicates: Ints, objects: Ints, found: Ints, /) -> None:
+    """Fill `found` with the lists of some pairs in the alpha index, 0 for none."""
+
+def enter_lists(posted: Ints, predicates: Ints, objects: Ints, lists: Ints, /) -> int:
+    """Give lists to some pairs in the alpha index, which has room; return how many of the pairs had no place before."""

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #endif
 
-typedef struct { i64 first, n, seen, list, keyed; } AlphaAtRecord; /* PORT */
-typedef struct { i64 p, o, list; } PostedRecord; /* PORT */
-static const i64 MIX = -7046029254386353131, SALT = -4417276706812531889; /* PORT */
 typedef struct {
   i64 address, height, width;
 } Table;
@@ -39,7 +36,7 @@ typedef struct {
   i64 next, hash;
 } Item;
 
-typedef StackRecord Frame;
+typedef FrameRecord Frame;
 
 struct Tables {
   const Table *handle;

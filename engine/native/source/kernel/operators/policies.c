@@ -5,8 +5,7 @@
  * (RIGHT_CHOICE); what is replaced or consumed goes (SETTLE). A pair with a timeless goal is unrestricted. The span and the conditions look at the
  * pair that was chosen, for a goal that is too old must be taken all the same. */
 
-enum { MOST_STEPS = 64 };                /* to the place of a goal among those of its instant; the host sorts larger crowds */
-static const i64 RIGHT_TAG = 1LL << 32; /* sets right goals apart from left ones among what an instant has met at a node */
+enum { MOST_STEPS = 64 }; /* to the place of a goal among those of its instant; the host sorts larger crowds */
 
 static inline i64 hash_policy_key(Net net, i64 node, i64 side, i64 x) {
   const NodesRecord *here = node_at(net, node);
