@@ -40,10 +40,7 @@ OUTSIDE = {
     },
 }
 """Beside the standard library."""
-COMPILED = (
-    "engine/kernel",
-    "engine/dictionary/native",
-)
+COMPILED = ("engine/dictionary/native",)
 """What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
 
 ARROWS = {
@@ -67,7 +64,7 @@ ARROWS = {
     "engine/aggregation/alarms": "engine/aggregation engine/dictionary engine/expressions engine/kernel/state engine/state_size.py",
     "engine/aggregation/group_tables": "engine/dictionary engine/expressions engine/native",
     "engine/aggregation/runs": "engine/aggregation engine/aggregation/group_tables engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/state_size.py",
-    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state",
+    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state engine/native",
     "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
@@ -82,11 +79,7 @@ ARROWS = {
     "engine/engine_state.py": "engine/background engine/dictionary engine/errors.py engine/messages.py engine/partitioning engine/runtime",
     "engine/explain": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/background engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
     "engine/expressions": "engine/dictionary/native",
-    "engine/kernel": "engine/kernel/__init__.py engine/kernel/operators engine/kernel/state",
-    "engine/kernel/__init__.py": "engine/jit.py",
-    "engine/kernel/operators": "engine/kernel/__init__.py engine/kernel/state",
-    "engine/kernel/state": "engine/jit.py engine/kernel/__init__.py",
-    "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/messages.py engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
+    "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/native engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
     "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/native engine/pattern_scope.py engine/triples",
     "engine/pattern_scope.py": "engine/expressions engine/kernel/state",
     "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/dictionary/native/answers engine/expressions engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
@@ -98,11 +91,11 @@ ARROWS = {
     "engine/revision": "engine/dictionary engine/engine_state.py engine/messages.py engine/network engine/planner engine/query_lifecycle engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
     "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/kernel/state engine/messages.py engine/native engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
-    "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/builder",
+    "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel/state engine/native engine/network engine/physical_plan engine/planner/builder",
     "engine/stored_state.py": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/triples": "engine/expressions engine/kernel/state",
     "engine/validation": "engine/background engine/background/static_rules engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/triples",
-    "engine/warmup.py": "engine/engine.py engine/jit.py engine/kernel engine/messages.py engine/partitioning",
+    "engine/warmup.py": "engine/engine.py engine/jit.py engine/messages.py engine/partitioning",
     "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py epsparql/trees.py",
     "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",
