@@ -8,6 +8,7 @@ Shorts = NDArray[np.int16]
 Ints32 = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
+Table = Ints | Doubles | NDArray[np.int8]
 
 def has_avx2() -> int:
     """Return whether this processor runs the build `avx2`."""
@@ -107,7 +108,7 @@ def put_solutions(
 # ---------------------------------------------------------------- terms (dictionary.c)
 
 # ---------------------------------------------------------------- groups and runs (aggregation.c)
-# Tables, RunTables and ElementColumns are handed over as their arrays, in their order.
+# Tables (engine/aggregation/group_tables/tables.py), RunTables and ElementColumns (runs/run_tables.py) are handed over as their arrays, in their order.
 def spread_groups(groups: Ints, top: int, keys: int, heads: Ints, /) -> None:
     """Enter the groups in the first `top` rows, whose keys have `keys` columns, into the larger table `heads`, which is changed as they are."""
 
@@ -142,85 +143,20 @@ def sum_exactly(limbs: Ints, doubles: Ints, by: int, high: int, rest: int, /) ->
 def find_deadline(at: Ints, clock: Ints, links: Ints, heap: Ints, /) -> int:
     """Return when time ends the first run, FOREVER if it ends none."""
 
-def place_elements(
-    at: Ints,
-    program: Ints,
-    groups: Ints,
-    heads: Ints,
-    solutions: Ints,
-    limbs: Ints,
-    clock: Ints,
-    links: Ints,
-    heap: Ints,
-    moments: Ints,
-    keys: Ints,
-    values: Ints,
-    previous: Ints,
-    row: Ints,
-    group: Ints,
-    linked: Ints,
-    code: Ints,
-    numbers: Doubles,
-    kinds: Bytes,
-    powers: Doubles,
-    begun: Ints,
-    /,
-) -> None:
-    """Give each element its group, which is made if there is none, and what PREV is at it. There is room for a group an element."""
+def place_elements(*tables: Table) -> None:
+    """Take Tables, RunTables and ElementColumns. Give each element its group, which is made if there is none, and what PREV is at it.
 
-def judge_elements(
-    at: Ints,
-    program: Ints,
-    groups: Ints,
-    heads: Ints,
-    solutions: Ints,
-    limbs: Ints,
-    moments: Ints,
-    keys: Ints,
-    values: Ints,
-    previous: Ints,
-    row: Ints,
-    group: Ints,
-    linked: Ints,
-    code: Ints,
-    numbers: Doubles,
-    kinds: Bytes,
-    powers: Doubles,
-    begun: Ints,
-    /,
-) -> None:
-    """Say in `linked` what WHILE says of each element, where nothing in it depends on the run."""
+    There is room for a group an element.
+    """
 
-def sweep_runs(
-    at: Ints,
-    program: Ints,
-    groups: Ints,
-    heads: Ints,
-    solutions: Ints,
-    limbs: Ints,
-    clock: Ints,
-    links: Ints,
-    heap: Ints,
-    moments: Ints,
-    keys: Ints,
-    values: Ints,
-    previous: Ints,
-    row: Ints,
-    group: Ints,
-    linked: Ints,
-    code: Ints,
-    numbers: Doubles,
-    kinds: Bytes,
-    powers: Doubles,
-    begun: Ints,
-    gained: Ints,
-    out: Ints,
-    /,
-) -> int:
-    """Take in the moments from at[MOMENT] on, then end all runs whose deadlines come before the clock's LIMIT.
+def judge_elements(*tables: Table) -> None:
+    """Take Tables and ElementColumns. Say in `linked` what WHILE says of each element, where nothing in it depends on the run."""
 
-    Return DONE; ROOM where at[NEED] more reports may be than there is room for; or UNDECIDED, where the host has to decide the link of at[MOMENT].
-    `gained` is room for a group a moment; `out` gets reports after the first at[FOUND]. A report of a deadline has no entry (NONE).
+def sweep_runs(*tables: Table) -> int:
+    """Take Tables, RunTables and ElementColumns, `gained` (room for a group a moment), and `out`, which gets reports after the first at[FOUND].
+
+    Take in the moments from at[MOMENT] on, then end all runs whose deadlines come before the clock's LIMIT. Return DONE; ROOM where at[NEED] more reports
+    may be than there is room for; or UNDECIDED, where the host has to decide the link of at[MOMENT]. A report of a deadline has no entry (NONE).
     """
 
 # ---------------------------------------------------------------- the kernel (kernel.c); `address` is that of its table of arrays (KernelArrays)

@@ -202,8 +202,9 @@ static i64 sweep_elements(const RunSweep *all) {
 
 /* Returns whether each element has a group, as `place_elements` gives them, and those that begin a run have room in the heap. */
 static int has_groups(const RunSweep *all) {
-  for (i64 i = all->t.at->moment; i < all->came.moments.count; i++)
-    if (all->came.group[i] < 0 || all->came.group[i] >= all->t.at->groups_top) return 0;
+  const Elements *came = &all->came;
+  for (i64 i = all->t.at->moment; i < came->moments.count; i++)
+    if (came->moments.moments[i].side == SOLUTION && (came->group[i] < 0 || came->group[i] >= all->t.at->groups_top)) return 0;
   return all->runs.clock->within >= FOREVER || all->runs.heap_room >= all->t.at->groups_top;
 }
 
