@@ -18,7 +18,6 @@ MOST_FILES_OF_A_NAME = 4
 FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which|For)\b")
 
 LARGE_FOLDERS = {
-    "engine/dictionary/native": "what is compiled together stands in one folder, of which its cache key is made (engine/jit.py)",
     "server/routes": "one file for each group of URLs",
     "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
     "pipeline/runners": "one file for each part of the loop that feeds engines, which a thread, tasks and the driver compose",

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,8 +40,6 @@ OUTSIDE = {
     },
 }
 """Beside the standard library."""
-COMPILED = ("engine/dictionary/native",)
-"""What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
 
 ARROWS = {
     "bench/background": "bench/measurement.py bench/workloads.py",
@@ -71,18 +69,14 @@ ARROWS = {
     "engine/background/static_rules": "engine/aggregation engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/compiling.py": "engine/jit.py",
     "engine/deadlines.py": "engine/aggregation engine/engine.py engine/kernel/state engine/messages.py engine/runtime",
-    "engine/dictionary": "engine/dictionary/native engine/dictionary/native/answers engine/expressions engine/messages.py",
-    "engine/dictionary/native": "engine/dictionary/native/__init__.py engine/jit.py",
-    "engine/dictionary/native/__init__.py": "engine/jit.py",
-    "engine/dictionary/native/answers": "engine/dictionary/native engine/dictionary/native/__init__.py",
-    "engine/engine.py": "engine/background engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/query_lifecycle engine/revision engine/runtime engine/snapshot engine/state_size.py engine/stored_state.py",
+    "engine/dictionary": "engine/expressions engine/messages.py engine/native",
+    "engine/engine.py": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/query_lifecycle engine/revision engine/runtime engine/snapshot engine/state_size.py engine/stored_state.py",
     "engine/engine_state.py": "engine/background engine/dictionary engine/errors.py engine/messages.py engine/partitioning engine/runtime",
     "engine/explain": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/background engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
-    "engine/expressions": "engine/dictionary/native",
-    "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/native engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
+    "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/native engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
     "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/native engine/pattern_scope.py engine/triples",
     "engine/pattern_scope.py": "engine/expressions engine/kernel/state",
-    "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/dictionary/native/answers engine/expressions engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
+    "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/rewrite",
     "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
@@ -90,7 +84,7 @@ ARROWS = {
     "engine/query_lifecycle": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/builder engine/runtime engine/snapshot",
     "engine/revision": "engine/dictionary engine/engine_state.py engine/messages.py engine/network engine/planner engine/query_lifecycle engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
-    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/kernel/state engine/messages.py engine/native engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
+    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/errors.py engine/kernel/state engine/messages.py engine/native engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
     "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel/state engine/native engine/network engine/physical_plan engine/planner/builder",
     "engine/stored_state.py": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/triples": "engine/expressions engine/kernel/state",
@@ -363,11 +357,3 @@ def test_files_of_a_package_make_no_circle() -> None:
 def test_type_checking_hides_no_other_import() -> None:
     found = {f"{each.file} -> {each.target}" for each in imports() if each.hidden and package_of(each.file) == package_of(each.target)}
     assert found == HIDDEN.keys()
-
-
-def test_compiled_functions_call_those_of_their_own_group() -> None:
-    def group_of(file: str) -> Iterable[str]:
-        return (group for group in COMPILED if file == group or file.startswith(f"{group}/"))
-
-    found = [each for each in imports() for mine in group_of(each.file) for theirs in group_of(each.target) if mine != theirs]
-    assert found == []

@@ -105,7 +105,75 @@ def put_solutions(
     of its variables, as members of JSON. Return the row after the last one written, and the place after its text.
     """
 
-# ---------------------------------------------------------------- terms (dictionary.c)
+# ---------------------------------------------------------------- terms (dictionary.c); `terms` is the address of a table of terms
+def intern_one(terms: int, text: Bytes, /) -> int:
+    """Return the number of a text; -1 without room."""
+
+def intern_strings(terms: int, offsets: int, data: int, first: int, numbers: Ints, /) -> int:
+    """Number an Arrow array's strings, by addresses, from the one at `first` on; return how many have numbers. If not all, room is wanting."""
+
+def value_from(terms: int, first: int, /) -> int:
+    """Note the numeric values of terms from number `first` on; return the number from which to go on once the host has said its part."""
+
+def spread_terms(terms: int, /) -> None:
+    """Enter all terms into the table of heads, which is empty."""
+
+def enter_terms(terms: int, ends: Ints, /) -> None:
+    """Take in texts that stand in the arena one after the other, the one of each number up to its end. `spread_terms` enters them into the table of heads."""
+
+def sweep_terms(terms: int, held: NDArray[np.bool_], moved: NDArray[np.uint8], /) -> None:
+    """Free the numbers that are not `held`, and move the texts of the others to another arena. `spread_terms` enters them into the table of heads."""
+
+def taken(terms: int, batch: int, wanted: int, since: int, table: Ints, /) -> int:
+    """Fill `table` (HEIGHT x rows) with the rows of a batch that are not late, and let the batch go; the first `wanted` of s, p, o and g have numbers.
+
+    Return how many rows these are, or `-1 - bytes` for which there was no room.
+    """
+
+def make_batch(indices: Ints32, offsets: Ints32, texts: Bytes, sizes: Ints, start: Ints, end: Ints, batch: int, /) -> None:
+    """Make a struct a batch of occurrences that are not late. `indices` has a row for each of s, p, o and g, below 0 for null.
+
+    The offsets into their dictionaries' texts, from 0 each, and these texts stand one after another; `sizes` has the terms and the bytes of each.
+    """
+
+def sort_places(terms: int, rows: Ints, entry: int, end: int, by: Ints, numbers: Ints, order: Ints, spare: Ints, /) -> None:
+    """Fill `order` with rows of which those with equal columns `entry` and `end` stand together, sorted by `by` and then the texts of `numbers`."""
+
+def sort_rows(terms: int, numbers: Ints, zeros: Ints, order: Ints, spare: Ints, /) -> None:
+    """Fill `order` with the places of the numbers in the order of their texts."""
+
+def emit(terms: int, rows: Ints, forms: int, tied: bool, batch: int, /) -> int:
+    """Make a struct a batch of solutions in order of emission: SOLUTIONS, or TIED ones.
+
+    Return 1 where the values stand over a dictionary, else 0; or `-1 - bytes` of texts that are more than Arrow's offsets can say.
+    """
+
+def measure(terms: int, numbers: Ints, offsets: Ints32, /) -> tuple[int, int]:
+    """Fill the offsets of the numbers' texts; return their bytes in all and how many numbers are 0. The offsets are good if the bytes fit into them."""
+
+def gather(terms: int, numbers: Ints, data: NDArray[np.uint8], /) -> None:
+    """Fill `data` with the texts of the numbers, one after the other."""
+
+def mark_bound(numbers: Ints, bits: NDArray[np.uint8], /) -> None:
+    """Set the bits, the least of a byte first, of the numbers that are not 0."""
+
+def mark_all(held: NDArray[np.bool_], numbers: Ints, /) -> None:
+    """Mark the numbers, or their magnitudes, that are numbers of terms."""
+
+def mark_rows(held: NDArray[np.bool_], rows: Ints32, free: NDArray[np.bool_], /) -> None:
+    """Mark the numbers in all rows but the free ones, as `mark_all` does."""
+
+def write_integers(values: Ints, data: NDArray[np.uint8], offsets: Ints32, /) -> None:
+    """Fill `data` with texts of xsd:integer, and `offsets` with their ends, behind the first."""
+
+def write_quotients(values: Ints, divisors: Ints, scale: int, digits: int, data: NDArray[np.uint8], offsets: Ints32, /) -> None:
+    """Fill in texts of xsd:decimal: value / divisor / 10**scale to so many significant digits, half to even."""
+
+def write_doubles(source: Bytes, source_offsets: Ints32, data: NDArray[np.uint8], offsets: Ints32, /) -> None:
+    """Fill in texts of xsd:double, from the shortest forms (such as -12.5, 1e-07, inf) that stand in `source`."""
+
+def answer_address() -> int:
+    """Return the address of the function that answers the kernel's questions."""
 
 # ---------------------------------------------------------------- groups and runs (aggregation.c)
 # Tables (engine/aggregation/group_tables/tables.py), RunTables and ElementColumns (runs/run_tables.py) are handed over as their arrays, in their order.

@@ -14,8 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LAYOUTS = {
     "formats_layout": "engine/native/formats_layout.py",
-    "terms_layout": "engine/dictionary/native/layout.py",
-    "answers_layout": "engine/dictionary/native/answers/layout.py",
+    "terms_layout": "engine/dictionary/layout.py",
+    "batch_layout": "engine/dictionary/batch_layout.py",
+    "answers_layout": "engine/dictionary/answers_layout.py",
     "groups_layout": "engine/aggregation/group_tables/layout.py",
     "runs_layout": "engine/aggregation/runs/layout.py",
     "kernel_layout": "engine/kernel/state/layout.py",
@@ -53,6 +54,20 @@ def tables() -> str:
     return f"enum {{ {', '.join(f'TABLE_{name.upper()}' for name in names)} }};"
 
 
+def powers_of_five(least: int, most: int) -> list[str]:
+    """Return a table of the leading 128 bits, high and low word, of the powers of five, with which doubles are found.
+
+    They are rounded down; up where a power of ten divides words of digits exactly (D. Lemire, Number Parsing at a Gigabyte per Second, appendix B).
+    """
+    lines = []
+    for q in range(least, most + 1):
+        power = 5 ** abs(q)
+        bits = power.bit_length()
+        leading = (1 << bits + 127) // power + (q >= -27) if q < 0 else (power << 128) >> bits
+        lines.append(f"{{{leading >> 64:#x}, {leading & (1 << 64) - 1:#x}}},")
+    return ["#include <stdint.h>", f"enum {{ LEAST_POWER = {least}, MOST_POWER = {most} }};", "static const uint64_t POWERS[][2] = {", *lines, "};"]
+
+
 def write_headers(directory: Path) -> None:
     """Write the header of each layout."""
     for header, module in LAYOUTS.items():
@@ -61,6 +76,8 @@ def write_headers(directory: Path) -> None:
         if header == "kernel_layout":
             lines.append(tables())
         (directory / f"{header}.h").write_text("\n".join([*lines, ""]))
+    powers = powers_of_five(-342, 308)  # of finite doubles with a word of digits
+    (directory / "powers_of_five.h").write_text("\n".join(["#pragma once", *powers, ""]))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.aggregation import RowBatch
 from engine.alpha.free_rows import Ranges, by_predicate, with_predicate
-from engine.dictionary.native.layout import CELL_WIDTH, LINK, LINK_BITS
+from engine.dictionary.layout import CELL_WIDTH, LINK, LINK_BITS
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import FALSE, TRUE
 from engine.kernel.state import layout as c

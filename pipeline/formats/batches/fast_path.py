@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
-from engine.dictionary.native.arrow_import import make_batch
+from engine.dictionary.batch_layout import ARROW_WORDS
 from engine.messages import INSTANT, OCCURRENCES
-from engine.native.entries import cells_of, columns_of, events_of, flags_of, renamed, timed
+from engine.native.entries import cells_of, columns_of, events_of, flags_of, make_batch, renamed, timed
 from engine.native.formats_layout import OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
@@ -133,11 +132,10 @@ def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> B
 
 def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
     """Return OCCURRENCES, none late; `columns` has a row of numbers for each of s, p, o and g."""
-    struct = np.zeros(STRUCT_WORDS, np.int64)
+    struct = np.zeros(ARROW_WORDS, np.int64)
     address = struct.__array_interface__["data"][0]
     indices, offsets, texts, sizes = _columns_of(text, spans, columns, len(start))
-    if not make_batch(indices, offsets, texts, sizes, start, end, address):
-        raise MemoryError(f"no room for {len(start)} occurrences")
+    make_batch(indices, offsets, texts, sizes, start, end, address)
     return pa.RecordBatch._import_from_c(address, OCCURRENCES)
 
 
