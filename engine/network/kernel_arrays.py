@@ -189,7 +189,7 @@ class KernelArrays:
         self.make_room(len(rows))
         self.spread_heads()
         columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)
-        enter_rows(self.address, columns, rows, numbers)
+        enter_rows(self.address, columns, np.ascontiguousarray(rows), numbers)
         store_goals_in_order(self.address, np.full(len(rows), store, np.int64), numbers)
 
     # ------------------------------------------------------------ how often triples occur

@@ -326,13 +326,13 @@ def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays
     """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
     at = arrays["goals.places"]
     stores = np.repeat((c.SIDES * places.find_nodes(at) + at[:, 2]).astype(np.int32), at[:, 3])
-    goals = arrays["goals"]
+    goals, marked = (np.ascontiguousarray(arrays[name]) for name in ("goals", "goals.marked"))
     ends = goals[:, meta["row"].index("end")]
     in_order = bool((ends[1:] >= ends[:-1]).all())
     order = np.zeros(0, np.int64) if in_order else np.argsort(ends, kind="stable")  # as they came: chains of several stores fall in end too
     numbers = np.empty(len(goals), np.int32)
     network.arrays.reserve_goals(len(goals))
-    enter_goals(network.arrays.address, _columns_of(network, meta["row"], goals), goals, stores, order, arrays["goals.marked"], numbers)
+    enter_goals(network.arrays.address, _columns_of(network, meta["row"], goals), goals, stores, order, marked, numbers)
     network.arrays.spread_heads()
     met = arrays["met.places"]
     tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.find_nodes(np.maximum(met, 0)) + c.RIGHT_TAG * met[:, 2])
@@ -373,7 +373,7 @@ def _enter_rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
     columns = _columns_of(network, row, cells)
     numbers = np.empty(len(cells), np.int64)
     for first in range(0, len(cells), _AT_ONCE):
-        part = cells[first : first + _AT_ONCE]
+        part = np.ascontiguousarray(cells[first : first + _AT_ONCE])
         network.arrays.make_room(len(part))
         network.arrays.spread_heads()
         enter_rows(network.arrays.address, columns, part, numbers[first : first + _AT_ONCE])
