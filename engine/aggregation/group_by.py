@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.aggregation.arguments import Argument, Take
-from engine.aggregation.native import layout as g
+from engine.aggregation.group_tables import layout as g
 from engine.aggregation.native_group_by import NativeGroups, fits, read_moments
 from engine.aggregation.row_batch import Ints, Moments, Passage, Reports, RowBatch, in_order, no_rows, order_moments, rows_of, together
 from engine.aggregation.set_functions import folding

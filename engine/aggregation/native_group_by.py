@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.aggregation.arguments import Argument, terms_of_many
-from engine.aggregation.native import layout as g
-from engine.aggregation.native.fallback import States
-from engine.aggregation.native.hash_groups import spread
-from engine.aggregation.native.numeric_columns import MOST, Plain, Worth, addends, plain_of, ranks
-from engine.aggregation.native.results import results
-from engine.aggregation.native.sweep import sweep
-from engine.aggregation.native.tables import OPERATIONS, ORDERED, MomentColumns, Tables, kept, tables, with_room
+from engine.aggregation.group_tables import layout as g
+from engine.aggregation.group_tables.fallback import States
+from engine.aggregation.group_tables.numeric_columns import MOST, Plain, Worth, addends, plain_of, ranks
+from engine.aggregation.group_tables.results import results
+from engine.aggregation.group_tables.tables import OPERATIONS, ORDERED, Tables, kept, tables, with_room
 from engine.aggregation.row_batch import Moments, Reports, RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
+from engine.native.entries import spread_groups, sweep
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
 
 Ints = NDArray[np.int64]
@@ -159,7 +158,7 @@ class NativeGroups:
         gained, parts = np.zeros(n, np.int64), []
         while True:
             self.spread_heads()
-            code = sweep(self.tables, MomentColumns(taken.moments, taken.keys, values), gained, out)
+            code = sweep(*self.tables, taken.moments, taken.keys, values, gained, out)
             at = self.tables.at
             parts.append(out[: at[g.FOUND]].copy())
             at[g.FOUND] = 0
@@ -174,7 +173,7 @@ class NativeGroups:
         t, wanted = self.tables, int(self.tables.at[g.LIVE]) + more
         if wanted > len(t.heads):
             heads = np.full(2 << wanted.bit_length(), g.NONE, np.int64)
-            spread(t.groups, int(t.at[g.GROUPS_TOP]), self.keys, heads)
+            spread_groups(t.groups, int(t.at[g.GROUPS_TOP]), self.keys, heads)
             self.tables = t._replace(heads=heads)
 
     # ------------------------------------------------------------ what it keeps

@@ -18,8 +18,8 @@ from engine.alpha.free_rows import Ranges, by_predicate, with_predicate, with_ro
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Conclusion, Entailment, Pair, Pattern, is_of
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.kernel.state import layout as c
-from engine.kernel.state.alpha_index import enter_lists, find_lists
 from engine.kernel.state.arrays import Net
+from engine.native.entries import enter_lists, find_lists
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]

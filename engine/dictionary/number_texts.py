@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from engine.dictionary.native.answers.number_writer import LONGEST, write_doubles, write_integers, write_quotients
+from engine.dictionary.answers_layout import LONGEST_NUMBER
+from engine.native.entries import write_doubles, write_integers, write_quotients
 
 Ints = NDArray[np.int64]
 
@@ -30,6 +31,6 @@ def double_texts(values: NDArray[np.float64]) -> pa.StringArray:
 
 
 def _written(n: int, write: Callable[..., None], *arguments: Ints | NDArray[np.uint8] | NDArray[np.int32] | int) -> pa.StringArray:
-    data, offsets = np.empty(n * LONGEST, np.uint8), np.zeros(n + 1, np.int32)
+    data, offsets = np.empty(n * LONGEST_NUMBER, np.uint8), np.zeros(n + 1, np.int32)
     write(*arguments, data, offsets)
     return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))

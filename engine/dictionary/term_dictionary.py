@@ -14,17 +14,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.dictionary import layout as c
 from engine.dictionary.arrow_encoding import packed_schema
+from engine.dictionary.batch_layout import ARROW_WORDS, CONSTANTS, HEIGHT, MOST_BYTES
 from engine.dictionary.float_bounds import approximation
-from engine.dictionary.native import layout as c
-from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
-from engine.dictionary.native.arrow_import import HEIGHT, taken
-from engine.dictionary.native.arrow_writer import CONSTANTS, MOST_BYTES, emit
-from engine.dictionary.native.collation import RowKeys, sort_places, sort_rows
-from engine.dictionary.native.decode import gather, mark_bound, measure
-from engine.dictionary.native.gc import mark_all, mark_rows
-from engine.dictionary.native.intern import enter, intern_one, intern_strings, spread, sweep, value_from
 from engine.expressions.evaluator import parse_term
+from engine.native.entries import (
+    emit,
+    enter_terms,
+    gather,
+    intern_one,
+    intern_strings,
+    mark_all,
+    mark_bound,
+    mark_rows,
+    measure,
+    sort_places,
+    sort_rows,
+    spread_terms,
+    sweep_terms,
+    taken,
+    value_from,
+)
 from epsparql.terms import Term
 
 IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
@@ -39,6 +50,7 @@ SPARE = 1 << 16
 _SPARE_BYTES = 1 << 8  # for each of the spare terms
 _CELLS_A_TERM = 16  # that a search may look at for each term that came since the last
 _FEW = 1 << 6
+_AT_ONCE = 1 << 14
 _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are kept as Python has them
 
 
@@ -46,7 +58,7 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 class FormTables:
     """Holds the queries of a network whose solutions are terms or triples, in order of their names, and the texts of the constants in triples.
 
-    `engine.dictionary.native.arrow_writer` finds the arrays (by PLACES to CONSTANTS) at `address`. The last one has the numbers of the constants, and
+    Compiled code finds the arrays (PLACES to CONSTANTS of batch_layout.py) at `address`. The last one has the numbers of the constants, and
     behind them the generation of terms in which they are these.
     """
 
@@ -80,14 +92,16 @@ class Held:
     def add(self, numbers: Ints) -> None:
         """Mark numbers in an array of whatever shape; a cell that is no number of a term does no harm."""
         self.looked_at += numbers.size
-        mark_all(self.marks, np.ascontiguousarray(numbers).reshape(-1))
+        mark_all(self.marks, np.ascontiguousarray(numbers, np.int64))
 
     def add_rows(self, rows: NDArray[np.int32], free: NDArray[np.int32]) -> None:
         """Mark the columns of the rows whose numbers are not in `free`."""
         self.looked_at += rows.size
         freed = np.zeros(len(rows), np.bool_)
         freed[free] = True
-        mark_rows(self.marks, rows, freed)
+        for first in range(0, len(rows), _AT_ONCE):  # rows are parts of longer ones
+            part = slice(first, first + _AT_ONCE)
+            mark_rows(self.marks, np.ascontiguousarray(rows[part]), freed[part])
 
 
 class TermTable:
@@ -115,7 +129,7 @@ class TermTable:
         self._table = np.zeros(2 * c.N_ARRAYS, np.int64)  # where these arrays are
         self._address = int(self._table.ctypes.data)
         self._show()
-        self._struct = np.zeros(STRUCT_WORDS, np.int64)  # by which Arrow and compiled functions hand batches to each other
+        self._struct = np.zeros(ARROW_WORDS, np.int64)  # by which Arrow and compiled functions hand batches to each other
         self._batch = int(self._struct.ctypes.data)
         self._last = (0, 0, 0)  # search: the terms and bytes that it left, and how many terms must come to be worth as long a one
         self._due_at = self._limits()
@@ -155,8 +169,7 @@ class TermTable:
         return number
 
     def _interned(self, written: bytes) -> int:
-        source = np.frombuffer(written, np.uint8)
-        while (number := int(intern_one(self._address, source))) < 0:
+        while (number := intern_one(self._address, written)) < 0:
             self._make_room(len(written))
         return number
 
@@ -208,7 +221,8 @@ class TermTable:
                 self._values = longer(self._values, len(self._cells))
         if at[c.LIVE] + terms > 2 * len(self._heads):
             self._heads = np.zeros(double_until(len(self._heads), (int(at[c.LIVE]) + terms + 1) // 2), np.int32)
-            spread(at, self._cells, self._text, self._heads)
+            self._show()
+            spread_terms(self._address)
         self._show()
 
     # ------------------------------------------------------------ what the kernel knows
@@ -219,7 +233,7 @@ class TermTable:
 
     @property
     def cells(self) -> Ints:
-        """Return the cells by number of term, in the columns of `engine.dictionary.native.layout`, of which LINK is for others."""
+        """Return the cells by number of term, in the columns of `engine.dictionary.layout`, of which LINK is for others."""
         return self._cells
 
     @property
@@ -233,7 +247,7 @@ class TermTable:
             self._values[0] = (0.0, np.nan)
             self._show()
             self._at[c.VALUED], done = 1, 1
-            while (done := value_from(self._at, self._cells, self._text, self._values, self._hard, done)) < self._at[c.USED]:
+            while (done := value_from(self._address, done)) < self._at[c.USED]:
                 self._settle()
         if self._now[c.HARD]:
             self._settle()
@@ -265,8 +279,9 @@ class TermTable:
 
     def text_array(self, numbers: Ints) -> pa.StringArray:
         """Return the texts of a flat array of numbers; null for unbound."""
+        numbers = np.ascontiguousarray(numbers, np.int64)
         offsets = np.empty(len(numbers) + 1, np.int32)
-        return self._strings(numbers, offsets, *measure(self._cells, numbers, offsets))
+        return self._strings(numbers, offsets, *measure(self._address, numbers, offsets))
 
     def emitted(self, rows: Ints, forms: FormTables, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
         """Return the rows that the kernel found for the queries of `forms` as solutions in order of emission.
@@ -276,15 +291,15 @@ class TermTable:
         """
         if forms.constants and (numbers := forms.arrays[CONSTANTS])[-1] != self.generation:
             numbers[:-1], numbers[-1] = [self.intern(text) for text in forms.constants], self.generation
-        code = int(emit(self._address, rows, forms.address, tied, self._batch))
+        code = emit(self._address, rows, forms.address, tied, self._batch)
         if code < 0:
-            raise MemoryError(f"no room for {fitting(-1 - code)} bytes of terms")
+            fitting(-1 - code)
         return pa.RecordBatch._import_from_c(self._batch, packed_schema(schema) if code else schema)
 
     def _strings(self, numbers: Ints, offsets: NDArray[np.int32], size: int, unbound: int) -> pa.StringArray:
         """Return the texts of numbers, `size` bytes in all, of which `unbound` are unbound."""
         data, bits = np.empty(fitting(size), np.uint8), None
-        gather(self._cells, self._text, numbers, offsets, data)
+        gather(self._address, numbers, data)
         if unbound:
             bits = np.zeros(len(numbers) + 7 >> 3, np.uint8)
             mark_bound(numbers, bits)
@@ -295,8 +310,7 @@ class TermTable:
         """Return the ranks of terms by N-Triples text, unbound first; equal numbers have equal ranks."""
         distinct, which = np.unique(numbers.reshape(-1), return_inverse=True)
         order, spare, rank = np.empty((3, len(distinct)), np.int64)
-        equal = np.zeros(len(distinct), np.int64)
-        sort_rows(RowKeys(equal, equal, distinct.reshape(-1, 1), self._cells, self._text), order, spare)
+        sort_rows(self._address, distinct, np.zeros(len(distinct), np.int64), order, spare)
         rank[order] = np.arange(len(distinct))
         return rank[which].reshape(numbers.shape)
 
@@ -306,7 +320,7 @@ class TermTable:
         Among these first `by` decides, then the texts of `numbers` (rows x columns).
         """
         order, spare = np.empty((2, len(rows)), np.int64)
-        sort_places(rows, (entry, end), RowKeys(by, by, numbers, self._cells, self._text), order, spare)
+        sort_places(self._address, rows, entry, end, by, numbers, order, spare)
         return order
 
     # ------------------------------------------------------------ terms out of use
@@ -360,10 +374,11 @@ class TermTable:
         heads = np.zeros(min(len(self._heads), 1 << max(most, _FEW).bit_length() - 1), np.int32)
         self._at[c.USED] = used
         self._small[:] = c.NONE
-        sweep(self._at, self._cells, self._kinds, self._text, marks, moved)
-        spread(self._at, self._cells, moved, heads)
-        self._cells[used : len(marks)] = 0
+        sweep_terms(self._address, marks, moved)
         self._text, self._heads = moved, heads
+        self._show()
+        spread_terms(self._address)
+        self._cells[used : len(marks)] = 0
         room = max(used, most, _FEW)
         if 4 * room < len(self._cells):
             self._cells, self._kinds = self._cells[:room].copy(), self._kinds[:room].copy()
@@ -378,11 +393,10 @@ class TermTable:
         A number that is free has an empty text.
         """
         numbers = np.arange(1, self._at[c.USED])
-        offsets = np.empty(len(numbers) + 1, np.int64)
-        size, _ = measure(self._cells, numbers, offsets)
-        data = np.empty(size, np.uint8)
-        gather(self._cells, self._text, numbers, offsets, data)
-        return {"texts": data, "ends": offsets[1:], "searched": np.array(self._last, np.int64)}
+        ends = np.cumsum(self._cells[1 : self._at[c.USED], c.LINK] >> c.LINK_BITS)
+        data = np.empty(ends[-1] if len(ends) else 0, np.uint8)
+        gather(self._address, numbers, data)
+        return {"texts": data, "ends": ends, "searched": np.array(self._last, np.int64)}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> "TermTable":
@@ -396,9 +410,9 @@ class TermTable:
         room = max(len(ends) + 1, _FEW)
         table._cells, table._kinds = np.zeros((room, c.CELL_WIDTH), np.int64), np.zeros(room, np.int8)
         table._heads = np.zeros(1 << room.bit_length() - 1, np.int32)
-        enter(table._at, table._cells, table._text, table._kinds, ends)
-        spread(table._at, table._cells, table._text, table._heads)
         table._show()
+        enter_terms(table._address, np.ascontiguousarray(ends, np.int64))
+        spread_terms(table._address)
         return table
 
 
@@ -422,7 +436,7 @@ def numbers_in(state: object) -> Ints:
 
 
 def handle_of(arrays: Sequence[NDArray[Any]]) -> Ints:
-    """Return the addresses of arrays and their lengths, as `engine.dictionary.native.handle` has them; their owner keeps them."""
+    """Return the addresses of arrays and their lengths, as compiled code takes them; their owner keeps them."""
     return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64).reshape(-1)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from decimal import ROUND_DOWN, Decimal
 
-from engine.dictionary.native.numeric_literals import INTEGERS
 from engine.expressions import numeric, temporal
 from engine.expressions.literals import value_of
 from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, NumericType, Text, TimeOfDay, Value
@@ -201,7 +200,7 @@ _CASTS: dict[str, Callable[[Value], Value]] = {
     XSD + "duration": to_duration,
     XSD + "dayTimeDuration": to_day_time,
     XSD + "yearMonthDuration": to_year_month,
-    **{XSD + name: _to_derived(XSD + name) for name in INTEGERS if name != "integer"},
+    **{XSD + name: _to_derived(XSD + name) for name in numeric.INTEGERS if name != "integer"},
 }
 
 

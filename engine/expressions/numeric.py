@@ -21,7 +21,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from engine.dictionary.native.numeric_literals import INTEGERS
 from engine.expressions.values import ExpressionError, Number, NumericType
 from epsparql.terms import XSD, Literal
 
@@ -29,6 +28,22 @@ DIGITS = 4000
 """An exact number of more digits is an error, so that repeated multiplication cannot exhaust memory."""
 QUOTIENT_DIGITS = 34
 """A decimal quotient has so many significant digits, rounded half to even; more if the dividend has more."""
+INTEGERS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "byte": (-128, 127),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedByte": (0, 255),
+}
+"""The values of each integer type lie between these bounds, None for no bound (XML Schema 2, 3.4.13 to 3.4.25)."""
 
 _BEYOND = 10**DIGITS
 _EXACT = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=[Inexact, InvalidOperation, Overflow, Underflow])

@@ -1,8 +1,1 @@
-"""The native kernel: an interpreter of operator networks held in arrays of integers, compiled by numba (architecture.md)."""
-
-from pathlib import Path
-
-from engine.jit import Native
-
-_native = Native.of(Path(__file__).parent)
-jit, inlined, entry_point = _native.jit, _native.inlined, _native.entry_point
+"""The kernel interprets operator networks held in arrays of integers (docs/ARCHITECTURE.md). It is compiled code: engine/native/source/kernel."""

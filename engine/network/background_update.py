@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from engine.aggregation.order_limit import ModifiersCollector
 from engine.background.fact_store import FactIndex
-from engine.kernel.goal_maintenance import free_timeless_goals
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import to_width, width_of
-from engine.kernel.state.goal_store import clear_stores
+from engine.native.entries import clear_stores, free_timeless_goals
 from engine.network.host_calls import KernelHost
 from engine.network.kernel_arrays import Goals
 from engine.network.placed_query import POLICIES, Answers, Planned, list_reads, list_scans

@@ -13,10 +13,9 @@ from engine.dictionary.term_dictionary import Held, TermTable
 from engine.expressions.etalis import KEY
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.nondeterministic import Identity, Naming
-from engine.kernel.scheduler import run
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net, to_width, width_of, write_whole
-from engine.kernel.state.goal_store import clear_stores
+from engine.native.entries import clear_stores, run
 from engine.network.collectors import Collectors
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.placed_query import POLICIES, Answers, Planned, QueryPlanning, RegisteredQuery, SolverOf, describe_plan

@@ -10,22 +10,28 @@ from numpy.typing import NDArray
 
 from engine.aggregation import RowBatch
 from engine.alpha.free_rows import Ranges, by_predicate, with_predicate
-from engine.dictionary.native.layout import CELL_WIDTH, LINK, LINK_BITS
+from engine.dictionary.layout import CELL_WIDTH, LINK, LINK_BITS
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import FALSE, TRUE
-from engine.kernel.goal_maintenance import enter_rows, read_goals, store_goals_in_order
-from engine.kernel.operators.filter import spread_questions
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import CELL_BYTES, WORDS, Net, new_net, width_of, with_first_room, with_room, with_rows
-from engine.kernel.state.goal_store import clear_stores, spread_goals, spread_timeless_goals
-from engine.kernel.state.seen_solutions import spread_seen
+from engine.native.entries import (
+    clear_stores,
+    enter_rows,
+    read_goals,
+    spread_goals,
+    spread_questions,
+    spread_seen,
+    spread_timeless_goals,
+    store_goals_in_order,
+)
 from engine.physical_plan.plan import TABLES
 from engine.physical_plan.recipes import Recipes
 
 Ints = NDArray[np.int64]
 assert (c.TERM_LINK, c.TERM_LINK_BITS, c.TERM_WIDTH) == (LINK, LINK_BITS, CELL_WIDTH), "the kernel reads what the term table writes"
 
-SPREADERS: dict[str, Callable[[int, Ints], None]] = {
+SPREADERS: dict[str, Callable[..., None]] = {
     "heads": spread_goals,
     "timeless": spread_timeless_goals,
     "seen_heads": spread_seen,
@@ -183,7 +189,7 @@ class KernelArrays:
         self.make_room(len(rows))
         self.spread_heads()
         columns, numbers = np.arange(rows.shape[1]), np.empty(len(rows), np.int64)
-        enter_rows(self.address, columns, rows, numbers)
+        enter_rows(self.address, columns, np.ascontiguousarray(rows), numbers)
         store_goals_in_order(self.address, np.full(len(rows), store, np.int64), numbers)
 
     # ------------------------------------------------------------ how often triples occur

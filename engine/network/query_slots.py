@@ -13,7 +13,6 @@ from engine.background.reasoning.rdfs_schema import Schema
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held
 from engine.expressions.nondeterministic import Naming
-from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import margin, with_links, with_width
 from engine.network.kernel_arrays import KernelArrays
@@ -271,7 +270,7 @@ class QuerySlots:
         at[c.WAITING] = len(kept)
         for planned in self.dropped:
             tags, who = net.seen[: at[c.SEEN_N], c.SEEN_TAG], net.questions[: at[c.ASKED], c.ASK_WHO]
-            nodes = tags % RIGHT_TAG
+            nodes = tags % c.RIGHT_TAG
             tags[(tags >= 0) & (planned.at.node <= nodes) & (nodes < planned.after.node)] = c.BIG
             who[(planned.at.ask <= who) & (who < planned.after.ask)] = c.NONE
             for ask in range(planned.at.ask, planned.after.ask):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from engine.kernel.goal_maintenance import sweep_stores
 from engine.kernel.state import layout as c
+from engine.native.entries import sweep_stores
 from engine.network.collectors import Collectors
 from engine.network.placed_query import Planned
 from engine.network.query_slots import QuerySlots

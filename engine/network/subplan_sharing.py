@@ -15,7 +15,7 @@ from engine.alpha.free_rows import by_predicate, with_rows
 from engine.background.fact_store import FactIndex
 from engine.errors import SnapshotMismatch
 from engine.kernel.state import layout as c
-from engine.kernel.state.goal_store import clear_stores
+from engine.native.entries import clear_stores
 from engine.network.placed_query import Planned, QueryPlanning, RegisteredQuery, describe_plan, make_scan_rows
 from engine.network.query_slots import QuerySlots
 from engine.network.quotas import Quotas

@@ -1,6 +1,6 @@
 """This package decides which partition's engine an event concerns, by the value of a query's partition key (architecture.md, "Route")."""
 
-from engine.partitioning.crc32 import join_crcs
+from engine.native.entries import join_crcs
 from engine.partitioning.hash_partitioner import ONE, Part, PartitionShare, find_partitions, partition_of
 from engine.partitioning.key_inference import Key, NoKey, keys_of, partition, propose_message_key
 from engine.partitioning.message_keys import NO_KEYS, NodeKeys, NoSingleKey, find_message_keys, key_column, number_bodies

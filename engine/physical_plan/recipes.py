@@ -11,14 +11,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.dictionary.native.answers import layout as r
-from engine.dictionary.native.answers.answer import answerer
-from engine.dictionary.native.answers.arithmetic import MOST, MOST_SCALE
-from engine.dictionary.native.answers.number_writer import DECIMAL, INTEGER
+from engine.dictionary import answers_layout as r
 from engine.expressions.etalis import CANONICAL, KEY
 from engine.expressions.evaluator import parse_number
 from engine.expressions.nondeterministic import Naming
 from engine.expressions.values import NumericType
+from engine.native.entries import answer_address
 from engine.physical_plan.plan import Inquiry
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
@@ -47,19 +45,17 @@ class Recipes:
 
     def __init__(self, terms: int) -> None:
         """Make a table without recipes, over the term table at an address."""
-        self._work = np.zeros(r.WORDS_ROOM, np.int64), np.zeros(r.TEXT_ROOM, np.uint8)
         self._table: Ints = np.zeros(1, np.int64)
         self._kept: dict[int, Sequence[NDArray[np.int64] | NDArray[np.uint8]]] = {}
         self._openssl = np.array(find_openssl(), np.int64)
         openssl = self._openssl.ctypes.data if len(self._openssl) else 0
-        self._context = np.array([terms, 0, *(work.ctypes.data for work in self._work), openssl], np.int64)
-        self._function = answerer()
+        self._context = np.array([terms, 0, openssl], np.int64)
         self._show(self._table)
 
     @property
     def call(self) -> tuple[int, int]:
         """Return the addresses of the compiled function and of its context."""
-        return int(self._function.address), int(self._context.ctypes.data)
+        return answer_address(), int(self._context.ctypes.data)
 
     def _show(self, table: Ints) -> None:
         self._table = table
@@ -108,8 +104,8 @@ def _make_digest(
     spans = [(int(text.ctypes.data), len(text) - 1) for text in written]
     cells, rest = [cell for span in spans[:3] for cell in span], iter(spans[3:])
     for part in parts:
-        cells += [places[part], 0, 0] if isinstance(part, Variable) else [r.NONE, *next(rest)]
-    timed_at = len(inquiry.variables) if inquiry.fresh is not None else r.NONE
+        cells += [places[part], 0, 0] if isinstance(part, Variable) else [r.NO_ARGUMENT, *next(rest)]
+    timed_at = len(inquiry.variables) if inquiry.fresh is not None else r.NO_ARGUMENT
     head = [r.DIGEST, separator, timed_at, strict, digits]
     return np.array([*head, *cells[:6], len(parts), *cells[6:]], np.int64), *written
 
@@ -143,9 +139,9 @@ def _add_constant(term: Term, steps: list[Step]) -> bool:
     if number is None or number.kind > NumericType.DECIMAL or isinstance(number.value, float):
         return False
     numerator, scale = Fraction(number.value), 0
-    while numerator.denominator != 1 and scale <= MOST_SCALE:
+    while numerator.denominator != 1 and scale <= r.MOST_SCALE:
         numerator, scale = numerator * 10, scale + 1
-    if scale > MOST_SCALE or abs(numerator) > MOST:
+    if scale > r.MOST_SCALE or abs(numerator) > r.MOST_MANTISSA:
         return False
-    steps.append((r.CONSTANT, INTEGER if number.kind is NumericType.INTEGER else DECIMAL, int(numerator), scale))
+    steps.append((r.CONSTANT, r.INTEGER if number.kind is NumericType.INTEGER else r.DECIMAL, int(numerator), scale))
     return True

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from engine.dictionary.native.arrow_import import TERMS
+from engine.dictionary.batch_layout import TERMS
 from engine.network.placed_query import Planned
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached, sort_by_rules
 from engine.runtime.partition_filter import Feed

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
-from engine.runtime.event_heap import add, due, give
+from engine.native.entries import add_to_heap, count_due, take_from_heap
 
 Ints = NDArray[np.int64]
 Choice = Callable[[Ints], NDArray[np.bool_]]
@@ -45,13 +45,13 @@ class Waiting:
         n = table.shape[1]
         if self._n + n > len(self._rows):
             self._resize(max(2 * len(self._rows), self._n + n, _FEW))
-        add(self._rows, self._n, np.ascontiguousarray(table), c.IN_END, _NUMBER, self._came)
+        add_to_heap(self._rows, self._n, np.ascontiguousarray(table), c.IN_END, _NUMBER, self._came)
         self._n, self._came = self._n + n, self._came + n
 
     def take_until(self, time: int) -> Ints:
         """Take out the occurrences that end at `time` or before, and return them in order of end."""
-        found = np.empty((c.FEED_HEIGHT, int(due(self._rows, self._n, time, c.IN_END))), np.int64)
-        give(self._rows, self._n, found, c.IN_END, _NUMBER)
+        found = np.empty((c.FEED_HEIGHT, count_due(self._rows, self._n, time, c.IN_END)), np.int64)
+        take_from_heap(self._rows, self._n, found, c.IN_END, _NUMBER)
         self._n -= found.shape[1]
         if self._retracted:
             found = self._without_retracted(found)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.dictionary.native.arrow_import import TERMS
+from engine.dictionary.batch_layout import TERMS
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.aggregation import VERDICT
 from engine.background.fact_store import FactIndex
 from engine.dictionary.arrow_encoding import one_after_another
-from engine.dictionary.native.solution_order import (
+from engine.dictionary.batch_layout import (
     ALIKE,
     BEGIN,
     END,

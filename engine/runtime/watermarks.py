@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.dictionary.native.arrow_import import FIRST, HEIGHT, ROW, SINCE
+from engine.dictionary.batch_layout import FIRST_TERM, HEIGHT, ROW, SINCE
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, SetStream, Tick
 
@@ -146,7 +146,7 @@ class Arrivals:
 NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
 
 
-assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
+assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST_TERM, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
 
 
 def find_latest_ends(arrived: Arrivals) -> dict[int, int]:

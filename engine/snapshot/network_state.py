@@ -19,10 +19,9 @@ from engine.background.reasoning.rdfs_schema import DOMAIN, VOCABULARY, Schema, 
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.errors import SnapshotMismatch
 from engine.expressions.evaluator import parse_term
-from engine.kernel.goal_maintenance import enter_goals, enter_rows, read_ages, read_goals, restore_seen, sweep_stores
-from engine.kernel.operators.policies import RIGHT_TAG
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import read_whole, width_of
+from engine.native.entries import enter_goals, enter_rows, read_ages, read_goals, restore_seen, sweep_stores
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.network.shares import Moment, SharedSubplan
@@ -201,7 +200,7 @@ class NodePlaces:
         """Return which tags belong to a stream or to a query here. A restored network whose queries had all failed has no nodes at all."""
         found: NDArray[np.bool_] = tags < 0
         if len(self.query):
-            found |= (tags < c.BIG) & (self.query[np.maximum(tags, 0) % RIGHT_TAG] != c.NONE)
+            found |= (tags < c.BIG) & (self.query[np.maximum(tags, 0) % c.RIGHT_TAG] != c.NONE)
         return found
 
     def of_tags(self, tags: Ints) -> Ints:
@@ -211,7 +210,7 @@ class NodePlaces:
         node.
         """
         timed = np.maximum(tags, 0)
-        of_nodes = self.of_nodes(timed % RIGHT_TAG, timed // RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
+        of_nodes = self.of_nodes(timed % c.RIGHT_TAG, timed // c.RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
         return np.where((tags < 0)[:, None], np.column_stack([np.full_like(tags, c.NONE), -1 - tags, np.zeros_like(tags)]), of_nodes)
 
     def find_nodes(self, places: Ints) -> Ints:
@@ -327,17 +326,16 @@ def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays
     """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
     at = arrays["goals.places"]
     stores = np.repeat((c.SIDES * places.find_nodes(at) + at[:, 2]).astype(np.int32), at[:, 3])
-    goals = arrays["goals"]
+    goals, marked = (np.ascontiguousarray(arrays[name]) for name in ("goals", "goals.marked"))
     ends = goals[:, meta["row"].index("end")]
     in_order = bool((ends[1:] >= ends[:-1]).all())
     order = np.zeros(0, np.int64) if in_order else np.argsort(ends, kind="stable")  # as they came: chains of several stores fall in end too
     numbers = np.empty(len(goals), np.int32)
-    marked = arrays["goals.marked"] if len(arrays["goals.marked"]) or not len(network.net.links) else np.full(len(goals), -c.BIG)
     network.arrays.reserve_goals(len(goals))
     enter_goals(network.arrays.address, _columns_of(network, meta["row"], goals), goals, stores, order, marked, numbers)
     network.arrays.spread_heads()
     met = arrays["met.places"]
-    tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.find_nodes(np.maximum(met, 0)) + RIGHT_TAG * met[:, 2])
+    tags = np.where(met[:, 0] == c.NONE, -1 - met[:, 1], places.find_nodes(np.maximum(met, 0)) + c.RIGHT_TAG * met[:, 2])
     restore_seen(network.arrays.address, tags, _enter_rows(network, ["start"], arrays["met"]))
     _wait(network, places, meta, arrays, numbers)
 
@@ -375,7 +373,7 @@ def _enter_rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
     columns = _columns_of(network, row, cells)
     numbers = np.empty(len(cells), np.int64)
     for first in range(0, len(cells), _AT_ONCE):
-        part = cells[first : first + _AT_ONCE]
+        part = np.ascontiguousarray(cells[first : first + _AT_ONCE])
         network.arrays.make_room(len(part))
         network.arrays.spread_heads()
         enter_rows(network.arrays.address, columns, part, numbers[first : first + _AT_ONCE])

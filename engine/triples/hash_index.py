@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
-from engine.kernel.state.hash_table import MIX
 
 Ints = NDArray[np.int64]
 LEAST_ROOM = 16
@@ -79,6 +78,6 @@ def hashes(keys: Ints) -> Ints:
     found: Ints = np.zeros(len(keys), np.int64)
     with np.errstate(over="ignore"):
         for column in keys.T:
-            found = (found ^ column) * MIX
+            found = (found ^ column) * c.MIX
             found ^= found >> 29
     return found

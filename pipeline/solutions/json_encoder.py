@@ -1,4 +1,4 @@
-"""This module writes batches of solutions as JSON text, by the compiled writers of pipeline/formats/native."""
+"""This module writes batches of solutions as JSON text, by compiled writers (engine/native/source/formats/json_writer.c)."""
 
 import json
 from collections.abc import Mapping
@@ -12,8 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.messages import int64s
-from pipeline.formats.native import json_writer as native
+from engine.messages import END_OF_TIME, int64s
+from engine.native import formats_layout as layout
+from engine.native.entries import put_solutions
+from engine.revision import change_rows
+from engine.runtime.watermarks import NO_TIME
 from pipeline.solutions.event_lines import write_event
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 from pipeline.solutions.solution_ids import solution_id
@@ -21,18 +24,19 @@ from pipeline.solutions.websocket_frames import encode_text_frame
 
 Ints = NDArray[np.int64]
 _FEWEST_BYTES = 1 << 12
+assert (layout.INSTANT_WIDTH, layout.UNSETTLED, layout.END_OF_TIME) == (change_rows.INSTANT_WIDTH, NO_TIME, END_OF_TIME), "they name the same"
 
 
 class Envelope(IntEnum):
     """Says what each solution's JSON object is written as."""
 
-    LINE = native.LINES
+    LINE = layout.LINES
     """This is a line of ndjson."""
-    MESSAGE = native.MESSAGES
+    MESSAGE = layout.MESSAGES
     """This is a line that says what it is: `{"solution":…}`."""
-    FRAME = native.FRAMES
+    FRAME = layout.FRAMES
     """This is such a message as a WebSocket text frame."""
-    EVENT = native.EVENTS
+    EVENT = layout.EVENTS
     """This is a Server-Sent Event with the solution's id."""
 
 
@@ -87,19 +91,19 @@ def _enveloped(identifier: str, line: bytes, envelope: Envelope) -> bytes:
 def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
     """Write only the bindings, of one SELECT, with commas between them."""
     forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), Bindings(variables))
-    return _written(native.OBJECTS, _parts(solutions, forms)).text.decode()
+    return _written(layout.OBJECTS, _parts(solutions, forms)).text.decode()
 
 
 def heads(solutions: pa.RecordBatch) -> str:
     """Write the id, start and end of each solution, with commas between them."""
-    return _written(native.HEADS, _parts(solutions, {})).text.decode()
+    return _written(layout.HEADS, _parts(solutions, {})).text.decode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Holds what is written, the number of rows, and bytes enough for nearly all batches like it."""
+    """Holds what is written, as `put_solutions` takes it, the number of rows, and bytes enough for nearly all batches like it."""
 
-    page: native.Page
+    page: tuple[Any, ...]
     rows: int
     room: int
 
@@ -108,7 +112,7 @@ def _written(kind: int, parts: _Parts) -> Lines:
     """Write until all rows are there, with more room each time."""
     out, ends, at, row = np.empty(parts.room, np.uint8), np.empty(parts.rows, np.int64), 0, 0
     while row < parts.rows:
-        row, at = native.put_solutions(int(kind), out, at, row, ends, parts.page)
+        row, at = put_solutions(kind, out, at, row, ends, *parts.page)
         if row < parts.rows:
             out = np.concatenate([out[:at], np.empty(2 * len(out), np.uint8)])
     return Lines(out[:at].tobytes(), ends)
@@ -116,40 +120,31 @@ def _written(kind: int, parts: _Parts) -> Lines:
 
 def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
     rows, queries = solutions.num_rows, solutions.column("query")
-    values, text = _values(solutions.column("values"))
-    times = [_fixed(int64s(solutions.column(name)) if rows else np.empty(0, np.int64)) for name in ("start", "end", "ordinal")]
-    fragments, table = _fragments(tuple(queries.dictionary.to_pylist()), tuple(forms.items()))
-    size = int(values[1][values[0][-1]]) - int(values[1][values[0][0]]) if rows else 0
-    terms = int(values[0][-1]) - int(values[0][0]) if rows else 0
+    lists, offsets, valid, first, text = _values(solutions.column("values"))
+    times = [int64s(solutions.column(name)) for name in ("start", "end", "ordinal")]
+    fragments = _fragments(tuple(queries.dictionary.to_pylist()), tuple(forms.items()))
+    size = int(offsets[lists[-1]]) - int(offsets[lists[0]]) if rows else 0
+    terms = int(lists[-1]) - int(lists[0]) if rows else 0
     room = _FEWEST_BYTES + 2 * size + 160 * rows + 40 * terms
-    return _Parts(native.Page(values, text, tuple(times), _fixed(queries.indices.to_numpy()), fragments, table), rows, room)
+    return _Parts((lists, offsets, valid, first, text, *times, queries.indices.to_numpy(), *fragments), rows, room)
 
 
-def _values(lists: pa.ListArray) -> tuple[tuple[Any, ...], NDArray[np.uint8]]:
+def _values(lists: pa.ListArray) -> tuple[Any, ...]:
     """Return offsets of the lists, offsets of their texts, their validity bits (none: all valid) and the first one's place; and the texts."""
     texts = lists.values
     valid, offsets, data = texts.buffers()
-    places = _of_buffer(offsets, np.int32)[texts.offset :]
+    begins = _of_buffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     bits = _of_buffer(valid if texts.null_count else None, np.uint8)
-    return (_of_buffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1], places, bits, texts.offset), _of_buffer(data, np.uint8)
+    return begins, _of_buffer(offsets, np.int32)[texts.offset :], bits, texts.offset, _of_buffer(data, np.uint8)
 
 
 def _of_buffer(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]:
-    return _fixed(np.frombuffer(buffer, kind) if buffer is not None and buffer.size else np.empty(0, kind))
-
-
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array if it is not writable, else a view that is not. The compiled code knows only such arrays."""
-    if not array.flags.writeable:
-        return array
-    found = array.view()
-    found.setflags(write=False)
-    return found
+    return np.frombuffer(buffer, kind) if buffer is not None and buffer.size else np.empty(0, kind)
 
 
 @lru_cache(maxsize=64)
-def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) -> tuple[tuple[NDArray[np.uint8], Ints], Ints]:
-    """Return the first fragment of each query's lines, and its variables; and a table with a row a query.
+def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) -> tuple[bytes, Ints, Ints]:
+    """Return the first fragment of each query's lines, and its variables; where they begin and end; and a table with a row a query.
 
     A row has the query's form, its first fragment and the one after its last.
     """
@@ -157,21 +152,20 @@ def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) ->
     table = np.zeros((len(queries), 3), np.int64)
     for k, query in enumerate(queries):
         form, first = forms.get(query, Verdict()), len(texts)
-        changed = native.CHANGED if isinstance(form, Changes) else 0
+        changed = layout.CHANGED if isinstance(form, Changes) else 0
         texts.append(f'{{"query":{_quoted(query)},"{"seq" if changed else "id"}":"'.encode())
         match form.of if isinstance(form, Changes) else form:
             case Bindings(variables):
                 texts += [f"{_quoted(name)}:".encode() for name in variables]
-                kind = native.BINDINGS
+                kind = layout.BINDINGS
             case Triples():
-                kind = native.TRIPLES
+                kind = layout.TRIPLES
             case Verdict():
-                kind = native.VERDICT
+                kind = layout.VERDICT
             case other:
                 assert_never(other)
         table[k] = kind + changed, first, len(texts)
-    places = np.cumsum([0, *map(len, texts)])
-    return (_of_buffer(pa.py_buffer(b"".join(texts)), np.uint8), _fixed(places)), _fixed(table)
+    return b"".join(texts), np.cumsum([0, *map(len, texts)], dtype=np.int64), table
 
 
 def _quoted(text: str) -> str:

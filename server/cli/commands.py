@@ -563,12 +563,12 @@ def _add_warm(commands: Commands) -> None:
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.warmup import is_kernel_compiled
+    from engine.warmup import is_compiled
     from pipeline.errors import JavaMissing, SparkFailed
     from pipeline.warmup import compile_all
 
     began = time.monotonic()
-    if not is_kernel_compiled():
+    if not is_compiled():
         print("compiling the kernel (about two minutes, once per machine)", file=sys.stderr, flush=True)
     compile_all()
     print(

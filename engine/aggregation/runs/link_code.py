@@ -1,4 +1,4 @@
-"""WHILE becomes code that compiled functions follow for each element (engine/aggregation/native/runs/links.py).
+"""WHILE becomes code that compiled functions follow for each element (engine/native/source/aggregation/runs/links.c).
 
 A part that the code has no operation for is evaluated beforehand for all elements, if nothing in it depends on the run.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.aggregation.arguments import Argument
-from engine.aggregation.native.runs import layout as r
 from engine.aggregation.row_batch import Ints
+from engine.aggregation.runs import layout as r
 from engine.dictionary.term_dictionary import LITERAL, TermTable
 from engine.expressions.literals import FALSE, TRUE
 from engine.expressions.nondeterministic import Naming

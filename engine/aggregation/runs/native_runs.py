@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation.native import layout as g
-from engine.aggregation.native.runs import layout as r
-from engine.aggregation.native.runs.open_runs import find_deadline
-from engine.aggregation.native.runs.sweep import judge_elements, place_elements, sweep_runs
-from engine.aggregation.native.runs.tables import ElementColumns, RunTables, kept_runs, run_tables, with_links
-from engine.aggregation.native.tables import with_room
+from engine.aggregation.group_tables import layout as g
+from engine.aggregation.group_tables.tables import with_room
 from engine.aggregation.native_group_by import NativeGroups, Taken
 from engine.aggregation.operator import AT_LAST
 from engine.aggregation.row_batch import Ints, Passage, Reports, RowBatch
+from engine.aggregation.runs import layout as r
 from engine.aggregation.runs.link_code import LinkCode
 from engine.aggregation.runs.open_run import RunShape
+from engine.aggregation.runs.run_tables import ElementColumns, RunTables, kept_runs, run_tables, with_links
 from engine.aggregation.set_functions import Folding
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
+from engine.native.entries import find_deadline, judge_elements, place_elements, sweep_runs
 from epsparql.algebra import RunReport
 
 _NO_NUMBERS = np.zeros((1, 2))
@@ -74,7 +73,7 @@ class NativeRuns:
         out = np.zeros((n, g.R_KEY + came.keys.shape[1] + g.RESULT_WIDTH * len(t.program)), np.int64)
         code = g.ROOM
         while code != g.DONE:
-            code = sweep_runs(t, self._runs, came, gained, out)
+            code = sweep_runs(*t, *self._runs, *came, gained, out)
             parts.append(out[: t.at[g.FOUND]].copy())
             t.at[g.FOUND] = 0
             if code == g.ROOM and t.at[g.NEED] > len(out):
@@ -96,7 +95,7 @@ class NativeRuns:
         self._runs = with_links(self._runs, len(groups.tables.groups))
         constants = self._code.constants_of(terms)
         parts = [np.zeros_like(elements.previous), elements.rows.cells, np.broadcast_to(constants, (n, len(constants)))]
-        row = np.ascontiguousarray(np.concatenate(parts, axis=1))  # in another order, the sweep would be compiled once more
+        row = np.ascontiguousarray(np.concatenate(parts, axis=1))
         columns = ElementColumns(
             taken.moments,
             taken.keys,
@@ -109,16 +108,15 @@ class NativeRuns:
             _NO_NUMBERS,
             terms.kinds,
             10.0 ** np.array(groups.scales),
-            np.zeros((r.DEPTH, 2)),
             np.array([g.NONE, 0], np.int64),
         )
-        place_elements(groups.tables, self._runs, columns)
+        place_elements(*groups.tables, *self._runs, *columns)
         if len(self._code.code):
             times = np.stack([elements.rows.start, elements.rows.end, taken.moments[:, g.M_NOW]], axis=1)
             self._code.write_verdicts(row, times, solutions, terms)
             columns = columns._replace(numbers=terms.numbers, kinds=terms.kinds)
         if not self._grown:  # then nothing depends on the run
-            judge_elements(groups.tables, columns)
+            judge_elements(*groups.tables, *columns)
             for k in np.flatnonzero(columns.linked == r.UNSURE).tolist():
                 columns.linked[k] = undecided(k, row[k, : elements.previous.shape[1]].tolist(), None)
         return columns
@@ -128,7 +126,7 @@ class NativeRuns:
         horizon = int(self.groups.tables.at[g.HORIZON])
         if self._lasting and horizon >= c.FOREVER:
             return AT_LAST
-        return int(find_deadline(self.groups.tables, self._runs))
+        return find_deadline(self.groups.tables.at, *self._runs)
 
     # ------------------------------------------------------------ what it keeps
     @property

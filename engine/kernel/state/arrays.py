@@ -75,14 +75,8 @@ class Net(NamedTuple):
     answers: Ints  # the address of a compiled function that answers questions, 0 for none, and that of its context
 
 
-FLOATS = frozenset({"consts", "numbers", "scratch"})
-FLAT = frozenset({"slots", "alpha_at", "kinds", "at", "free", "shown", "heads", "timeless", "seen_heads", "question_heads", "answers"})
-VARYING = frozenset({"feed", "facts", "rows", "reports", "out", "seen", "questions"})
-"""Tables whose width is not the same in all networks."""
 CELL_BYTES = {"rows": 4, "free": 4, "heads": 4, "timeless": 4, "kinds": 1}
 """Cells of these tables have fewer than 8 bytes."""
-WIDE = {"rows": c.OLDER}
-"""So many first columns of these tables have cells of 8 bytes all the same."""
 WORDS = 3
 """An array has these cells in the handle's table: address, length, width."""
 FIRST_ROWS = 1 << 10
@@ -100,7 +94,7 @@ def type_of_row(width: int) -> np.dtype[np.void]:
 
 
 def empty_program() -> dict[str, NDArray[Any]]:
-    """Return the program of a network without queries; tables keep one unused row where numba needs an address."""
+    """Return the program of a network without queries; some tables keep one unused row."""
     return {
         "nodes": np.zeros((0, c.NODE_WIDTH), np.int64),
         "edges": np.zeros((0, 2), np.int64),

@@ -1,6 +1,6 @@
 """Named columns and codes: every index into a table of the kernel is one of these.
 
-Compiled code reads and writes the columns as fields of a row: Q_MADE_AT of `queries` is `net.queries[query].made_at` (RECORDS, below).
+The kernel in C has them too (engine/native/headers.py): numbers as constants, and columns as fields of a record. Q_MADE_AT of `queries` is `made_at`.
 """
 
 from keyword import iskeyword
@@ -8,6 +8,7 @@ from keyword import iskeyword
 NONE = -1
 UNBOUND = 0  # term id 0
 BIG = 1 << 62  # a timeless solution is [BIG, -BIG]: the neutral element of min and max
+MIX, SALT = -7046029254386353131, -4417276706812531889  # of hashes
 FOREVER = 1 << 61  # a span or life without bound; also the watermark of a finished stream
 NEVER = -1  # the life of a side that is not stored
 
@@ -122,6 +123,7 @@ OUT_START, OUT_END, OUT_NODE, OUT_ENTRY, OUT_VAR = range(5)
 
 # seen: what this instant has met, and of reports of deferred nodes, the instants of these have; SEEN_REPORT is theirs, -BIG of all else
 SEEN_NEXT, SEEN_HASH, SEEN_TAG, SEEN_START, SEEN_REPORT, SEEN_VAR = range(6)
+RIGHT_TAG = 1 << 32  # sets right goals apart from left ones, in the tags of what an instant has met at a node with a policy
 
 # questions: what the host is asked, and its answers
 ASK_NEXT, ASK_HASH, ASK_WHO, ASK_ANSWER, ASK_ARG = range(5)
@@ -184,8 +186,6 @@ def _columns(first: str, after: str, prefix: str = "") -> dict[str, int]:
     return {f"{field}_" if iskeyword(field) else field: column for field, column in columns.items()}
 
 
-_FRAME = _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_")
-_NUMBER = _columns("NUMBER_VALUE", "NUMBER_WIDTH", "NUMBER_")
 RECORDS = {
     "rows": _columns("START", "VAR"),
     "stores": _columns("HEAD", "STORE_WIDTH"),
@@ -193,12 +193,11 @@ RECORDS = {
     | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "any_subject": ANY_SUBJECT, "outward": OUTWARD},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
-    "stack": _FRAME,
-    "waiting": _FRAME,
-    "parked": _FRAME,
-    "gathered": _FRAME,
+    "frame": _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_"),
     "deferred": _columns("FRAME_NODE", "FRAME_GOAL", "FRAME_") | _columns("D_NOW", "DEFERRED_WIDTH", "D_"),
     "reports": _columns("G_NODE", "G_VAR", "G_"),
+    "alpha_at": _columns("ALPHA_FIRST", "ALPHA_AT_WIDTH", "ALPHA_"),
+    "posted": _columns("POSTED_P", "POSTED_WIDTH", "POSTED_"),
     "alpha": _columns("A_STREAM", "ALPHA_WIDTH", "A_") | {"plain": A_PLAIN},
     "wants": _columns("WANT_FIRST", "WANT_WIDTH", "WANT_"),
     "lists": _columns("LIST_FIRST", "LIST_WIDTH", "LIST_"),
@@ -218,9 +217,6 @@ RECORDS = {
     "nests": _columns("N_NODE", "NEST_WIDTH", "N_"),
     "terms": {"link": TERM_LINK},
     "code": _columns("CODE_OP", "CODE_WIDTH", "CODE_"),
-    "consts": _NUMBER,
-    "numbers": _NUMBER,
-    "scratch": _NUMBER,
     "at": _columns("NOW", "AT_WIDTH"),
 }
-"""The fields of a row of each table that has named columns, with the column of each; `at` is one row."""
+"""The fields of a row of each table that has named columns, with the column of each; `at` is one row, and several tables have rows that are a frame."""

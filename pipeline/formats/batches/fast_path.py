@@ -1,4 +1,4 @@
-"""This module turns bodies of the usual shape into OCCURRENCES, by the compiled scanners of pipeline/formats/native.
+"""This module turns bodies of the usual shape into OCCURRENCES, by compiled scanners (engine/native/source/formats.c).
 
 Any other body gives None, and the exact path then judges it.
 What is taken here is what the exact path would take, with the same rows: the scanners pass only what is canonical as it stands, and hand
@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.dictionary.native.arrow_c_data import STRUCT_WORDS
-from engine.dictionary.native.arrow_import import make_batch
+from engine.dictionary.batch_layout import ARROW_WORDS
 from engine.messages import INSTANT, OCCURRENCES
+from engine.native.entries import cells_of, columns_of, events_of, flags_of, make_batch, renamed, timed
+from engine.native.formats_layout import OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.ntriples import OBJECTS, TRIPLE
-from pipeline.formats.native import interning, ndjson, nquads
 
 LONGEST = 1 << 30
 """A body of at most this many bytes is read here, for offsets are of 32 bits."""
 
 _AT_ONCE = 1 << 20  # bytes: what is compared at once stays in the caches
-_SEED = np.uint64(int.from_bytes(os.urandom(8), "little"))
+_SEED = int.from_bytes(os.urandom(8), "little")
 """This seed of the hashes keeps anybody from preparing a body whose terms all collide. No output depends on it."""
 
 Ints = NDArray[np.int64]
@@ -39,8 +39,8 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBat
     text = np.frombuffer(body, np.uint8)
     most = _most(text, 10)
     cells, (spans, flags) = np.empty((most, 4), np.int32), _terms_for(4 * most)
-    rows, count, table = nquads.cells_of(text, 4 if graphs else 3, _SEED, cells, spans, flags)
-    if rows == nquads.OTHERWISE:
+    rows, count = cells_of(body, 4 if graphs else 3, _SEED, cells, spans, flags)
+    if rows == OTHERWISE:
         return None
     odd = np.flatnonzero(flags[:count])
     if len(odd):
@@ -48,10 +48,11 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBat
         if found is None:
             return None
         text, places = _appended(body, found)
-        if not nquads.renamed(text, _SEED, (odd, places), table, spans, count, cells[:rows]):
+        if not renamed(text, _SEED, odd, places, spans, count, cells[:rows]):
             return None
-    columns, start, end, kept, untimed = nquads.timed(text, spans, count, cells, rows, default.start, default.end)
-    if kept == nquads.OTHERWISE:
+    columns, start, end = np.empty((4, rows), np.int32), np.empty(rows, np.int64), np.empty(rows, np.int64)
+    kept, untimed = timed(text, spans, count, cells, rows, default.start, default.end, columns, start, end)
+    if kept == OTHERWISE:
         return None
     text = _labelled(body, text, spans[:count], default if untimed else None)
     return _batch(text, spans[:count], columns, start[:kept], end[:kept])
@@ -65,8 +66,8 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
     most = _most(text, 8)
     columns, (spans, flags) = np.empty((4, most), np.int32), _terms_for(4 * most)
     start, end = np.empty(most, np.int64), np.empty(most, np.int64)
-    rows, count, first, after = ndjson.events_of(text, _SEED, frame, (default.start, default.end), columns, (start, end), (spans, flags))
-    if rows == nquads.OTHERWISE:
+    rows, count, first, after = events_of(body, _SEED, frame, default.start, default.end, columns, start, end, spans, flags)
+    if rows == OTHERWISE:
         return None
     odd = np.flatnonzero(flags[:count])
     if len(odd):
@@ -77,7 +78,7 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
         if len(triples) and np.isin(columns[[0, 1, 3], :rows], triples).any():  # a triple term is an object alone
             return None
         text, places = _appended(body, found)
-        spans[odd, interning.START], spans[odd, interning.SIZE] = places[:, 0], places[:, 1]
+        spans[odd, START], spans[odd, SIZE] = places[:, 0], places[:, 1]
     batch = _batch(text, spans[:count], columns, start[:rows], end[:rows])
     return batch, body[first:after].decode() if first >= 0 else None
 
@@ -89,12 +90,12 @@ def _most(text: Bytes, shortest: int) -> int:
 
 
 def _terms_for(most: int) -> tuple[Ints, Bytes]:
-    return np.empty((most, 4), np.int64), np.empty(most, np.uint8)
+    return np.empty((most, SPAN_WIDTH), np.int64), np.empty(most, np.uint8)
 
 
 def _piece(body: bytes, span: Ints) -> bytes:
-    start = int(span[interning.START])
-    return body[start : start + int(span[interning.SIZE])]
+    start = int(span[START])
+    return body[start : start + int(span[SIZE])]
 
 
 def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | None:
@@ -119,24 +120,36 @@ def _appended(body: bytes | memoryview, found: list[bytes]) -> tuple[Bytes, Ints
 
 def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> Bytes:
     """Return the text with the body's names (`Labels`) for its blank nodes appended, to which their spans then point."""
-    blank = np.flatnonzero(text[spans[:, interning.START]] == ord("_"))
+    blank = np.flatnonzero(text[spans[:, START]] == ord("_"))
     if not len(blank):
         return text
     labels = Labels(body, when)
     found = [labels.written(_piece(body, spans[k])[2:].decode()).encode() for k in blank]
     longer, places = _appended(text.data, found)
-    spans[blank, interning.START], spans[blank, interning.SIZE] = places[:, 0], places[:, 1]
+    spans[blank, START], spans[blank, SIZE] = places[:, 0], places[:, 1]
     return longer
 
 
 def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> pa.RecordBatch:
     """Return OCCURRENCES, none late; `columns` has a row of numbers for each of s, p, o and g."""
-    struct = np.zeros(STRUCT_WORDS, np.int64)
+    struct = np.zeros(ARROW_WORDS, np.int64)
     address = struct.__array_interface__["data"][0]
-    indices, offsets, texts, sizes = interning.columns_of(text, spans, columns, len(start))
-    if not make_batch(indices, offsets, texts, sizes, start, end, address):
-        raise MemoryError(f"no room for {len(start)} occurrences")
+    indices, offsets, texts, sizes = _columns_of(text, spans, columns, len(start))
+    make_batch(indices, offsets, texts, sizes, start, end, address)
     return pa.RecordBatch._import_from_c(address, OCCURRENCES)
+
+
+def _columns_of(text: Bytes, spans: Ints, cells: Cells, rows: int) -> tuple[Cells, Cells, Bytes, Ints]:
+    """Return a dictionary column for the first `rows` numbers in each row of `cells`; -1 is null.
+
+    It consists of indices (a row each). The offsets into the dictionaries' texts, from 0 each, and these texts stand one after another. The last result
+    counts each dictionary's terms and its bytes.
+    """
+    n = len(cells)
+    indices, offsets = np.empty((n, rows), np.int32), np.empty(n * (min(rows, len(spans)) + 1), np.int32)
+    texts, sizes = np.empty(n * len(text) + 8, np.uint8), np.empty((n, 2), np.int64)  # a term stands in the text once
+    columns_of(text, spans, cells, rows, indices, offsets, texts, sizes)
+    return indices, offsets, texts, sizes
 
 
 def batch_of_columns(terms: list[pa.DictionaryArray], start: Ints, end: Ints) -> pa.RecordBatch:
@@ -155,8 +168,9 @@ def used_terms(column: pa.DictionaryArray) -> pa.DictionaryArray:
     """Return the column with a dictionary of the terms that stand in some row, in order of first appearance."""
     text, spans = _spans_of(column.dictionary)
     cells = column.indices.fill_null(-1).to_numpy().reshape(1, -1).copy()
-    (indices,), offsets, texts, ((count, size),) = interning.columns_of(text, spans, cells, len(column))
-    terms = pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(offsets), pa.py_buffer(texts).slice(0, size)])
+    (indices,), offsets, texts, ((count, size),) = _columns_of(text, spans, cells, len(column))
+    buffers = pa.py_buffer(offsets[: count + 1].tobytes()), pa.py_buffer(texts[:size].tobytes())  # copies, as the arrays have room for all terms
+    terms = pa.Array.from_buffers(pa.utf8(), count, [None, *buffers])
     return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0) if column.null_count else pa.array(indices), terms, safe=False)
 
 
@@ -164,7 +178,7 @@ def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
     """Return the bytes of utf8 texts, and where in them each text stands."""
     text, offsets = _texts_of(terms)
     spans = np.zeros((len(offsets) - 1, 4), np.int64)
-    spans[:, interning.START], spans[:, interning.SIZE] = offsets[:-1], np.diff(offsets)
+    spans[:, START], spans[:, SIZE] = offsets[:-1], np.diff(offsets)
     return text, spans
 
 
@@ -174,9 +188,10 @@ def odd_terms(terms: pa.Array, kinds: str) -> Ints:
     These include blank nodes and every term that begins with none of `kinds` (pipeline/formats/batches/ntriples.py, `Terms`).
     """
     text, offsets = _texts_of(terms)
-    flags = interning.flags_of(text, offsets)
+    flags = np.empty(len(terms), np.uint8)
+    flags_of(text, offsets, flags)
     firsts = text[np.minimum(offsets[:-1], len(text) - 1)] if len(text) else flags
-    found: Ints = np.flatnonzero((flags != interning.PLAIN) | ~np.isin(firsts, [ord(kind) for kind in kinds if kind != "_"]))
+    found: Ints = np.flatnonzero((flags != PLAIN) | ~np.isin(firsts, [ord(kind) for kind in kinds if kind != "_"]))
     return found
 
 
@@ -184,7 +199,4 @@ def _texts_of(terms: pa.Array) -> tuple[Bytes, Cells]:
     """Return the bytes of utf8 texts, and the offsets of each text."""
     _, offsets, data = terms.buffers()
     places = np.frombuffer(offsets, np.int32)[terms.offset :][: len(terms) + 1] if offsets is not None else np.zeros(1, np.int32)
-    text = np.frombuffer(data if data is not None and data.size else b"", np.uint8)
-    for array in (text, places):
-        array.setflags(write=False)  # the compiled code reads arrays that are not writable
-    return text, places
+    return np.frombuffer(data if data is not None and data.size else b"", np.uint8), places

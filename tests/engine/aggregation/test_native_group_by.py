@@ -3,30 +3,26 @@
 import random
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.aggregation.native import exact_double_sum, native
-from engine.aggregation.native import layout as g
-from engine.aggregation.native.numeric_columns import plain_of, ranks
-from engine.aggregation.native.results import results
+from engine.aggregation.group_tables import layout as g
+from engine.aggregation.group_tables.numeric_columns import plain_of, ranks
+from engine.aggregation.group_tables.results import results
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
 from engine.expressions.values import Number, NumericType
+from engine.native.entries import sum_exactly
 from epsparql.algebra import AggregateFunction
 from epsparql.terms import XSD, Literal
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WIDE = st.one_of(FINITE, st.sampled_from([5e-324, -5e-324, 2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308, 1e16, 1.0, 2.0**-53]))
 SMALL = st.integers(-(1 << 62), (1 << 62) - 1)
-
-sums: Any = exact_double_sum  # numba's functions, of which Python calls these here alone
-add_double, add_integer, rounded = (native.entry_point(part.py_func) for part in (sums.add_double, sums.add_integer, sums.rounded))
 
 
 def integer(value: int) -> Literal:
@@ -43,8 +39,10 @@ def bits(value: float) -> int:
     return int(np.float64(value).view(np.int64))
 
 
-def value(table: np.ndarray) -> float:
-    return float(np.int64(rounded(table, 0)).view(np.float64))
+def add(table: np.ndarray, values: list[float], by: int = 1, integer: int = 0) -> float:
+    """Add or take away doubles, then add an integer, and return the rounded sum."""
+    found = sum_exactly(table, np.array([bits(one) for one in values], np.int64), by, integer >> 32, integer & 0xFFFFFFFF)
+    return float(np.int64(found).view(np.float64))
 
 
 def nearest(exact: Fraction) -> float:
@@ -55,15 +53,13 @@ def nearest(exact: Fraction) -> float:
 def test_doubles_add_up_exactly(values: list[float], integer: int, order: random.Random) -> None:
     """Whatever their order, and with as many that came and left again."""
     table = limbs()
-    for one in values:
-        add_double(table, 0, bits(one), 1)
+    add(table, values)
     for one in order.sample(values, len(values)):
-        add_double(table, 0, bits(one), 1)
-        add_double(table, 0, bits(one), -1)
+        add(table, [one])
+        add(table, [one], -1)
     exact = sum(map(Fraction, values), Fraction(0))
-    assert value(table.copy()) == nearest(exact)
-    add_integer(table, 0, integer >> 32, integer & 0xFFFFFFFF)
-    assert value(table) == nearest(exact + integer)
+    assert add(table, []) == nearest(exact)
+    assert add(table, [], integer=integer) == nearest(exact + integer)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +77,7 @@ def test_doubles_add_up_exactly(values: list[float], integer: int, order: random
 )
 def test_ties_go_to_the_even_one(values: list[float]) -> None:
     table = limbs()
-    for one in values:
-        add_double(table, 0, bits(one), 1)
-    assert value(table) == nearest(sum(map(Fraction, values), Fraction(0)))
+    assert add(table, values) == nearest(sum(map(Fraction, values), Fraction(0)))
 
 
 def shown(function: AggregateFunction, code: int, units: int, n: int, scale: int) -> str:

@@ -9,8 +9,8 @@ from engine.alpha.alpha_nodes import AS_SENT, Scans, room_for, widest
 from engine.alpha.free_rows import FEWEST, Ranges, by_predicate, with_predicate, with_rows
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
-from engine.kernel.state.alpha_index import enter_lists, find_lists
 from engine.kernel.state.arrays import Net
+from engine.native.entries import enter_lists, find_lists
 from engine.network.network import Network
 from tests.engine.network.books import ranges_around
 

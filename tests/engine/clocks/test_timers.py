@@ -1,6 +1,6 @@
-"""Timers: what is due first is known at once, and setting one touches few others; many at one instant, and many that wait."""
+"""Timers are called in order, whatever is set due meanwhile; many at one instant, and many that wait."""
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -8,67 +8,54 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dictionary.term_dictionary import TermTable
-from engine.kernel import entry_point
-from engine.kernel.operators.timers import call_timer, enter_timers, find_next_due, set_due
 from engine.kernel.state import layout as c
-from engine.kernel.state.handle import as_net
+from engine.native.entries import run as run_kernel
 from engine.network.network import Network
 from epsparql.algebra import DEFAULT_STREAM
 from tests.support.feeds import PREFIXES, parse_feed, shown
 from tests.support.run_both import Runner, run_engine, run_oracle
 
-MANY = 300
-
-
-handle: Any = as_net  # compiled code makes a handle of an address
-
-
-@entry_point
-def winds(address: int) -> None:
-    enter_timers(handle(address))
-
-
-@entry_point
-def sets(address: int, timer: int, due: int) -> int:
-    net = handle(address)
-    set_due(net, timer, due)
-    return int(find_next_due(net))
-
-
-@entry_point
-def calls(address: int) -> tuple[int, int]:
-    net = handle(address)
-    due = find_next_due(net)
-    call_timer(net)
-    return due, net.waiting[net.at.waiting - 1].node
+MANY, LATER = 300, 100
 
 
 def network(dues: list[int]) -> Network:
-    """A node with a timer for each of `dues`."""
+    """A node with a timer for each of `dues`, and a feed whose only column is a tick after all of them."""
     found = Network(TermTable())
     nodes, timers = np.zeros((len(dues), c.NODE_WIDTH), np.int64), np.zeros((len(dues), c.TIMER_WIDTH), np.int64)
     nodes[:, c.KIND] = c.COLLECT
     timers[:, c.T_NODE], timers[:, c.T_DUE] = range(len(dues)), dues
-    found.arrays.replace_arrays(found.net._replace(nodes=nodes, timers=timers, queries=np.zeros((1, c.QUERY_WIDTH), np.int64)))
-    found.net.at[c.TIMER_NODES] = len(dues)
-    winds(found.arrays.address)
+    feed = np.zeros((c.FEED_HEIGHT, 1), np.int64)
+    feed[[c.IN_KIND, c.IN_END], 0] = c.TICK, LATER
+    queries = np.zeros((1, c.QUERY_WIDTH), np.int64)
+    found.arrays.replace_arrays(found.net._replace(nodes=nodes, timers=timers, queries=queries, feed=feed))
+    found.arrays.make_room(len(dues))
+    found.net.at[[c.TIMER_NODES, c.EVENTS, c.NOW]] = len(dues), 1, 0
     return found
+
+
+def called(network: Network) -> Iterator[tuple[int, set[int]]]:
+    """The timers that the kernel calls together, and when; whoever asks for the next may have set others due meanwhile."""
+    at = network.net.at
+    while run_kernel(network.arrays.address) == c.COLLECTION:
+        yield int(at[c.NOW]), set(network.net.gathered[: at[c.GATHERED], c.FRAME_NODE].tolist())
+        at[c.GATHERED] = 0
 
 
 DUES = st.integers(0, 40) | st.just(c.FOREVER)
 
 
 @given(first=st.lists(DUES, min_size=1, max_size=MANY), changes=st.lists(st.tuples(st.integers(0, MANY), DUES), max_size=30))
-def test_a_change_touches_one_way_through_the_heap(first: list[int], changes: list[tuple[int, int]]) -> None:
-    net, dues = network(first), list(first)
-    for k, due in changes:
-        timer = k % len(dues)
-        dues[timer] = due
-        before = net.net.timers[:, c.T_HEAP].copy()
-        assert sets(net.arrays.address, timer, due) == min(dues)
-        assert np.count_nonzero(before != net.net.timers[:, c.T_HEAP]) <= len(dues).bit_length() + 1
-    called = [calls(net.arrays.address) for _ in range(sum(due < c.FOREVER for due in dues))]
-    assert called == sorted((due, k) for k, due in enumerate(dues) if due < c.FOREVER)
+def test_timers_are_called_when_they_are_due(first: list[int], changes: list[tuple[int, int]]) -> None:
+    net, dues, now = network(first), list(first), 0
+    for then, timers in called(net):
+        now = max(now, min(dues))
+        assert (then, timers) == (now, {k for k, due in enumerate(dues) if due <= now})
+        for k in timers:
+            dues[k] = c.FOREVER
+        for k, due in changes[:1]:
+            net.net.timers[k % len(dues), c.T_DUE] = dues[k % len(dues)] = due
+        del changes[:1]
+    assert min(dues) == c.FOREVER
     assert net.net.at[c.TIMERS_DUE] == 0
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dictionary.arrow_encoding import is_packed
-from engine.dictionary.native import arrow_writer as e
-from engine.dictionary.native.solution_order import FIRST_CONSTANT, QUERY_WIDTH
+from engine.dictionary.batch_layout import FIRST_CONSTANT, MANY, MARKS, QUERY_WIDTH
 from engine.dictionary.term_dictionary import FormTables, TermTable
 from engine.kernel.state import layout as c
 from engine.messages import SOLUTIONS, TIED
@@ -106,7 +105,7 @@ def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool
     found = terms.emitted(found_by(rows, terms), forms, TIED if tied else SOLUTIONS, tied=tied)
     found.validate(full=True)
     expected = in_order_of_emission(rows, queries, ranked)
-    assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows) >= e.MANY)
+    assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows) >= MANY)
     texts = [[[row.texts[cell] or None if cell >= 0 else None for cell in cells] for cells in queries[row.query]] for row in expected]
     assert found.column("query").to_pylist() == [NAMES[row.query] for row in expected]
     assert found.column("registered").to_pylist() == [10 + row.query for row in expected]
@@ -116,7 +115,7 @@ def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool
     if tied:
         alike = [by_name == shown for by_name, shown in (queries[row.query] for row in expected)]
         assert found.column("by").to_pylist() == [None if same else by_name for same, (by_name, _) in zip(alike, texts, strict=True)]
-    assert not forms.arrays[e.MARKS].any(), "as the next call needs them"
+    assert not forms.arrays[MARKS].any(), "as the next call needs them"
 
 
 PART: st.SearchStrategy[Part] = st.one_of(CELL, st.sampled_from(TERMS[1:]))
@@ -137,7 +136,7 @@ def test_rows_are_stated_as_triples_in_order(rows: list[Row], queries: Shown, te
     found = terms.emitted(found_by(rows, terms), forms, TIED if tied else SOLUTIONS, tied=tied)
     found.validate(full=True)
     expected = in_order_of_emission([row for row in rows if row.query != MAKING or state(row)], queries, False)
-    assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows if row.query != MAKING) >= e.MANY)
+    assert is_packed(found.column("values")) == (sum(len(queries[row.query][1]) for row in rows if row.query != MAKING) >= MANY)
     assert found.column("query").to_pylist() == [NAMES[row.query] for row in expected]
     for name in ("entry", "start", "end"):
         assert found.column(name).cast(pa.int64()).to_pylist() == [getattr(row, name) for row in expected]
@@ -164,7 +163,7 @@ def test_what_was_emitted_outlives_all_that_it_was_made_from() -> None:
 def test_more_bytes_than_arrow_can_say_are_refused() -> None:
     terms = TermTable()
     row = Row(0, 0, 0, 0, 0, ('"' + "x" * (1 << 22) + '"', "", ""))
-    many = np.repeat(found_by([row], terms), e.MANY - 1, axis=0)
+    many = np.repeat(found_by([row], terms), MANY - 1, axis=0)
     many[:, c.OUT_ENTRY] = np.arange(len(many))
     with pytest.raises(OverflowError, match="feed smaller blocks"):
         terms.emitted(many, forms_of([([0], [0])], False), SOLUTIONS, tied=False)

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.dictionary.float_bounds import approximation
-from engine.dictionary.native.numeric_literals import INTEGERS, LONGEST
+from engine.dictionary.layout import LONGEST_NUMERAL
 from engine.dictionary.term_dictionary import BLANK, IRI, LITERAL, SPARE, STRING, Held, TermTable, numbers_in
 from engine.engine import Engine
-from engine.expressions.numeric import DIGITS
+from engine.expressions.numeric import DIGITS, INTEGERS
 from engine.messages import OCCURRENCES, Block, Events, Register
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD
@@ -141,7 +141,7 @@ ODD = [
 @pytest.mark.parametrize("later", [False, True])
 def test_odd_literals(later: bool) -> None:
     assert worth(ODD, later=later) == expected(ODD)
-    assert LONGEST == DIGITS
+    assert LONGEST_NUMERAL == DIGITS
 
 
 # ---------------------------------------------------------------- terms out of use
@@ -294,13 +294,32 @@ def test_a_table_is_full_before_its_cells_overflow(n: int, terms: int, said: str
 
 def test_terms_whose_hashes_begin_alike_are_told_apart() -> None:
     """A cell has 24 bits of its hash, which some of so many terms share."""
-    table, texts = TermTable(), [f"<{k}>" for k in range(20_000)]
+    table, texts = TermTable(), [f"<{k}><{k}><{k}>" for k in range(20_000)]
     numbers = table.intern_all(texts)
     marks = table.cells[numbers, 0] >> 40
     assert len(np.unique(marks)) < len(texts), "some begin alike"
     assert len(np.unique(numbers)) == len(texts)
     assert table.intern_all(texts).tolist() == numbers.tolist()
     assert table.text_array(numbers).to_pylist() == texts
+
+
+def test_what_is_no_array_of_strings_is_refused() -> None:
+    """A file may be damaged where no checksum shows it; compiled code reads nothing outside of the arrays."""
+    table, times = TermTable(), pa.array([1]).cast(OCCURRENCES.field("start").type)
+    terms = [pa.DictionaryArray.from_arrays(pa.array([index], pa.int32()), pa.array(["<a>"]), safe=False) for index in (0, 0, 1, 0)]
+    rows = pa.RecordBatch.from_arrays([*terms, times, times, pa.array([False])], schema=OCCURRENCES)
+    assert table.take(rows, 2, 0).shape[1] == 1
+    falling = pa.Array.from_buffers(pa.utf8(), 2, [None, pa.py_buffer(np.array([0, 3, 1], np.int32)), pa.py_buffer(b"<a>")])
+    arrays = table.arrays()
+    for refused in (
+        lambda: table.take(rows, 3, 0),
+        lambda: table.intern_strings(falling),
+        lambda: table.text_array(np.array([1 << 20])),
+        lambda: TermTable.restored(arrays | {"ends": arrays["ends"] + 1}),
+    ):
+        with pytest.raises(IndexError, match="an array is too short for what another one names"):
+            refused()
+    assert table.text(table.intern("<b>")) == "<b>"
 
 
 def test_a_restored_table_is_searched_when_the_first_one_would_be() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.dictionary.native.answers.layout import NO_ANSWER
+from engine.dictionary.answers_layout import NO_ANSWER
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.etalis import CANONICAL, KEY
 from engine.expressions.nondeterministic import NAMELESS, Naming

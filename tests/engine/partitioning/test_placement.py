@@ -10,8 +10,8 @@ import pytest
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.messages import NO_END, NO_ROWS, Block, Drop, Events, Facts, MessageKey, Register, Tick
+from engine.native.entries import join_crcs
 from engine.partitioning import NoKey, Part, PartitionShare, Route, Sets, events_of, keys_of, partition_of
-from engine.partitioning.crc32 import _make_tables, join_crcs
 from engine.partitioning.hash_partitioner import find_partitions
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key
 from engine.partitioning.placement import Settled
@@ -201,13 +201,6 @@ def test_partitions_of_a_column() -> None:
     assert find_partitions(sliced, 5).tolist() == expected[1:]
     nothing = pa.array([None, None], pa.utf8()).dictionary_encode()
     assert find_partitions(nothing, 5).tolist() == [-1, -1]
-
-
-def test_tables_tell_the_effect_of_a_byte_that_others_follow() -> None:
-    for following, table in enumerate(_make_tables()):
-        for byte in (0, 1, 2, 7, 128, 255):
-            nothing, one = bytes(1 + following), bytes([byte, *bytes(following)])
-            assert table[byte] == zlib.crc32(one) ^ zlib.crc32(nothing)
 
 
 def test_checksums_of_parts_are_joined() -> None:

@@ -219,7 +219,7 @@ def test_many_distinct_terms_are_each_found_again() -> None:
 
 def test_terms_whose_hashes_are_made_to_collide_are_left_to_the_exact_path() -> None:
     letters = np.random.default_rng(1).integers(ord("a"), ord("z") + 1, (6_000_000, 8)).astype(np.uint8)
-    key = mixed(mixed(mixed(fast_path._SEED, np.uint64(ord('"'))), letters.view(np.uint64)[:, 0]), np.uint64(ord('"')))
+    key = mixed(mixed(mixed(np.uint64(fast_path._SEED), np.uint64(ord('"'))), letters.view(np.uint64)[:, 0]), np.uint64(ord('"')))
     chosen = letters[key & np.uint64(4095) == 0][:1200]
     body = b"".join(b'<x:s> <x:p> "%b" .\n' % each.tobytes() for each in chosen)
     assert fast_path.quads_batch(body, DEFAULT, graphs=False) is None
@@ -232,7 +232,7 @@ Words = NDArray[np.uint64] | np.uint64
 
 
 def mixed(key: Words, word: Words) -> Words:
-    """Mix a word into a key as pipeline/formats/native/swar.py does."""
+    """Mix a word into a key as engine/native/source/formats/text.c does."""
     with np.errstate(over="ignore"):
         found = (key ^ word) * np.uint64(0x9E37_79B9_7F4A_7C15)
     return found ^ (found >> np.uint64(32))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.dictionary.native.solution_order import FIRST_CONSTANT
+from engine.dictionary.batch_layout import FIRST_CONSTANT
 from engine.dictionary.term_dictionary import FormTables
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, Block, Drop, Events, Register

@@ -1,0 +1,166 @@
+/* ndjson, one object of plain members per line, becomes cells of term numbers and times. Terms are kept as they stand in JSON, between its quotes. */
+
+enum { SUBJECT, PREDICATE, OBJECT, GRAPH, AT, FROM, TO, ID, MEMBERS }; /* the members of an object; the first four are the places of terms */
+enum { TRIPLE = 1 << SUBJECT | 1 << PREDICATE | 1 << OBJECT, INTERVAL = 1 << FROM | 1 << TO };
+
+static const Text TIME_AND_ID[] = {TEXT("at\""), TEXT("start\""), TEXT("end\""), TEXT("id\"")}; /* names with their quotes, from AT on */
+static const Text NULL_VALUE = TEXT("null");
+
+typedef struct {
+  i64 start, end;
+} Piece;
+
+typedef struct { /* a body, what is filled while it is read, and where the strings of the line's members stand */
+  Terms terms;
+  int32_t *columns; /* of term numbers: a row a place, `room` long */
+  i64 room, *starts, *ends, default_start, default_end;
+  Piece values[MEMBERS], id;
+  int framed; /* whether lines may have an id */
+} Body;
+
+/* Returns the member whose name stands after the quote before i, and moves i behind the name's quote; ABSENT for another name. */
+static inline int member_at(Text text, i64 *i) {
+  static const byte PLACE_NAMES[] = {'s', 'p', 'o', 'g'};
+  if (*i + 1 < text.size && text.at[*i + 1] == '"') {
+    for (int k = SUBJECT; k <= GRAPH; k++)
+      if (text.at[*i] == PLACE_NAMES[k]) {
+        *i += 2;
+        return k;
+      }
+    return ABSENT;
+  }
+  for (int k = AT; k < MEMBERS; k++)
+    if (starts_with(text, *i, TIME_AND_ID[k - AT])) {
+      *i += TIME_AND_ID[k - AT].size;
+      return k;
+    }
+  return ABSENT;
+}
+
+/* Returns PLAIN or ODD for a term that stands at text[i:end] in JSON; sets the span's `close` of a plain literal. */
+static byte flag_of(Text text, SpanRecord *span, i64 i, i64 end) {
+  if (text.at[i] == '<') return is_plain_iri(text, i, end) ? PLAIN : ODD;
+  i64 k = i + 2;
+  while (k < end && text.at[k] != '\\') k++;
+  if (k + 1 >= end || text.at[k + 1] != '"' || !is_plain_text(text, i + 2, k) || !is_plain_suffix(text, k + 2, end)) return ODD;
+  span->close = k;
+  return PLAIN;
+}
+
+/* Returns the number of the term at text[i:end]; ABSENT for a term of no kind that may stand there without being looked at. */
+static inline i64 json_term(Terms *terms, i64 i, i64 end, u64 key, int place) {
+  Text text = terms->text;
+  int iri = i < end && text.at[i] == '<', literal = place == OBJECT && i + 1 < end && text.at[i] == '\\' && text.at[i + 1] == '"';
+  if (!(iri || literal) || end - i > MAX_TERM) return ABSENT;
+  i64 before = terms->count, number = intern_term(terms, i, end, key);
+  if (number == before) terms->flags[number] = flag_of(text, &terms->spans[number], i, end);
+  return number;
+}
+
+/* Reads a member's string, whose quote stands at i. Returns the place after it, ABSENT if it is for the exact path. */
+static inline i64 read_string(Body *body, i64 i, int member, i64 row) {
+  Text text = body->terms.text;
+  i64 begin = i + 1, escapes;
+  u64 key = body->terms.seed;
+  i = string_end(text, begin, &key, &escapes);
+  if (i == ABSENT) return ABSENT;
+  body->values[member] = (Piece){begin, i - 1};
+  if (member > GRAPH) return escapes || !is_plain_text(text, begin, i - 1) ? ABSENT : i;
+  i64 number = json_term(&body->terms, begin, i - 1, key, member);
+  if (number == ABSENT) return ABSENT;
+  body->columns[member * body->room + row] = (int32_t)number;
+  return i;
+}
+
+/* Reads the object whose brace is before i, and its members as bits. Returns the place after it, ABSENT if it is for the exact path. */
+static inline i64 read_object(Body *body, i64 i, i64 row, int *found) {
+  Text text = body->terms.text;
+  *found = 0;
+  body->columns[GRAPH * body->room + row] = ABSENT;
+  for (;;) {
+    i = after_blanks(text, i);
+    if (i == text.size || text.at[i++] != '"') return ABSENT;
+    int member = member_at(text, &i);
+    i = after_blanks(text, i);
+    if (member == ABSENT || *found & 1 << member || i == text.size || text.at[i] != ':') return ABSENT;
+    *found |= 1 << member;
+    i = after_blanks(text, i + 1);
+    if (member == GRAPH && starts_with(text, i, NULL_VALUE))
+      i += NULL_VALUE.size;
+    else if (i < text.size && text.at[i] == '"')
+      i = read_string(body, i, member, row);
+    else
+      return ABSENT;
+    if (i == ABSENT) return ABSENT;
+    i = after_blanks(text, i);
+    if (i == text.size || (text.at[i] != '}' && text.at[i] != ',')) return ABSENT;
+    if (text.at[i++] == '}') return i;
+  }
+}
+
+static inline i64 member_instant(const Body *body, int member) { return instant_at(body->terms.text, body->values[member].start, body->values[member].end); }
+
+/* Gives start and end of a line with these members; NO_TIME if they are for the exact path. */
+static inline void read_interval(Body *body, int found, i64 row) {
+  i64 start = body->default_start, end = body->default_end;
+  if (found & 1 << AT)
+    start = end = found & INTERVAL ? NO_TIME : member_instant(body, AT);
+  else if ((found & INTERVAL) == INTERVAL) {
+    start = member_instant(body, FROM), end = member_instant(body, TO);
+    if (end == NO_TIME || start > end) start = NO_TIME;
+  } else if (found & INTERVAL)
+    start = NO_TIME;
+  body->starts[row] = start, body->ends[row] = end;
+}
+
+/* Returns the place after the line's end, ABSENT if more stands on the line. */
+static inline i64 after_line(Text text, i64 i) {
+  i = after_blanks(text, i);
+  if (i < text.size && text.at[i] == '\r') i++;
+  if (i == text.size) return i;
+  return text.at[i] == '\n' ? i + 1 : ABSENT;
+}
+
+/* Reads the lines of a body. Returns how many events they have, or OTHERWISE. */
+static i64 read_events(Body *body) {
+  Text text = body->terms.text;
+  i64 row = 0, line = 0, i = 0;
+  int found;
+  while (i < text.size) {
+    i = after_blanks(text, i);
+    if (i == text.size) break;
+    if (text.at[i] == '\n' || text.at[i] == '\r') {
+      i++;
+      continue;
+    }
+    if (row == body->room) body->terms.status = OUT_OF_BOUNDS;
+    if (text.at[i] != '{' || row == body->room) return OTHERWISE;
+    i = read_object(body, i + 1, row, &found);
+    if (i != ABSENT) i = after_line(text, i);
+    if (i == ABSENT || (found & 1 << ID && !body->framed)) return OTHERWISE;
+    if (found & 1 << ID && line == 0) body->id = body->values[ID];
+    line++;
+    if (found == 1 << ID) continue;
+    read_interval(body, found, row);
+    if ((found & TRIPLE) != TRIPLE || body->starts[row] == NO_TIME) return OTHERWISE;
+    row++;
+  }
+  return row;
+}
+
+/* text, seed; whether lines may have an id; default start and end; columns, starts, ends, spans, flags: what is filled.
+ * Gives how many events, how many terms, and where the first line's id begins and ends. */
+static int events_of(const Argument *in, i64 *out) {
+  Terms terms = {text_of(in[0].view), in[1].word, {NULL, 0}, in[8].view.at, in[9].view.at, 0, in[8].view.count / SPAN_WIDTH, FINE};
+  Body body = {terms, in[5].view.at, in[5].view.width, in[6].view.at, in[7].view.at, in[3].number, in[4].number, {{0, 0}}, {ABSENT, ABSENT}, 0};
+  body.framed = in[2].number != 0;
+  if (in[5].view.count < 4 * body.room || in[6].view.count < body.room || in[7].view.count < body.room) return OUT_OF_BOUNDS;
+  if (in[9].view.count < terms.room) return OUT_OF_BOUNDS;
+  if (!fill_table(&body.terms)) return NO_MEMORY;
+  out[0] = read_events(&body);
+  out[1] = body.terms.count;
+  out[2] = body.id.start;
+  out[3] = body.id.end;
+  free(body.terms.table.slots);
+  return body.terms.status;
+}
