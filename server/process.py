@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 
 from pipeline.hidden_modules import hide_modules
@@ -26,8 +27,23 @@ def leave_out_unused() -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+_GRAMMARS = ("epsparql.parser.grammar", "epsparql.etalis.parser.grammar")
+_RUNNERS = {"inprocess": "pipeline.runners.in_process", "spark": "pipeline.spark.supervisor"}
+
+
+def load_grammars() -> None:
+    """Load the grammars, which otherwise the first text that is parsed waits for."""
+    for module in _GRAMMARS:
+        import_module(module)
+
+
+def load_runner(runner: str) -> None:
+    """Load the code of a kind of runner, as the settings name it."""
+    import_module(_RUNNERS[runner])
+
+
 def set_aside() -> None:
-    """Exempt what was imported and compiled from garbage collection, because it stays.
+    """Exempt what was imported from garbage collection, because it stays.
 
     The collector stops all threads while it looks through objects.
     """

@@ -5,7 +5,7 @@ import os
 import resource
 import sys
 
-_ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+_ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """A library that makes threads would take more than one core, and a process that forks must have none."""
 
 

@@ -15,7 +15,6 @@ from bench.measurement import line, median, one_core, peak_rss_mb
 from bench.workloads import BATCH, WORKLOADS, Drawn, Ints, blocks, check, drawn, engine_with, texts_of, times_of
 from engine.dictionary.arrow_encoding import plain
 from engine.dictionary.term_dictionary import Held, TermTable
-from engine.jit import cache_directory, config
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED, Block
 
@@ -129,13 +128,9 @@ def in_numbers(terms: TermTable, events: Drawn, *, valued: bool, batch: int = BA
 
 
 def _baseline(path: Path) -> Any:
-    """Return the other kernel as a module; its machine code is kept beside ours."""
-    before, config.CACHE_DIR = config.CACHE_DIR, str(cache_directory(path.parent))
+    """Return the other kernel as a module."""
     sys.path.append(str(path.parent))  # this stays: a call of the module imports others beside it
-    try:
-        return import_module(path.stem)
-    finally:
-        config.CACHE_DIR = before
+    return import_module(path.stem)
 
 
 def _other(module: Any, workload: str, events: Drawn, k: int) -> Timed:

@@ -19,7 +19,7 @@ SHARED = ("pyspark.worker", "pipeline.runners.log_follower", "pipeline.spark.lon
 
 
 def load_engine() -> None:
-    """Load the engine's compiled code. No thread may run when workers are forked, and standard output is Spark's."""
+    """Load the engine. No thread may run when workers are forked, and standard output is Spark's."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # read when pyarrow is imported
     with contextlib.redirect_stdout(sys.stderr):
@@ -29,9 +29,6 @@ def load_engine() -> None:
             hide_modules(*filter(None, os.environ.get(HIDDEN, "").split(",")))
             for module in SHARED:
                 import_module(module)
-            from engine.warmup import compile_engine
-
-            compile_engine()
         except Exception:  # noqa: BLE001  # a task meets the same fault, and its message reaches the server
             traceback.print_exc()
     gc.collect()

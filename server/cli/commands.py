@@ -177,10 +177,6 @@ def _warn(message: object) -> None:
     print(f"epsparql: {message}", file=sys.stderr, flush=True)
 
 
-def _tell_compiling() -> None:
-    _warn("compiling the code, which takes about two minutes, once per machine")
-
-
 def _serve(arguments: argparse.Namespace) -> int:
     from pipeline.errors import PipelineError
     from pipeline.replay.input_files import SourceFault
@@ -309,7 +305,6 @@ def _slice_count(text: str) -> int:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from engine.compiling import telling_of_compiling
     from pipeline.replay.input_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
@@ -336,7 +331,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             [named_file(each) for each in arguments.mapping],
             arguments.slices,
         )
-        with _progress() as tell, telling_of_compiling(_tell_compiling):
+        with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn)
     except PolicyFault as fault:
         return fail(f"--policy: {fault}")
@@ -499,7 +494,6 @@ def _add_test(commands: Commands) -> None:
 
 
 def _test(arguments: argparse.Namespace) -> int:
-    from engine.compiling import telling_of_compiling
     from pipeline.query_tests.cases import find_cases
     from pipeline.query_tests.execution import run_case, write_junit
     from pipeline.replay.input_files import SourceFault
@@ -511,11 +505,10 @@ def _test(arguments: argparse.Namespace) -> int:
         return fail(fault)
     if not cases:
         return fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
-    with telling_of_compiling(_tell_compiling):
-        for case in cases:
-            results.append(run_case(case, update=arguments.update))
-            colour = GREEN if results[-1].passed else RED
-            print("\n".join([paint(results[-1].headline(), colour, sys.stdout), *results[-1].details()]), flush=True)
+    for case in cases:
+        results.append(run_case(case, update=arguments.update))
+        colour = GREEN if results[-1].passed else RED
+        print("\n".join([paint(results[-1].headline(), colour, sys.stdout), *results[-1].details()]), flush=True)
     failed = sum(not result.passed for result in results)
     print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
     if arguments.junit is not None:
@@ -559,29 +552,20 @@ def _trial(arguments: argparse.Namespace) -> int:
 
 
 def _add_warm(commands: Commands) -> None:
-    add_command(commands, "warm", _warm, "Compile the kernel and store Spark's classes, once per machine. A second run is quick.")
+    add_command(commands, "warm", _warm, "Store Spark's classes, once per machine, so that later starts of Spark take half the time.")
 
 
 def _warm(_arguments: argparse.Namespace) -> int:
-    from engine.warmup import is_compiled
     from pipeline.errors import JavaMissing, SparkFailed
-    from pipeline.warmup import compile_all
 
     began = time.monotonic()
-    if not is_compiled():
-        print("compiling the kernel (about two minutes, once per machine)", file=sys.stderr, flush=True)
-    compile_all()
-    print(
-        f"the kernel is ready after {time.monotonic() - began:.1f} s; storing Spark's classes (up to 60 s, once per machine)",
-        file=sys.stderr,
-        flush=True,
-    )
     try:
         check_extra("server", "Spark")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # the server uses none
             from pipeline.spark import job
 
+            print("storing Spark's classes (up to 60 s, once per machine)", file=sys.stderr, flush=True)
             job.cache_jvm_classes()
     except (JavaMissing, SparkFailed, MissingExtra) as fault:
         print(f"Spark starts without stored classes: {fault}", file=sys.stderr)

@@ -21,7 +21,6 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
-from engine.compiling import load_type_tables, telling_of_compiling
 from engine.messages import REVISED
 from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreDamaged, StoreFailed, StoreTaken
@@ -144,7 +143,6 @@ def serve(settings: Settings) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each subscriber is an open file
     warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)  # as FastAPI does for a moment, which another thread may undo
-    load_type_tables()
     if settings.takeover_s is not None:
         return _serve_in_turn(settings, settings.takeover_s)
     return _serve_now(settings)
@@ -172,12 +170,12 @@ def _serve_in_turn(settings: Settings, term_s: float) -> int:
 
 def _stop_standing_by(loading: Loading, *_: object) -> None:
     if not loading.is_over():
-        os._exit(0)  # nothing is open, and Python cannot end while a thread compiles
+        os._exit(0)  # nothing is open, and Python ends only after a thread's imports
     raise SystemExit(0)
 
 
 def _serve_now(settings: Settings) -> int:
-    with listen(settings) as listener, telling_of_compiling(_tell_compiling):
+    with listen(settings) as listener:
         gate, graphs = gate_of(settings), read_background(settings)
         read_connectors(settings)  # faults are told before the store is taken
         if settings.tls_cert is not None:
@@ -197,10 +195,6 @@ def _serve_now(settings: Settings) -> int:
         _log.warning("another server has taken the store; this one stands by for it")
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # what was in memory is of no use any more
     return 0 if server.started else 1
-
-
-def _tell_compiling() -> None:
-    _log.info("the code is being compiled, which takes about two minutes, once per machine; solutions come after that")
 
 
 def gate_of(settings: Settings) -> Gate:

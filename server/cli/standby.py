@@ -11,11 +11,10 @@ import uvicorn
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from engine.warmup import compile_engine
-from pipeline.warmup import compile_formats
 from server.cli.certificate import Certificate
 from server.connections import create_protocol
 from server.http.problem_details import Problem
+from server.process import load_grammars, load_runner
 from server.settings import Settings
 
 _MOST_CONNECTIONS = 200
@@ -24,10 +23,10 @@ _TICKS_A_SECOND = 10  # of uvicorn
 
 
 class Loading:
-    """Loads, or compiles, a server's code in a thread."""
+    """Loads the code that a server needs later than its start, in a thread."""
 
     def __init__(self, settings: Settings) -> None:
-        self._compiles, self._fault = settings.runner == "inprocess", list[Exception]()
+        self._runner, self._fault = settings.runner, list[Exception]()
         self._thread, self._over = threading.Thread(target=self._run, name="loading", daemon=True), threading.Event()
 
     def begin_loading(self) -> None:
@@ -46,9 +45,8 @@ class Loading:
 
     def _run(self) -> None:
         try:
-            compile_formats()
-            if self._compiles:
-                compile_engine()
+            load_runner(self._runner)
+            load_grammars()
         except Exception as fault:  # noqa: BLE001 - `wait` raises it
             self._fault.append(fault)
         self._over.set()

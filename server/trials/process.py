@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from engine.warmup import compile_engine
 from pipeline.errors import PipelineError
 from pipeline.trials.execution import TrialStatus, run_trial
 from pipeline.trials.plan import TrialPlan
-from pipeline.warmup import compile_formats
 from server.subordinate_process import bound_memory
 
 _TELL_S = 0.25
@@ -42,8 +40,6 @@ def serve_trial() -> None:
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     plan = msgspec.json.decode(line, type=TrialPlan)
-    compile_formats()
-    compile_engine()
     bound_memory(plan.memory)
     _tell(_run(plan))
 

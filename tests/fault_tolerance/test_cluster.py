@@ -33,11 +33,6 @@ def said(directory: Path, pattern: str) -> bool:
     return re.search(pattern, (directory / "output").read_text(errors="replace")) is not None
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled() -> None:
-    cases.compile_kernel()
-
-
 @pytest.mark.soak  # a worker with an engine dies in the next test, too
 def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None:
     """Two partitions on three workers. The first half is undisturbed, then a worker dies while the second one comes in, and its task goes to the third.

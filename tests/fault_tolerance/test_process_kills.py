@@ -62,11 +62,6 @@ sys.exit(runner.state)
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled() -> None:
-    cases.compile_kernel()
-
-
 class Client:
     """Follows queries as a subscriber does: from its last id, with a new reader after each death of the server."""
 

@@ -109,21 +109,15 @@ def load_server() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # read when pyarrow is imported
     from server.cli import commands
-    from server.process import keep_freed_memory, leave_out_unused
+    from server.process import keep_freed_memory, leave_out_unused, load_grammars, load_runner
 
     gc.set_threshold(*commands.GARBAGE_LOOK)
     keep_freed_memory()
     leave_out_unused()
-    grammars = ("epsparql.parser.grammar", "epsparql.etalis.parser.grammar")  # a server loads them when it first parses a text
-    for module in ("server.cli.serve", "pipeline.trials.execution", "pipeline.runners.in_process", *grammars):
+    for module in ("server.cli.serve", "pipeline.trials.execution"):
         importlib.import_module(module)
-    from engine.compiling import load_type_tables
-    from engine.warmup import compile_engine
-    from pipeline.warmup import compile_formats
-
-    load_type_tables()
-    compile_formats()
-    compile_engine()
+    load_runner("inprocess")
+    load_grammars()
     gc.collect()
     gc.freeze()
 

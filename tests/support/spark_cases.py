@@ -11,13 +11,11 @@ from random import Random
 import pyarrow as pa
 
 from engine.messages import CatchUp, Drop, Facts, Fail, Finish, Pause, Promote, Register, Resume, SetStream, StateChange
-from engine.warmup import compile_engine
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.log import LogReader, LogWriter
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.solutions.solution_log import SolutionReader, StoredSolution, listed
 from pipeline.source_positions import Source
-from pipeline.warmup import compile_formats
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND
@@ -232,12 +230,6 @@ def undisturbed(data: Path, elsewhere: Path, within: float = 60) -> Found:
     finally:
         runner.stop()
     return found_in(elsewhere)
-
-
-def compile_kernel() -> None:
-    """So that no deadline below has to allow for the minutes that this takes on a machine's first run."""
-    compile_engine()
-    compile_formats()
 
 
 def head_of(data: Path) -> int:

@@ -5,30 +5,28 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COMPILING_S = 3_600
-"""Compiling takes minutes, and other tests compute at the same time."""
-_MADE = shutil.ignore_patterns("__pycache__", "*.egg-info", "compiled")
+_MADE = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
 
 
-def build_wheel(directory: Path, compiled_on: Iterable[str] = ()) -> Path:
-    """Build the wheel from a copy of the sources, since a build leaves files beside them; with code compiled on some Pythons, as `make wheel` does."""
+def copy_sources(directory: Path) -> Path:
+    """Copy what a build needs, since it leaves files beside the sources, and return the folder of the copy."""
     source = directory / "source"
     source.mkdir(parents=True)
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]["find"]["include"]
-    for part in (*(package.rstrip("*") for package in packages), "pyproject.toml", "README.md", "LICENSE"):
+    for part in (*(package.rstrip("*") for package in packages), "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, source / part, ignore=_MADE)
         else:
             shutil.copy(ROOT / part, source / part)
-    for number, python in enumerate(compiled_on):
-        commands = make_environment(directory / f"python-{number}", python, "-r", str(ROOT / "pyproject.toml"), "--extra", "engine")
-        done = call([commands / "python", "-m", "pipeline.warmup", "portable"], source, COMPILING_S, EPSPARQL_CACHE=str(directory / "cache"))
-        assert done.returncode == 0, done.stderr
-    call_uv("build", "--quiet", "--wheel", "--out-dir", str(directory / "dist"), str(source))
+    return source
+
+
+def build_wheel(directory: Path, **variables: str) -> Path:
+    """Build the wheel of this machine from a copy of the sources, with these variables of the environment."""
+    call_uv("build", "--quiet", "--wheel", "--out-dir", str(directory / "dist"), str(copy_sources(directory)), **variables)
     (wheel,) = (directory / "dist").glob("*.whl")
     return wheel
 
@@ -40,14 +38,14 @@ def make_environment(directory: Path, python: str, *install: str) -> Path:
     return directory / "bin"
 
 
-def call_uv(*arguments: str) -> str:
+def call_uv(*arguments: str, **variables: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "uv", *arguments],
         capture_output=True,
         text=True,
         check=False,
         cwd="/",
-        env=os.environ | {"UV_PYTHON_DOWNLOADS": "never"},
+        env=os.environ | {"UV_PYTHON_DOWNLOADS": "never"} | variables,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -14,7 +14,9 @@ from engine.aggregation.operator import AT_LAST
 from engine.aggregation.row_batch import Moments, Passage, RowBatch, no_rows, rows_of
 from engine.aggregation.runs import RunCollector, RunShape
 from engine.dictionary.term_dictionary import TermTable
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
+from engine.messages import NODE_NAMES
 from engine.pattern_scope import variables_of
 from epsparql import algebra as a
 from epsparql.algebra import Aggregate, AggregateFunction, RunReport, RunWindow
@@ -115,7 +117,7 @@ def _aggregate(name: str) -> Aggregate:
 
 
 def collector(shape: RunShape, deferred: bool) -> RunCollector:
-    made = RunCollector(shape, READS, (K, V), "q")
+    made = RunCollector(shape, READS, (K, V), Naming("q", NODE_NAMES))
     assert not deferred or made.defer()
     return made
 

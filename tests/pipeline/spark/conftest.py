@@ -6,12 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.spark.spark_session import session
-from tests.support.spark_cases import compile_kernel
 
 
 @pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     """There is one session at a time in a process, so a test that opens its own does so in a process of its own."""
-    compile_kernel()
     with session("local[4,4]") as started:
         yield started

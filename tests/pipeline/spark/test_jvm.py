@@ -10,7 +10,6 @@ import pytest
 
 from pipeline.errors import JavaMissing
 from pipeline.spark import jvm
-from tests.support.spark_cases import compile_kernel
 
 REPORT = """Property settings:
     java.home = {home}
@@ -101,6 +100,5 @@ print(len(os.listdir("/proc/self/task")), "pandas" in sys.modules)
 @pytest.mark.slow
 @pytest.mark.parametrize(("hidden", "loaded"), [pytest.param("", "1 True", id="for any task"), pytest.param("pandas", "1 False", id="for a server")])
 def test_the_engine_is_loaded_and_no_thread_runs(hidden: str, loaded: str) -> None:
-    compile_kernel()
     done = subprocess.run([sys.executable, "-W", "error", "-c", LOADED, hidden], capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout == f"{loaded}\n", done.stderr

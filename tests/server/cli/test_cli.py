@@ -14,13 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from random import Random
 
-import numba
-import numpy as np
 import pytest
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from bench.server.fuzz import PATIENCE_S
-from engine.compiling import telling_of_compiling
 from pipeline.mapping.mapping import compile_mapping
 from server.cli.commands import main
 from server.cli.serve import _opened, serve
@@ -59,7 +56,7 @@ def test_help_is_quick(tmp_path: Path) -> None:
     """Nothing heavy is imported for it."""
     code = "import sys; sys.argv = ['epsparql', '--help']\ntry:\n  import server.cli; server.cli.commands.main()\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
-    for heavy in ("numba", "pyspark", "pyarrow", "fastapi", "rich"):
+    for heavy in ("numpy", "pyspark", "pyarrow", "fastapi", "rich"):
         assert f"'{heavy}'" not in found.stdout
 
 
@@ -528,20 +525,8 @@ class TestMapping:
         assert message in capsys.readouterr().err
 
 
-def test_compiling_is_told_once_and_not_for_a_few_functions(capsys: pytest.CaptureFixture[str]) -> None:
-    double = numba.njit(lambda value: value + value)
-    with telling_of_compiling(lambda: print("compiling")):
-        double(1)
-        double(1.5)
-        assert capsys.readouterr().out == ""
-        for kind in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.complex64, np.complex128):
-            double(kind(1))
-            double(kind(2))
-    assert capsys.readouterr().out == "compiling\n"
-
-
 def test_a_server_s_log_has_no_warnings_of_a_library_s_own(recwarn: pytest.WarningsRecorder) -> None:
-    """FastAPI turns these off for a moment, and a thread that compiles meanwhile may turn them on again."""
+    """FastAPI turns these off for a moment, and another thread may turn them on again."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError, match="in use"):
         serve(Settings(port=taken.getsockname()[1]))
     warnings.warn("harmless", UnsupportedFieldAttributeWarning, stacklevel=1)

@@ -29,16 +29,12 @@ def test_live_and_ready(http: httpx.Client) -> None:
 
 
 async def _answers(data: Path, log: LogWriter) -> list[httpx.Response]:
-    """Return the answers of a service whose code is loaded, and compiled, of one whose runner was never started, and of one whose runner could not be."""
+    """Return the answers of a service whose runner was never started, and of one whose runner could not be."""
     settings, gate = Settings(data=data, runner="inprocess"), Gate(None)
     app = create_app(lambda: running(settings, clock, gate, log))
     service = app.state.service = Service(settings, clock, gate, log)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         answers = [await client.get("/readyz")]
-        service.lifecycle._note_compiling()
-        answers.append(await client.get("/readyz"))
-        service.lifecycle.preparing = False
-        answers.append(await client.get("/readyz"))
         service.lifecycle.failure = "no Java"
         answers.append(await client.get("/readyz"))
     service.close()
@@ -61,10 +57,9 @@ def test_a_server_that_stands_by_answers_with_how_far_it_is(tmp_path: Path) -> N
         socket.create_connection(("127.0.0.1", port))
 
 
-def test_spark_that_starts_is_not_told_as_compiling(tmp_path: Path) -> None:
+def test_spark_that_starts_is_told(tmp_path: Path) -> None:
     with LogWriter(tmp_path, clock) as log:
         lifecycle = Service(Settings(data=tmp_path, runner="spark"), clock, Gate(None), log).lifecycle
-        lifecycle.preparing = False
         assert isinstance(lifecycle.runner, SparkRunner)
         lifecycle.runner._state = "starting"
         assert lifecycle.describe_state() == "starting: the processes of Spark come up, which takes ten seconds or more"
@@ -72,9 +67,7 @@ def test_spark_that_starts_is_not_told_as_compiling(tmp_path: Path) -> None:
 
 def test_not_ready_while_the_runner_is_not(tmp_path: Path) -> None:
     with LogWriter(tmp_path, clock) as log:
-        loading, compiling, stopped, failed = asyncio.run(_answers(tmp_path, log))
-    assert "its code is being loaded" in str(assert_problem(loading, 503, "not-ready")["detail"])
-    assert "its code is being compiled" in str(assert_problem(compiling, 503, "not-ready")["detail"])
+        stopped, failed = asyncio.run(_answers(tmp_path, log))
     assert "stopped" in str(assert_problem(stopped, 503, "not-ready")["detail"])
     assert stopped.headers["retry-after"] == "1"
     assert "no Java" in str(assert_problem(failed, 503)["detail"])

@@ -20,20 +20,6 @@ assert pa.array([1, None]).to_pylist() == [1, None]
 print("pandas" in sys.modules)
 """
 
-_WARMING = """
-from engine.jit import Native
-found, made = [], Native.entry_point
-def recorded(self, function):
-    found.append(made(self, function))
-    return found[-1]
-Native.entry_point = recorded
-from engine import warmup as engine
-from pipeline import warmup as pipeline
-engine.compile_engine()
-pipeline.compile_formats()
-print(*(each.py_func.__name__ for each in found if not each.signatures))
-"""
-
 
 def test_pandas_is_left_out_where_it_is_installed() -> None:
     assert subprocess.run([sys.executable, "-c", "import pandas"], check=False).returncode == 0, "the tests have it installed"
@@ -46,20 +32,6 @@ def test_functions_of_users_may_want_pandas() -> None:
         assert subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, env=os.environ | functions).returncode == code
 
 
-def test_all_that_python_calls_is_compiled() -> None:
-    done = subprocess.run([sys.executable, "-c", _WARMING], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == []
-
-
-def test_numba_s_types_are_all_there_before_threads_ask_for_them() -> None:
-    """A server that was killed has subscribers at once, whose threads encode while the engine loads its first function."""
-    program = (
-        "from engine.compiling import load_type_tables\nfrom numba.core.typing.typeof import typeof_impl\nload_type_tables()\n"
-        "known = len(typeof_impl.registry)\nfrom engine.engine import Engine\nEngine()\nprint(len(typeof_impl.registry) - known)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "0\n"
-
-
 _ENDING = """
 import gc
 import sys
@@ -69,8 +41,6 @@ code = main()
 ended = gc.get_freeze_count()
 gc.unfreeze()
 code += main(sys.argv[1:])
-from engine.compiling import load_type_tables
-load_type_tables()
 print(code, ended > 50_000, gc.get_freeze_count(), *sorted({"httpx._main", "pandas"} & sys.modules.keys()))
 """
 
