@@ -16,6 +16,9 @@ MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
     runtime/test_registration.py clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py \
     aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
 
+# The compiled code's sources, and the modules that name the columns of its tables.
+NATIVE := setup.py $(shell find engine -path 'engine/native/*.[ch]' -o -name '*layout.py' -o -path engine/native/headers.py -o -path engine/kernel/state/arrays.py)
+
 .PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak native checked lint format clean chromium gcc brokers client clients console docs wheel wheels sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
@@ -30,7 +33,9 @@ native: $(TEST_STAMP)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 # The compiled code with the sanitizers of addresses and of undefined behaviour, by gcc.
-checked: $(TEST_STAMP) gcc
+checked: gcc engine/native/_checked.abi3.so
+
+engine/native/_checked.abi3.so: $(NATIVE) | $(TEST_STAMP)
 	CC=gcc EPSPARQL_BUILDS=checked $(BIN)/python setup.py --quiet build_ext --inplace --build-temp build/checked
 
 $(BIN)/python:
@@ -41,9 +46,8 @@ $(BIN)/python:
 install = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")' >$@.txt && \
     $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
 
-# What the compiled code needs comes first, so that compiling goes on beside the rest. The project itself is installed once, because it is compiled from meanwhile.
-# The compiled code is built with it, by the system's C compiler or that of a wheel.
-$(ENGINE_STAMP): pyproject.toml setup.py $(shell find engine/native -name '*.[ch]' -o -name headers.py) | $(BIN)/python
+# The compiled code is built with the project, by the system's C compiler or that of a wheel.
+$(ENGINE_STAMP): pyproject.toml $(NATIVE) | $(BIN)/python
 	@echo "installing the engine, and building its compiled code"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]'
 	touch $@
