@@ -192,13 +192,13 @@ TAKEOVERS ?= 200
 takeovers: $(TEST_STAMP)
 	EPSPARQL_TAKEOVERS=$(TAKEOVERS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_takeover.py -n 0
 
-# Changes of single functions, of which the tests should notice nine in ten: another sample each day. Python runs the kernel of which functions are changed.
+# Changes of single functions, of which the tests should notice nine in ten: another sample each day.
 MUTANTS ?= 300
 KERNEL_MUTANTS ?= 40
 SEED ?= $(shell date +%Y%m%d)
 mutants: $(TEST_STAMP)
 	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED)
-	$(BIN)/python -m tests.mutation --kernel --number $(KERNEL_MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.mutation --native --number $(KERNEL_MUTANTS) --seed $(SEED)
 
 # The server's tests over four partitions, unchanged. Revised queries run in one partition.
 PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py

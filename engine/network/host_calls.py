@@ -373,7 +373,7 @@ def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
         planned = slots.numbered[query]
         columns = np.array([planned.columns[v] - c.VAR for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
         own = np.flatnonzero(net.nodes[nodes, c.QUERY] == query)
-        ranks = slots.arrays.terms.in_order(net.rows["terms"][np.ix_(goals[own], columns)])
+        ranks = slots.arrays.terms.in_order(net.rows["terms"][np.ix_(goals[own], columns)].astype(np.int64))
         order[own] = own[np.lexsort((*ranks.T[::-1], net.rows["start"][goals[own]]))]
     return order
 

@@ -1,4 +1,4 @@
-"""Tries mutants of the planner and the host, or with --kernel of the kernel, and prints how many were killed, and where the others are."""
+"""Tries mutants of the planner and the host, or with --native of compiled code, and prints how many were killed, and where the others are."""
 
 import argparse
 import os
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation import plain_kernel
+from tests.mutation.native_functions import NATIVE, NativeFunctions
+from tests.mutation.python_functions import PythonFunctions
 from tests.mutation.trials import KILLED, ROOT, UNREACHED, MutantDraw, Trial, Trials
 
 HOST = ("planner", "rewrite", "physical_plan", "network", "runtime", "partitioning", "alpha")
@@ -23,7 +24,7 @@ AT_LEAST = 0.9
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("paths", nargs="*", help="files or folders whose functions are changed, or FILE:LINE")
-    parser.add_argument("--kernel", action="store_true", help="change compiled functions; Python runs the kernel")
+    parser.add_argument("--native", action="store_true", help="change compiled functions; if no paths are given, those of the kernel")
     parser.add_argument("--number", type=int, default=300, help="of mutants")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", type=int, default=(), help="of the drawn mutants those with these numbers")
@@ -32,16 +33,15 @@ def main() -> int:
     parser.add_argument("--marks", default="not slow and not soak", help="which tests are used, by their marks")
     parser.add_argument("--most-s", type=float, default=10.0, help="seconds of CPU for the tests of one mutant, and for a test as it is")
     chosen = parser.parse_args()
-    usual = ["engine/kernel"] if chosen.kernel else [f"engine/{name}" for name in HOST]
+    usual = [str(NATIVE / "kernel")] if chosen.native else [f"engine/{name}" for name in HOST]
     files = defaultdict[Path, set[int]](set)
     for path, _, line in (each.partition(":") for each in chosen.paths or usual):
         place = ROOT / path
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        for file in sorted(place.rglob("*.c" if chosen.native else "*.py")) if place.is_dir() else [place]:
             files[file] |= {int(line)} if line else set()
-    if chosen.kernel:
-        plain_kernel.install()
     began = time.monotonic()
-    trials = Trials(files, chosen.kernel, MutantDraw(chosen.number, chosen.seed, chosen.only), chosen.jobs, chosen.most_s)
+    program = NativeFunctions(files) if chosen.native else PythonFunctions(files)
+    trials = Trials(program, MutantDraw(chosen.number, chosen.seed, chosen.only), chosen.jobs, chosen.most_s)
     code = run_silently(trials, ["-m", chosen.marks, *map(str, chosen.tests)])
     if not trials.found:
         print(f"no mutants were tried; pytest ended with {code}")

@@ -105,16 +105,9 @@ def first_line_of(function: Function) -> int:
     return min(node.lineno for node in (function, *function.decorator_list))
 
 
-def is_compiled(function: Function) -> bool:
-    """Return whether numba compiles a function, so that a change of what Python has of it does nothing."""
-    return any(ast.unparse(each).rpartition(".")[2] in ("jit", "inlined", "entry_point") for each in function.decorator_list)
-
-
-def list_changes(tree: ast.Module, compiled: bool = False) -> Iterator[SourceChange]:
-    """Yield the changes of the functions of a module that are `compiled`, or of the others."""
+def list_changes(tree: ast.Module) -> Iterator[SourceChange]:
+    """Yield the changes of the functions of a module."""
     for name, function in list_functions(tree):
-        if is_compiled(function) != compiled:
-            continue
         for place, statement in enumerate(function.body):
             for found in _walk(statement, statement, function, "body", place):
                 yield SourceChange(name, first_line_of(function), *found)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.native_changes import list_changes
 from tests.mutation.trials import ROOT
 
 SAMPLE = """
@@ -92,12 +93,35 @@ def test_what_becomes_of_mutants(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+C = """/* a - b */
+static inline int is_near(i64 a, i64 b) { return greater(a - b, b - a) < 3; }
+
+static void count(Net net, i64 x) {
+  i64 n = 0; /* if (x) */
+  if (!is_near(x, n)) {
+    net->at->n += x;
+    forget(net, x);
+  }
+}
+"""
+
+
+def test_changes_of_c() -> None:
+    expected = {
+        (2, "is_near", "greater  ->  lesser"), (2, "is_near", "-  ->  +"), (2, "is_near", "<  ->  <="), (2, "is_near", "3  ->  4"),
+        (5, "count", "0  ->  1"), (6, "count", "!  ->  nothing"), (6, "count", "!is_near(x, n)  ->  0"), (6, "count", "!is_near(x, n)  ->  1"),
+        (7, "count", "+=  ->  -="), (7, "count", "net->at->n += x;  ->  ;"), (8, "count", "forget(net, x);  ->  ;"),
+    }  # fmt: skip
+    changes = list(list_changes(C))
+    assert {(change.line, change.function, str(change)) for change in changes} == expected
+    assert all(change.made_in(C) == C[: change.at] + change.new + C[change.at + len(change.old) :] for change in changes)
+
+
 @pytest.mark.soak
 def test_mutants_of_the_kernel() -> None:
-    """All tests pass over the kernel as Python runs it, and fail for most changes of what it says of intervals."""
-    done = run_mutation(
-        "--kernel", "engine/kernel/state/temporal_relations.py", "--number", "20", "--tests", "tests/engine/semantics/test_policies.py"
-    )
+    """Tests fail for most changes of what the kernel says of intervals."""
+    place = "engine/native/source/kernel/state/temporal_relations.c"
+    done = run_mutation("--native", place, "--number", "20", "--tests", "tests/engine/semantics/test_policies.py")
     assert "was not used" not in done.stdout, done.stdout
     found = re.search(r"\| all \| 20 \| (\d+) \|", done.stdout)
     assert found, done.stdout + done.stderr

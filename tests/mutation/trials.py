@@ -1,34 +1,28 @@
 """This module tries mutants in forked children of one process that has collected the tests: nothing is imported or collected twice.
 
-1. Mutants are drawn. Each is compiled, and its code is that of one function.
-2. The tests run once as they are, while each statement with a mutant says that it is reached. So it is known which tests reach what, and what they cost.
-3. For each, a child puts the code into the function and runs the tests that reach the changed statement until one fails: first those that are cheap
+1. Mutants are drawn: of functions in Python (python_functions.py), or in C (native_functions.py).
+2. The tests run once as they are, while each place of a mutant says that it is reached. So it is known which tests reach what, and what they cost.
+3. For each, a child puts it in place and runs the tests that reach that place until one fails: first those that are cheap
    and have killed others.
 
 A child that ends by itself, takes far longer than the tests did, or asks for far more memory is a mutant killed, too.
 """
 
-import ast
-import builtins
 import gc
 import os
-import random
 import resource
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
-from importlib import import_module
 from mmap import mmap
 from pathlib import Path
-from types import CodeType, FunctionType
+from typing import Any, Protocol
 
 import pytest
-
-from tests.mutation.changes import SourceChange, list_changes
 
 KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
@@ -39,26 +33,51 @@ LONGER, AT_LEAST_S = 10, 2
 WALL_S = 900
 MORE_MEMORY = 4 << 30
 ROOT = Path(__file__).parents[2]
-Key = tuple[str, str, int]
 Place = tuple[str, int, int]
+"""A file, with a line and a column of it."""
+
+
+class Change(Protocol):
+    """Describes a change of one function."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def line(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mutant:
-    """Represents a mutant: a change, and the code of its function with the change made. Those of a seed are numbered from 1."""
+    """Represents a mutant: a change, and what the program has of it. Those of a seed are numbered from 1.
+
+    A test that does not reach its place cannot notice it.
+    """
 
     number: int
     file: str
-    change: SourceChange
-    code: CodeType
+    change: Change
+    place: Place
+    made: Any
 
-    @property
-    def key(self) -> Key:
-        return self.file, self.change.function, self.change.first_line
 
-    @property
-    def place(self) -> Place:
-        return self.file, self.change.statement.lineno, self.change.statement.col_offset
+class Program(Protocol):
+    """Gives mutants of a program, and puts them into this process."""
+
+    def load(self) -> None:
+        """Look for what mutants replace, now that the tests are collected."""
+        ...
+
+    def draw_mutants(self, number: int, seed: int) -> list[Mutant]:
+        """Draw so many mutants; fewer if there are not as many."""
+        ...
+
+    def marked(self, mutants: Sequence[Mutant]) -> AbstractContextManager[Callable[[], set[Place]]]:
+        """Let each place of a mutant say that it is reached; the function that is given returns those reached since it was called."""
+        ...
+
+    def install(self, mutant: Mutant) -> None:
+        """Run a mutant from now on, in this process."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,50 +107,6 @@ class Trial:
         return str(Path(self.mutant.file).parent.relative_to(ROOT)) if Path(self.mutant.file).is_relative_to(ROOT) else ""
 
 
-def codes_of(module: CodeType, file: str) -> dict[Key, CodeType]:
-    """Return the code of each function of a compiled module."""
-    found, waiting = {}, [module]
-    while waiting:
-        code = waiting.pop()
-        found[file, code.co_qualname, code.co_firstlineno] = code
-        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return found
-
-
-def live_functions() -> dict[Key, list[FunctionType]]:
-    """Return the functions of this process by what they are known by."""
-    found = defaultdict[Key, list[FunctionType]](list)
-    for each in gc.get_objects():
-        if isinstance(each, FunctionType):
-            code = each.__code__
-            found[code.co_filename, code.co_qualname, code.co_firstlineno].append(each)
-    return found
-
-
-def draw_mutants(files: Mapping[Path, Collection[int]], compiled: bool, number: int, seed: int) -> list[Mutant]:
-    """Draw so many mutants of the functions of some files, those that numba compiles or the others; fewer if there are not as many.
-
-    If a file comes with lines, the changes are in these.
-    """
-    trees = {str(file): ast.parse(file.read_text(encoding="utf-8")) for file in files}
-    lines = {str(file): chosen for file, chosen in files.items()}
-    every = [(file, each) for file, tree in trees.items() for each in list_changes(tree, compiled) if not lines[file] or each.line in lines[file]]
-    random.Random(seed).shuffle(every)
-    before = {file: codes_of(compile(tree, file, "exec"), file) for file, tree in trees.items()}
-    drawn: list[Mutant] = []
-    for file, change in every:
-        if len(drawn) == number:
-            break
-        with change.made():
-            try:
-                code = codes_of(compile(trees[file], file, "exec"), file)[file, change.function, change.first_line]
-            except SyntaxError:  # a wildcard before other arms
-                continue
-        if code != before[file][file, change.function, change.first_line]:
-            drawn.append(Mutant(len(drawn) + 1, file, change, code))
-    return drawn
-
-
 @dataclass
 class Survey:
     """Holds what the run of the tests as they are has shown: by statement with a mutant the tests that reach it, and the CPU seconds of each test."""
@@ -146,36 +121,13 @@ class Survey:
         return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test] / (1 + self.kills[test]))
 
 
-class _Marks(ast.NodeTransformer):
-    """Puts before the statements at some places a call that says that they are reached."""
-
-    def __init__(self, name: str, file: str, places: Collection[Place]) -> None:
-        self.name, self.file, self.places = name, file, places
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        for body in ("body", "orelse", "finalbody"):
-            statements = getattr(node, body, None)
-            if isinstance(statements, list) and not isinstance(node, ast.Module | ast.ClassDef):
-                setattr(node, body, [marked for statement in statements for marked in self._mark(statement)])
-        return node
-
-    def _mark(self, statement: ast.stmt) -> list[ast.stmt]:
-        place = self.file, statement.lineno, statement.col_offset
-        if place not in self.places:
-            return [statement]
-        call = ast.Call(ast.Name(self.name, ast.Load()), [ast.Tuple([ast.Constant(part) for part in place], ast.Load())], [])
-        return [ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement)), statement]
-
-
 class Trials:
     """Serves as a pytest plugin that runs the tests in its own way. `found` has the trials in the end."""
 
-    def __init__(self, files: Mapping[Path, Collection[int]], compiled: bool, draw: MutantDraw, jobs: int, most_s: float) -> None:
-        self.files, self.compiled, self.draw, self.jobs, self.most_s = files, compiled, draw, jobs, most_s
+    def __init__(self, program: Program, draw: MutantDraw, jobs: int, most_s: float) -> None:
+        self.program, self.draw, self.jobs, self.most_s = program, draw, jobs, most_s
         self.tell: Callable[[str], object] = print
         self.survey, self.found = Survey(), list[Trial]()
-        self._live: dict[Key, list[FunctionType]] = {}
         self._caches: list[_lru_cache_wrapper[object]] = []
         self._failed, self._late = False, False
 
@@ -194,12 +146,9 @@ class Trials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        for file in self.files:
-            if file.is_relative_to(session.config.rootpath):
-                import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
-        self._live = live_functions()
+        self.program.load()
         self.survey.kills = memoryview(mmap(-1, 8 * max(len(session.items), 1))).cast("q")  # children share it
-        mutants = draw_mutants(self.files, self.compiled, self.draw.number, self.draw.seed)
+        mutants = self.program.draw_mutants(self.draw.number, self.draw.seed)
         mutants = [each for each in mutants if each.number in self.draw.only or not self.draw.only]
         self._look_at(session.items, mutants)
         self.tell(f"{len(session.items)} tests took {sum(self.survey.cost_s):.0f} s of CPU as they are")
@@ -240,11 +189,10 @@ class Trials:
 
         Tests that measure their CPU time need the clock of their thread: under an interval timer, Linux counts that of the process in ticks.
         """
-        reached = set[Place]()
         before = signal.signal(signal.SIGVTALRM, self._give_up)
-        with self._marked(mutants, reached):
+        with self.program.marked(mutants) as reached:
             for number, item in enumerate(items):
-                reached.clear()
+                reached()
                 self._failed, self._late, began = False, False, time.process_time()
                 signal.setitimer(signal.ITIMER_VIRTUAL, self.most_s)
                 self._run(item, items[number + 1] if number + 1 < len(items) else None)
@@ -253,7 +201,7 @@ class Trials:
                     reason = f"takes more than {self.most_s:g} s" if self._late else "fails as it is"
                     self.survey.unused.append(f"{reason}, and was not used: {item.nodeid}")
                     continue
-                for place in reached:
+                for place in reached():
                     self.survey.reaching[place].append(number)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
@@ -261,26 +209,6 @@ class Trials:
     def _give_up(self, *_: object) -> None:
         self._late = True
         raise TimeoutError(f"a test takes more than {self.most_s:g} s")
-
-    @contextmanager
-    def _marked(self, mutants: Sequence[Mutant], reached: set[Place]) -> Iterator[None]:
-        """Let each statement with a mutant enter itself in `reached`."""
-        name, before = "_reached_by_a_test", list[tuple[FunctionType, CodeType]]()
-        places = {each.place for each in mutants}
-        vars(builtins)[name] = reached.add
-        for file in {each.file for each in mutants}:
-            tree = _Marks(name, file, places).visit(ast.parse(Path(file).read_text(encoding="utf-8")))
-            codes = codes_of(compile(tree, file, "exec"), file)
-            for key in {each.key for each in mutants if each.file == file}:
-                for function in self._live[key]:
-                    before.append((function, function.__code__))
-                    function.__code__ = codes[key]
-        try:
-            yield
-        finally:
-            for function, code in before:
-                function.__code__ = code
-            del vars(builtins)[name]
 
     def _run(self, item: pytest.Item, following: pytest.Item | None) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -292,8 +220,7 @@ class Trials:
             signal.alarm(WALL_S)
             size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (size + MORE_MEMORY, resource.RLIM_INFINITY))
-            for function in self._live[mutant.key]:
-                function.__code__ = mutant.code
+            self.program.install(mutant)
             for cache in self._caches:
                 cache.cache_clear()  # it may hold what the function as it was has made
             os._exit(FATES.index(self._judge(self.survey.tests_of(mutant), items)))
