@@ -54,7 +54,7 @@ def test_numbers_that_are_wrong_are_faults(arguments: tuple[object, ...], fault:
 def test_arrays_that_are_wrong_are_faults() -> None:
     rows, columns = np.zeros((4, 3), np.int64), np.zeros((3, 1), np.int64)
     with pytest.raises(TypeError, match="add_to_heap: argument 1 has items of 4 bytes, and needs 8"):
-        entries.add_to_heap(rows.astype(np.int32), 0, columns, 1, 2, 0)  # type: ignore[arg-type]  # what is tried
+        entries.add_to_heap(rows.astype(np.int32), 0, columns, 1, 2, 0)
     with pytest.raises(IndexError, match="add_to_heap: an array is too short"):
         entries.add_to_heap(rows, 4, columns, 1, 2, 0)
     with pytest.raises(ValueError, match="contiguous"):
