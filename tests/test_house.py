@@ -170,6 +170,16 @@ def test_functions_are_short() -> None:
     assert [f"{file}: {node.name}" for file, node in functions if (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES] == []
 
 
+@pytest.mark.parametrize("file", sorted((ROOT / "engine" / "native" / "source").rglob("*.[ch]")), ids=lambda file: file.name)
+def test_lines_and_functions_of_c_are_short(file: Path) -> None:
+    lines, begin = file.read_text(encoding="utf-8").split("\n"), 0
+    for number, line in enumerate(lines):
+        assert len(line) <= 150, f"{file}:{number + 1}"
+        if line.endswith("{") and not line.startswith((" ", "}")):
+            begin = number
+        assert line != "}" or number - begin < 50 or "read_handle" in lines[begin], f"{file}:{begin + 1}"  # one line a table
+
+
 def test_names_are_imported_one_by_one() -> None:
     assert {file for file, node in nodes() if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"} == set()
 

@@ -1,4 +1,5 @@
-/* How Python calls a function of this module: numbers and views of memory go in, numbers come back, and the interpreter's lock is released meanwhile. */
+/* How Python calls a function of this module: numbers and views of memory go in, numbers come back, and the interpreter's lock is released
+ * meanwhile. */
 #pragma once
 #include <stdint.h>
 
@@ -21,7 +22,8 @@ enum { FINE, NO_MEMORY, OUT_OF_BOUNDS }; /* what a call returns: OUT_OF_BOUNDS i
 
 typedef struct {
   const char *name;
-  const char *takes; /* a letter an argument: n i64, u u64 (modulo 2 ** 64), x double; a view of b bytes, s i16, i i32, l i64, d double; a capital if it is written */
+  /* a letter an argument: n i64, u u64 (modulo 2 ** 64), x double; a view of b bytes, s i16, i i32, l i64, d double; a capital if it is written */
+  const char *takes;
   int gives;         /* how many numbers come back; one is no tuple */
   int (*call)(const Argument *arguments, i64 *results);
 } Entry;

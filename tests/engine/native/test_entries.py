@@ -31,7 +31,10 @@ def test_each_entry_has_one_name_and_a_type_for_python() -> None:
     assert [name for name, count in names.items() if count > 1] == []
     stubs = {node.name: node for node in ast.parse((NATIVE / "entries.pyi").read_text()).body if isinstance(node, ast.FunctionDef)}
     assert stubs.keys() == names.keys() <= vars(entries).keys()
+    most_taken, most_given = map(int, re.findall(r"MOST_ARGUMENTS = (\d+), MOST_RESULTS = (\d+)", (NATIVE / "source" / "entry.h").read_text())[0])
     for name, takes, gives in entries_of_c():
+        assert len(takes) <= most_taken, name
+        assert gives <= most_given, name
         stub = stubs[name]
         assert len(stub.args.posonlyargs) == len(takes) or stub.args.vararg is not None, name
         assert (ast.unparse(stub.returns or ast.Constant(None)) == "None") == (gives == 0), name

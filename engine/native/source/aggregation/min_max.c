@@ -1,4 +1,5 @@
-/* MIN, MAX, FIRST and LAST keep the best so far without window; in one, the values that may yet be it, oldest first, none better than the one before. */
+/* MIN, MAX, FIRST and LAST keep the best so far without window; in one, the values that may yet be it, oldest first, none better than the one
+ * before. */
 
 /* Returns whether a value is better than another; an equal one is not. The first value is better than all others, or the last one is. */
 static inline int beats(i64 op, const ValueRecord *value, const ValueRecord *other) {

@@ -87,7 +87,8 @@ static void expire_solutions(const Tables *t, i64 key_n, i64 until) {
 }
 
 /* ---------------------------------------------------------------- instants */
-/* Returns whether there is room for n moments of an instant. They may bring as many new solutions and groups, and a report for each group that then is. */
+/* Returns whether there is room for n moments of an instant. They may bring as many new solutions and groups, and a report for each group that
+ * then is. */
 static int has_room(const Tables *t, const Reports *out, i64 n) {
   AtRecord *at = t->at;
   at->need = at->step > 0 ? n + at->live : n;
@@ -152,7 +153,8 @@ static int sweep(const Argument *in, i64 *out) {
   Tables t;
   Moments came;
   Reports reports;
-  if (!take_tables(in, &t) || !take_moments(in + TABLE_ARGUMENTS, &t, &came) || !take_reports(rest[1].view, &t, came.key_n, &reports)) return OUT_OF_BOUNDS;
+  if (!take_tables(in, &t) || !take_moments(in + TABLE_ARGUMENTS, &t, &came) || !take_reports(rest[1].view, &t, came.key_n, &reports))
+    return OUT_OF_BOUNDS;
   if (t.at->moment < 0 || rest[0].view.count < came.count) return OUT_OF_BOUNDS;
   out[0] = sweep_moments(&t, &came, rest[0].view.at, &reports);
   return FINE;

@@ -1,5 +1,5 @@
-/* The tables of the groups of one node, as Python hands them over (engine/aggregation/native/tables.py). Rows have the cells of their records, and after
- * them those of the key and of each set function, whose columns stand in `program`. */
+/* The tables of the groups of one node, as Python hands them over (engine/aggregation/group_tables/tables.py). Rows have the cells of their records,
+ * and after them those of the key and of each set function, whose columns stand in `program`. */
 
 typedef struct {
   AtRecord *at;
@@ -33,7 +33,9 @@ static inline void *state_at(const Tables *t, i64 g, i64 column) { return t->gro
 static inline i64 *key_at(const Tables *t, i64 g) { return state_at(t, g, KEY); }
 
 /* Returns what a solution holds of a set function: COUNT holds the term alone, and SUM no neighbours. */
-static inline ExtremeRecord *extreme_at(const Tables *t, i64 s, i64 column) { return (ExtremeRecord *)(t->solutions + s * t->solution_width + column); }
+static inline ExtremeRecord *extreme_at(const Tables *t, i64 s, i64 column) {
+  return (ExtremeRecord *)(t->solutions + s * t->solution_width + column);
+}
 
 static inline const i64 *moment_key(const Moments *came, i64 i) { return came->keys + i * came->key_n; }
 

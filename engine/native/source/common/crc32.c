@@ -2,7 +2,8 @@
  * Source: Kounavis and Berry, "A Systematic Approach to Building High Performance Software-Based CRC Generators" (2005). */
 
 enum { SLICE = 8, NO_PARTITION = -1, UNSEEN = -2 };
-static const uint32_t POLYNOMIAL = 0xEDB88320, SPREADING = 0x9E3779B1; /* SPREADING: texts that differ in a digit or two have CRCs that are too alike */
+/* SPREADING: texts that differ in a digit or two have CRCs that are too alike. */
+static const uint32_t POLYNOMIAL = 0xEDB88320, SPREADING = 0x9E3779B1;
 
 typedef uint32_t CrcTables[SLICE][256];
 

@@ -109,7 +109,8 @@ typedef struct { /* where texts are put one after another; `end` is the end of t
   byte *at, *end;
 } Output;
 
-/* Copies a term; of a literal in JSON, whose two quotes are escaped, without the two backslashes. Returns whether it lies in the text, and has room. */
+/* Copies a term; of a literal in JSON, whose two quotes are escaped, without the two backslashes. Returns whether it lies in the text, and has
+ * room. */
 static inline int copy_term(Output *out, Text text, SpanRecord span) {
   if (!has_piece(text, span.start, span.size) || out->end - out->at < span.size + 8) return 0;
   if (span.close == 0) {

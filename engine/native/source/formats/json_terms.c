@@ -6,7 +6,8 @@ enum { TERM_ROOM = 128 };
 static const Text URI = TEXT("{\"type\":\"uri\",\"value\":\""), BNODE = TEXT("{\"type\":\"bnode\",\"value\":\"");
 static const Text LITERAL = TEXT("{\"type\":\"literal\",\"value\":\""), DATATYPE = TEXT("\",\"datatype\":\""), LANGUAGE = TEXT("\",\"xml:lang\":\"");
 static const Text DIRECTION = TEXT("\",\"its:dir\":\""), XSD_STRING = TEXT("\"^^<http://www.w3.org/2001/XMLSchema#string>");
-static const Text TRIPLE_TERM = TEXT("{\"type\":\"triple\",\"value\":{\"subject\":"), PREDICATE_OF = TEXT(",\"predicate\":"), OBJECT_OF = TEXT(",\"object\":");
+static const Text TRIPLE_TERM = TEXT("{\"type\":\"triple\",\"value\":{\"subject\":"), PREDICATE_OF = TEXT(",\"predicate\":"),
+                  OBJECT_OF = TEXT(",\"object\":");
 
 static const byte NAMED[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'}; /* escapes that are a letter */
 

@@ -1,8 +1,13 @@
-/* Solutions are written as JSON text, with what stands around each of them in a page, a message or an event. Each function returns the place after what
- * it writes. */
+/* Solutions are written as JSON text, with what stands around each of them in a page, a message or an event. Each function returns the place
+ * after what it writes. */
 
 enum { ROW_ROOM = 256, FRAME_HEADER = 4, TEXT_FRAME = 0x81 };
-enum { MORE_AT = 2, SETTLED_AT = 4, END_AT = SETTLED_AT + INSTANT_WIDTH + 1, ID_AT = END_AT + INSTANT_WIDTH + 1 }; /* in a header, each after a blank */
+enum {
+  MORE_AT = 2,
+  SETTLED_AT = 4,
+  END_AT = SETTLED_AT + INSTANT_WIDTH + 1,
+  ID_AT = END_AT + INSTANT_WIDTH + 1
+}; /* in a header, each after a blank */
 
 static const Text ID_OF = TEXT("{\"id\":\""), START_OF = TEXT("\",\"start\":\""), END_OF = TEXT("\",\"end\":\""), END_OF_HEAD = TEXT("\"}");
 static const Text BINDING_OF = TEXT("\",\"binding\":{"), TRIPLES_OF = TEXT("\",\"triples\":\""), VERDICT_OF = TEXT("\",\"boolean\":");

@@ -98,7 +98,9 @@ static inline i64 read_object(Body *body, i64 i, i64 row, int *found) {
   }
 }
 
-static inline i64 member_instant(const Body *body, int member) { return instant_at(body->terms.text, body->values[member].start, body->values[member].end); }
+static inline i64 member_instant(const Body *body, int member) {
+  return instant_at(body->terms.text, body->values[member].start, body->values[member].end);
+}
 
 /* Gives start and end of a line with these members; NO_TIME if they are for the exact path. */
 static inline void read_interval(Body *body, int found, i64 row) {

@@ -11,7 +11,8 @@ static const Text DATE_TIME = TEXT("\"^^<http://www.w3.org/2001/XMLSchema#dateTi
 static const Text DATE_TIME_STAMP = TEXT("\"^^<http://www.w3.org/2001/XMLSchema#dateTimeStamp>");
 
 /* ---------------------------------------------------------------- lines */
-/* Returns the place after the rest of a statement's line: blanks, a comment of printable ASCII, and the line's end. ABSENT if anything else is there. */
+/* Returns the place after the rest of a statement's line: blanks, a comment of printable ASCII, and the line's end. ABSENT if anything else is
+ * there. */
 static inline i64 after_rest(Text text, i64 i) {
   i = after_blanks(text, i);
   if (i < text.size && text.at[i] == '#')
@@ -217,7 +218,8 @@ static int timed(const Argument *in, i64 *out) {
   i64 count = in[2].number, rows = in[4].number;
   Statements all = {.text = text_of(in[0].view), .spans = in[1].view.at, .cells = in[3].view.at, .rows = rows, .count = count};
   if (count < 0 || rows < 0 || count * SPAN_WIDTH > in[1].view.count || rows * PLACES > in[3].view.count) return OUT_OF_BOUNDS;
-  if (in[7].view.count < PLACES * rows || in[8].view.count < rows || in[9].view.count < rows || !are_numbers(all.cells, rows, count)) return OUT_OF_BOUNDS;
+  if (in[7].view.count < PLACES * rows || in[8].view.count < rows || in[9].view.count < rows || !are_numbers(all.cells, rows, count))
+    return OUT_OF_BOUNDS;
   for (i64 k = 0; k < count; k++)
     if (!has_piece(all.text, all.spans[k].start, all.spans[k].size)) return OUT_OF_BOUNDS;
   byte *spare = calloc((size_t)(count * (i64)sizeof *all.stated + 2 * count + rows + 1), 1);

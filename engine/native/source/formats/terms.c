@@ -40,8 +40,8 @@ static inline i64 iri_end(Text text, i64 i, u64 *key) {
   return ABSENT;
 }
 
-/* Returns the place after the closing quote of the string whose opening quote is before i, ABSENT without one; the key becomes its hash, and `escapes`
- * the number of backslashes that lead an escape. */
+/* Returns the place after the closing quote of the string whose opening quote is before i, ABSENT without one; the key becomes its hash, and
+ * `escapes` the number of backslashes that lead an escape. */
 static inline i64 string_end(Text text, i64 i, u64 *key, i64 *escapes) {
   *escapes = 0;
   while (i < text.size) {
@@ -154,7 +154,8 @@ static int is_plain_text(Text text, i64 i, i64 end) {
   return 1;
 }
 
-/* Returns whether text[i:end], after the closing quote of a literal, is nothing, a datatype of XML Schema other than xsd:string, or a short language tag. */
+/* Returns whether text[i:end], after the closing quote of a literal, is nothing, a datatype of XML Schema other than xsd:string, or a short
+ * language tag. */
 static int is_plain_suffix(Text text, i64 i, i64 end) {
   if (i == end) return 1;
   if (text.at[i] == '@') return 2 <= end - i - 1 && end - i - 1 <= 3 && after_run(text, i + 1, end, SMALL) == end;

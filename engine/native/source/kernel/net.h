@@ -1,5 +1,6 @@
-/* The tables of one network as the kernel sees them. The handle is the address of a Table for each field of `Net` (engine/kernel/state/arrays.py), in order.
- * No table moves while the kernel runs, and no two share memory. A checked build stops at a row that a table does not have. */
+/* The tables of one network as the kernel sees them. The handle is the address of a Table for each field of `Net`
+ * (engine/kernel/state/arrays.py), in order. No table moves while the kernel runs, and no two share memory. A checked build stops at a row that
+ * a table does not have. */
 #pragma once
 #include "../entry.h"
 #include "kernel_layout.h"
@@ -183,7 +184,9 @@ static inline const LookupsRecord *lookup_at(Net net, i64 k) { return &net->look
 static inline const Number *number_at(Net net, i64 k) { return &net->numbers[place_in(net, TABLE_NUMBERS, k)]; }
 static inline i64 kind_at(Net net, i64 k) { return net->kinds[place_in(net, TABLE_KINDS, k)]; }
 static inline const TermsRecord *text_at(Net net, i64 k) { return &net->terms[place_in(net, TABLE_TERMS, k)]; }
-static inline i64 fed(Net net, i64 column, i64 k) { return net->feed[column * net->handle[TABLE_FEED].width + within(k, net->handle[TABLE_FEED].width)]; }
+static inline i64 fed(Net net, i64 column, i64 k) {
+  return net->feed[column * net->handle[TABLE_FEED].width + within(k, net->handle[TABLE_FEED].width)];
+}
 static inline QueriesRecord *query_at(Net net, i64 k) { return &net->queries[place_in(net, TABLE_QUERIES, k)]; }
 static inline StreamsRecord *stream_at(Net net, i64 k) { return &net->streams[place_in(net, TABLE_STREAMS, k)]; }
 static inline Row *row_at(Net net, i64 k) { return (Row *)(net->rows + place_in(net, TABLE_ROWS, k) * net->row_bytes); }
@@ -198,8 +201,12 @@ static inline NestsRecord *nest_at(Net net, i64 k) { return &net->nests[place_in
 static inline Number *scratch_at(Net net, i64 k) { return &net->scratch[place_in(net, TABLE_SCRATCH, k)]; }
 
 /* Rows of these tables go on with terms, or arguments, as many as the network is wide. */
-static inline const FactsRecord *fact_at(Net net, i64 k) { return (const FactsRecord *)&net->facts[place_in(net, TABLE_FACTS, k) * (F_VAR + net->width)]; }
-static inline const ReportsRecord *report_at(Net net, i64 k) { return (const ReportsRecord *)&net->reports[place_in(net, TABLE_REPORTS, k) * (G_VAR + net->width)]; }
+static inline const FactsRecord *fact_at(Net net, i64 k) {
+  return (const FactsRecord *)&net->facts[place_in(net, TABLE_FACTS, k) * (F_VAR + net->width)];
+}
+static inline const ReportsRecord *report_at(Net net, i64 k) {
+  return (const ReportsRecord *)&net->reports[place_in(net, TABLE_REPORTS, k) * (G_VAR + net->width)];
+}
 static inline OutRecord *out_at(Net net, i64 k) { return (OutRecord *)&net->out[place_in(net, TABLE_OUT, k) * (OUT_VAR + net->width)]; }
 static inline SeenRecord *seen_at(Net net, i64 k) { return (SeenRecord *)&net->seen[place_in(net, TABLE_SEEN, k) * (SEEN_VAR + net->width)]; }
 static inline QuestionsRecord *question_at(Net net, i64 k) {

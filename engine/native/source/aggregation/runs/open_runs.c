@@ -74,8 +74,8 @@ typedef struct {
   i64 group, due;
 } Deadline;
 
-/* Returns the group whose run time ends first, and when; NONE if time ends none. A run without deadline reports, with CLOSED, at the last instant of the
- * streams, once that is known. */
+/* Returns the group whose run time ends first, and when; NONE if time ends none. A run without deadline reports, with CLOSED, at the last
+ * instant of the streams, once that is known. */
 static inline Deadline next_deadline(const Runs *runs, i64 horizon) {
   const ClockRecord *clock = runs->clock;
   Deadline found = {NONE, FOREVER};

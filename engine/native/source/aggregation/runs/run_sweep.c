@@ -13,7 +13,8 @@ typedef struct { /* what a sweep works on; `gained` has the groups that the inst
 } RunSweep;
 
 /* ---------------------------------------------------------------- before the sweep */
-/* tables; runs; elements. Gives each element its group, which is made if there is none, and what PREV is at it. There is room for a group an element. */
+/* tables; runs; elements. Gives each element its group, which is made if there is none, and what PREV is at it. There is room for a group an
+ * element. */
 static int place_elements(const Argument *in, i64 *out) {
   Tables t;
   Runs runs;

@@ -10,7 +10,8 @@ typedef struct { /* an operation of WHILE, and the column or set function that i
   i64 op, place;
 } LinkStep;
 
-typedef struct { /* a number, and how far it may be off: NaN for an operand without value. A verdict is a number, too; a term's kind stands as `slack`. */
+/* A number, and how far it may be off: NaN for an operand without value. A verdict is a number, too; a term's kind stands as `slack`. */
+typedef struct {
   double x, slack;
 } Bounded;
 

@@ -24,7 +24,8 @@ static inline int agrees_with_triple(Net net, i64 node, const Row *row, const i6
 static i64 find_agreeing(Net net, i64 node, i64 x, i64 place) {
   i64 n = table_of(net, node)->n;
   const Row *row = row_at(net, x);
-  while (place != NONE && (place >= n || !agrees_with_triple(net, node, row, triple_at(net, node, place)))) place = triple_at(net, node, place)[L_OLDER];
+  while (place != NONE && (place >= n || !agrees_with_triple(net, node, row, triple_at(net, node, place))))
+    place = triple_at(net, node, place)[L_OLDER];
   return place;
 }
 
@@ -49,7 +50,8 @@ static i64 copy_with_triple(Net net, i64 node, i64 x, i64 place) {
 }
 
 /* ---------------------------------------------------------------- FINDs, one after the other
- * A row found stands on those of the FINDs before, down to x: `hash` has its place in the table, `older` the row that it stands on, `newer` its FIND. */
+ * A row found stands on those of the FINDs before, down to x: `hash` has its place in the table, `older` the row that it stands on, `newer` its
+ * FIND. */
 
 /* Returns whether a node that decides on absence is to look up what it decides. */
 static inline int has_finds(Net net, i64 node) {

@@ -175,7 +175,8 @@ static void arrive_right(Net net, i64 node, i64 y) {
 /* Returns whether left x and right y join, however long the joined solution lasts. */
 static inline int is_pair(Net net, i64 node, const Row *x, const Row *y) {
   const NodesRecord *here = node_at(net, node);
-  return holds_relation(here->relation, x, y) && has_same_key(net, x, y, here->key_at, here->key_n) && is_compatible(net, x, y, here->rest_at, here->rest_n);
+  return holds_relation(here->relation, x, y) && has_same_key(net, x, y, here->key_at, here->key_n) &&
+         is_compatible(net, x, y, here->rest_at, here->rest_n);
 }
 
 /* Hands on the pair, if it is not too long and no blocker lies between. */

@@ -13,7 +13,8 @@ static inline void enter_item(Buckets heads, Item *item, i64 number) {
   *head = number;
 }
 
-/* Enters the first n items of a table, whose rows have `width` cells, into the empty, larger `heads`; the chains know them by numbers from `first` on. */
+/* Enters the first n items of a table, whose rows have `width` cells, into the empty, larger `heads`; the chains know them by numbers from
+ * `first` on. */
 static void spread_items(Buckets heads, i64 *table, i64 width, i64 n, i64 first) {
   for (i64 k = 0; k < n; k++) enter_item(heads, (Item *)&table[k * width], first + k);
 }
