@@ -37,7 +37,7 @@ Place = tuple[str, int, int]
 """A file, with a line and a column of it."""
 
 
-class Change(Protocol):
+class FunctionChange(Protocol):
     """Describes a change of one function."""
 
     @property
@@ -55,7 +55,7 @@ class Mutant:
 
     number: int
     file: str
-    change: Change
+    change: FunctionChange
     place: Place
     made: Any
 
