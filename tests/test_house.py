@@ -177,7 +177,7 @@ def test_lines_and_functions_of_c_are_short(file: Path) -> None:
         assert len(line) <= 150, f"{file}:{number + 1}"
         if line.endswith("{") and not line.startswith((" ", "}")):
             begin = number
-        assert line != "}" or number - begin < 50 or "read_handle" in lines[begin], f"{file}:{begin + 1}"  # one line a table
+        assert line != "}" or number - begin < 50, f"{file}:{begin + 1}"
 
 
 def test_names_are_imported_one_by_one() -> None:

@@ -2,8 +2,8 @@
  * snapshots. */
 
 enum { TOGETHER = 32, SWEPT_AT_ONCE = 16 };
-/* TOGETHER: goals that are entered at the same time. SWEPT_AT_ONCE: stores that a feed sweeps besides one for each of its events: each gets its
- * turn, and one event never pays for all. */
+/* TOGETHER: goals that are entered at the same time. SWEPT_AT_ONCE: stores that a feed sweeps besides one for each of its events: each gets its turn,
+ * and one event never pays for all. */
 
 /* Returns whether a policy chooses among the goals of a store. */
 static inline int is_policy_store(Net net, i64 store) {
@@ -99,9 +99,9 @@ static i64 read_store(Net net, const Reading *reading, i64 n, i64 store) {
   return n + timed + timeless;
 }
 
-/* the handle; columns; first, after: the stores whose goals are listed, the second exclusive; stores, numbers, cells: what is filled with the
- * store, the row and the columns of each: store by store, the timed ones in order of end and then the timeless ones. An empty store's row may be
- * no query's. */
+/* the handle; columns; first, after: the stores whose goals are listed, the second exclusive; stores, numbers, cells: what is filled with the store,
+ * the row and the columns of each: store by store, the timed ones in order of end and then the timeless ones.
+ * An empty store's row may be no query's. */
 static int read_goals(const Argument *in, i64 *out) {
   struct Tables tables = read_handle(in[0].number);
   i64 width = in[1].view.count, room = lesser(in[4].view.count, in[5].view.count), n = 0;

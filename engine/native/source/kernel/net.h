@@ -1,6 +1,6 @@
 /* The tables of one network as the kernel sees them. The handle is the address of a Table for each field of `Net`
- * (engine/kernel/state/arrays.py), in order. No table moves while the kernel runs, and no two share memory. A checked build stops at a row that
- * a table does not have. */
+ * (engine/kernel/state/arrays.py), in order. No table moves while the kernel runs, and no two share memory.
+ * A checked build stops at a row that a table does not have. */
 #pragma once
 #include "../entry.h"
 #include "kernel_layout.h"
@@ -97,54 +97,28 @@ static struct Tables read_handle(i64 address) {
   const Table *handle = (const Table *)(intptr_t)address;
   i64 width = handle[TABLE_ROWS].width - VAR;
   return (struct Tables){
-      .handle = handle,
-      .width = width,
-      .row_bytes = (i64)sizeof(Row) + width * (i64)sizeof(int32_t),
-      .nodes = address_in(handle, TABLE_NODES),
-      .edges = address_in(handle, TABLE_EDGES),
-      .slots = address_in(handle, TABLE_SLOTS),
-      .alpha_at = address_in(handle, TABLE_ALPHA_AT),
-      .alpha = address_in(handle, TABLE_ALPHA),
-      .wants = address_in(handle, TABLE_WANTS),
-      .posted = address_in(handle, TABLE_POSTED),
-      .lists = address_in(handle, TABLE_LISTS),
-      .postings = address_in(handle, TABLE_POSTINGS),
-      .code = address_in(handle, TABLE_CODE),
-      .consts = address_in(handle, TABLE_CONSTS),
-      .asks = address_in(handle, TABLE_ASKS),
-      .templates = address_in(handle, TABLE_TEMPLATES),
-      .moves = address_in(handle, TABLE_MOVES),
-      .timers = address_in(handle, TABLE_TIMERS),
-      .reads = address_in(handle, TABLE_READS),
-      .facts = address_in(handle, TABLE_FACTS),
-      .lookups = address_in(handle, TABLE_LOOKUPS),
-      .numbers = address_in(handle, TABLE_NUMBERS),
-      .kinds = address_in(handle, TABLE_KINDS),
-      .terms = address_in(handle, TABLE_TERMS),
-      .feed = address_in(handle, TABLE_FEED),
-      .queries = address_in(handle, TABLE_QUERIES),
-      .streams = address_in(handle, TABLE_STREAMS),
-      .at = address_in(handle, TABLE_AT),
-      .rows = address_in(handle, TABLE_ROWS),
-      .links = address_in(handle, TABLE_LINKS),
-      .free = address_in(handle, TABLE_FREE),
+      .handle = handle, .width = width, .row_bytes = (i64)sizeof(Row) + width * (i64)sizeof(int32_t),
+      .nodes = address_in(handle, TABLE_NODES), .edges = address_in(handle, TABLE_EDGES), .slots = address_in(handle, TABLE_SLOTS),
+      .alpha_at = address_in(handle, TABLE_ALPHA_AT), .alpha = address_in(handle, TABLE_ALPHA),
+      .wants = address_in(handle, TABLE_WANTS), .posted = address_in(handle, TABLE_POSTED), .lists = address_in(handle, TABLE_LISTS),
+      .postings = address_in(handle, TABLE_POSTINGS), .code = address_in(handle, TABLE_CODE),
+      .consts = address_in(handle, TABLE_CONSTS), .asks = address_in(handle, TABLE_ASKS),
+      .templates = address_in(handle, TABLE_TEMPLATES), .moves = address_in(handle, TABLE_MOVES),
+      .timers = address_in(handle, TABLE_TIMERS), .reads = address_in(handle, TABLE_READS), .facts = address_in(handle, TABLE_FACTS),
+      .lookups = address_in(handle, TABLE_LOOKUPS), .numbers = address_in(handle, TABLE_NUMBERS),
+      .kinds = address_in(handle, TABLE_KINDS), .terms = address_in(handle, TABLE_TERMS), .feed = address_in(handle, TABLE_FEED),
+      .queries = address_in(handle, TABLE_QUERIES), .streams = address_in(handle, TABLE_STREAMS), .at = address_in(handle, TABLE_AT),
+      .rows = address_in(handle, TABLE_ROWS), .links = address_in(handle, TABLE_LINKS), .free = address_in(handle, TABLE_FREE),
       .heads = {address_in(handle, TABLE_HEADS), handle[TABLE_HEADS].height - 1},
-      .timeless = {address_in(handle, TABLE_TIMELESS), handle[TABLE_TIMELESS].height - 1},
-      .stores = address_in(handle, TABLE_STORES),
-      .stack = address_in(handle, TABLE_STACK),
-      .waiting = address_in(handle, TABLE_WAITING),
-      .parked = address_in(handle, TABLE_PARKED),
-      .gathered = address_in(handle, TABLE_GATHERED),
-      .deferred = address_in(handle, TABLE_DEFERRED),
-      .reports = address_in(handle, TABLE_REPORTS),
-      .out = address_in(handle, TABLE_OUT),
-      .seen = address_in(handle, TABLE_SEEN),
+      .timeless = {address_in(handle, TABLE_TIMELESS), handle[TABLE_TIMELESS].height - 1}, .stores = address_in(handle, TABLE_STORES),
+      .stack = address_in(handle, TABLE_STACK), .waiting = address_in(handle, TABLE_WAITING),
+      .parked = address_in(handle, TABLE_PARKED), .gathered = address_in(handle, TABLE_GATHERED),
+      .deferred = address_in(handle, TABLE_DEFERRED), .reports = address_in(handle, TABLE_REPORTS),
+      .out = address_in(handle, TABLE_OUT), .seen = address_in(handle, TABLE_SEEN),
       .seen_heads = {address_in(handle, TABLE_SEEN_HEADS), handle[TABLE_SEEN_HEADS].height - 1},
       .questions = address_in(handle, TABLE_QUESTIONS),
       .question_heads = {address_in(handle, TABLE_QUESTION_HEADS), handle[TABLE_QUESTION_HEADS].height - 1},
-      .nests = address_in(handle, TABLE_NESTS),
-      .scratch = address_in(handle, TABLE_SCRATCH),
-      .shown = address_in(handle, TABLE_SHOWN),
+      .nests = address_in(handle, TABLE_NESTS), .scratch = address_in(handle, TABLE_SCRATCH), .shown = address_in(handle, TABLE_SHOWN),
       .answers = address_in(handle, TABLE_ANSWERS),
   };
 }
@@ -185,7 +159,8 @@ static inline const Number *number_at(Net net, i64 k) { return &net->numbers[pla
 static inline i64 kind_at(Net net, i64 k) { return net->kinds[place_in(net, TABLE_KINDS, k)]; }
 static inline const TermsRecord *text_at(Net net, i64 k) { return &net->terms[place_in(net, TABLE_TERMS, k)]; }
 static inline i64 fed(Net net, i64 column, i64 k) {
-  return net->feed[column * net->handle[TABLE_FEED].width + within(k, net->handle[TABLE_FEED].width)];
+  i64 width = net->handle[TABLE_FEED].width;
+  return net->feed[column * width + within(k, width)];
 }
 static inline QueriesRecord *query_at(Net net, i64 k) { return &net->queries[place_in(net, TABLE_QUERIES, k)]; }
 static inline StreamsRecord *stream_at(Net net, i64 k) { return &net->streams[place_in(net, TABLE_STREAMS, k)]; }

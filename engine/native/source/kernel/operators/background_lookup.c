@@ -50,8 +50,8 @@ static i64 copy_with_triple(Net net, i64 node, i64 x, i64 place) {
 }
 
 /* ---------------------------------------------------------------- FINDs, one after the other
- * A row found stands on those of the FINDs before, down to x: `hash` has its place in the table, `older` the row that it stands on, `newer` its
- * FIND. */
+ * A row found stands on those of the FINDs before, down to x: `hash` has its place in the table, `older` the row that it stands on, `newer`
+ * its FIND. */
 
 /* Returns whether a node that decides on absence is to look up what it decides. */
 static inline int has_finds(Net net, i64 node) {

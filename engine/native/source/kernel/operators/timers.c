@@ -1,6 +1,5 @@
 /* Timers: nodes that act at instants of their own, in a heap by the instant at which each is due.
- * A timer is a row of `timers`; the heap is its column `heap`, whose first `at->timers_due` cells are the rows of the timers that are due some
- * time. */
+ * A timer is a row of `timers`; the heap is its column `heap`, whose first `at->timers_due` cells are the rows of timers that are due some time. */
 
 /* ---------------------------------------------------------------- the heap */
 /* Returns the least instant at which a timer is due, FOREVER if there is none. */
