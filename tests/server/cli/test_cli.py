@@ -410,7 +410,7 @@ class TestCheckForMachines:
 
 def test_warm(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["warm"]) == OK
-    assert "ready after" in capsys.readouterr().err
+    assert "storing Spark's classes" in capsys.readouterr().err
 
 
 def test_bench_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
