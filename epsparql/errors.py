@@ -69,6 +69,12 @@ class InvalidLiteral(QueryError):
     code = "invalid-literal"
 
 
+class InvalidRegex(QueryError):
+    """Signals a constant pattern, replacement or flags of REGEX or REPLACE for which the function has no value."""
+
+    code = "invalid-regex"
+
+
 class ScopeFault(QueryError):
     """Signals a variable assigned or used where SPARQL's scoping rules forbid it."""
 

@@ -11,12 +11,14 @@ from functools import partial
 from math import ceil, copysign, floor
 from urllib.parse import quote
 
-from engine.expressions import casts, etalis, numeric, regex, temporal
+from engine.expressions import casts, etalis, numeric, temporal
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, term_of, value_of
 from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExpressionError, Number, NumericType, Text
+from engine.regex.matching import find_match, replace_matches
 from epsparql.iris import resolve
 from epsparql.ntriples import is_absolute_iri, is_language_tag
+from epsparql.regex.syntax import PatternFault
 from epsparql.terms import DIRECTIONS, MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, TripleTerm
 
 
@@ -275,12 +277,18 @@ def encode_for_uri(term: Term) -> Term:
 
 
 def matches(term: Term, pattern: Term, flags: Term | None = None) -> Term:
-    return _flag(regex.matches(_text(term).value, _simple(pattern), "" if flags is None else _simple(flags)))
+    try:
+        return _flag(find_match(_text(term).value, _simple(pattern), "" if flags is None else _simple(flags)))
+    except PatternFault as error:
+        raise ExpressionError from error
 
 
 def replace(term: Term, pattern: Term, replacement: Term, flags: Term | None = None) -> Term:
     text = _text(term)
-    result = regex.replaced(text.value, _simple(pattern), _simple(replacement), "" if flags is None else _simple(flags))
+    try:
+        result = replace_matches(text.value, _simple(pattern), _simple(replacement), "" if flags is None else _simple(flags), MAX_TEXT)
+    except PatternFault as error:
+        raise ExpressionError from error
     return term_of(Text(result, text.language))
 
 

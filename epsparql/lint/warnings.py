@@ -10,6 +10,7 @@ from epsparql.errors import Span, Warning_
 from epsparql.iris import Names
 from epsparql.lint.diagnostics import find_quoted_numbers, why_error, why_never_true
 from epsparql.lint.impossible_patterns import find_impossible
+from epsparql.lint.regex_arguments import find_doubled_escape
 from epsparql.lint.scopes import Scopes, needed, parts
 from epsparql.lint.type_inference import Kind, Kinds
 from epsparql.parser import ast as s
@@ -212,6 +213,9 @@ class _Reader:
                 message = f"?{place.name} is used where its own group does not bind it, so its value here is always an error"
                 self._warn("out-of-scope", f"{message}: move the expression to the group that binds it", place.span)
         self._patterns(expression, scope)
+        for part in parts((expression,)):
+            if isinstance(part, s.BuiltInCall) and part.name in ("REGEX", "REPLACE") and (doubt := find_doubled_escape(part)) is not None:
+                self._warn("doubled-escape", doubt.message, doubt.span)
 
     def _patterns(self, expression: s.Expression, scope: Set[str]) -> None:
         for part in parts((expression,)):

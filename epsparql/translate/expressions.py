@@ -3,7 +3,8 @@
 from typing import Protocol, assert_never
 
 from epsparql import algebra as a
-from epsparql.errors import SyntaxFault
+from epsparql.errors import InvalidRegex, SyntaxFault
+from epsparql.lint.regex_arguments import find_regex_fault
 from epsparql.ntriples import is_absolute_iri
 from epsparql.parser import ast as s
 from epsparql.terms import Iri
@@ -132,6 +133,8 @@ def _built_in(scope: NameScope, call: s.BuiltInCall) -> a.Expression:
         return a.If(*arguments)
     if call.name == "COALESCE":
         return a.Coalesce(arguments)
+    if call.name in ("REGEX", "REPLACE") and (fault := find_regex_fault(call)) is not None:
+        scope.context.fail(InvalidRegex, fault.message, fault.span, "")
     name = _SYNONYMS.get(call.name, call.name)
     if name == "IRI" and scope.context.names.base is not None:
         return a.Call(name, (*arguments, a.Constant(Iri(scope.context.names.base))))  # what a relative one is resolved against (17.4.2.8)

@@ -113,7 +113,9 @@ _OTHERS = ("<http://e/a>", "1", '"a"', "<<( <http://e/a> <http://e/p> 1 )>>")
 _FORMS = [
     *_INFIX_FORMS,
     "{0} IN ({1}, 2)", "{0} NOT IN ({1})", "! {0}", "- {0}", "+ {0}", "{0}", "IF({0}, {1}, 1)", "COALESCE({0}, {1})", "xsd:integer({0})",
-    *(f"{name}({', '.join(f'{{{min(k, 1)}}}' for k in range(count))})" for name in BUILT_INS if name != "BOUND" for count in {*_ARITIES.get(name, _ONE)} if count <= 4),
+    *(f"{name}({', '.join(f'{{{min(k, 1)}}}' for k in range(count))})" for name in BUILT_INS if name != "BOUND" for count in {*_ARITIES.get(name, _ONE)} if count <= 4
+      and (name, count) not in (("REGEX", 3), ("REPLACE", 4))),
+    'REGEX({0}, {1}, "i")', 'REPLACE({0}, {1}, {1}, "i")',
 ]  # fmt: skip
 
 
