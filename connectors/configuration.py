@@ -149,6 +149,8 @@ def _read_option(name: str, option: Option, value: object) -> Any:
         raise WrongOption(f"{name} must be at least {option.least:g}, not {_quote_value(value)}")
     if isinstance(value, dict) and not all(isinstance(each, str) for pair in value.items() for each in pair):
         raise WrongOption(f"{name} must be a table of strings")
+    if option.other_names is not None and isinstance(value, str):
+        value = option.other_names.get(value, value)
     if option.allowed and value not in option.allowed:
         raise WrongOption(f"{name} must be one of {', '.join(option.allowed)}, not {_quote_value(value)}")
     return value

@@ -13,6 +13,8 @@ from epsparql.client import Accepted, ApiError, Client, Source, segment
 _CONTENT = (400, 413, 422)
 """With these the server refuses what a body says. All other refusals concern the server or its settings."""
 BUSY = 429
+_LONGEST_LETTER = 1_000
+"""The feed keeps so many characters of a message."""
 
 
 class ServerBusy(SystemFault):
@@ -50,10 +52,17 @@ class ServerAccess:
             return {}
         return {id_: position for id_, position in found.items() if position is not None}
 
-    def send_body(self, stream: str, body: bytes, media_type: str, source: Source | None) -> Accepted:
-        """Send a body, with a position if there is one. Raises: RefusedMessage, ServerBusy, SystemFault."""
+    def send_body(self, stream: str, body: bytes, media_type: str, source: Source | None, on_error: str | None = None) -> Accepted:
+        """Send a body, with a position if there is one; `on_error` is in place of the stream's. Raises: RefusedMessage, ServerBusy, SystemFault."""
         with _faults():
-            return self._client.send(stream, body, media_type, source=source)
+            return self._client.send(stream, body, media_type, source=source, **({"on_error": on_error} if on_error else {}))
+
+    def send_dead_letter(self, stream: str, text: str, reason: str, source: Source | None) -> None:
+        """Put a message into the stream's dead-letter feed, with a position if there is one. Raises: RefusedMessage, ServerBusy, SystemFault."""
+        content = json.dumps({"reason": reason, "text": text[:_LONGEST_LETTER]}).encode()
+        headers = {"Epsparql_Source": source.to_json()} if source else {}
+        with _faults():
+            self._client.request("POST", f"/streams/{segment(stream)}/rejected", content, Content_Type="application/json", **headers)
 
     def read_solutions(self, query: str, cursor: tuple[int, str] | None, limit: int, wait_s: float) -> SolutionPage | None:
         """Return the solutions after a cursor, which is a registration and an id; None where the query was replaced meanwhile.

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-STARTING, RUNNING, WAITING, FAILED, COMPLETED, STOPPED = "starting", "running", "waiting", "failed", "completed", "stopped"
-STATES = (STARTING, RUNNING, WAITING, FAILED, COMPLETED, STOPPED)
+STATES = STARTING, RUNNING, WAITING, RETRYING, FAILED, COMPLETED, STOPPED = (
+    "starting", "running", "waiting", "retrying", "failed", "completed", "stopped"
+)  # fmt: skip
 _LONGEST = 1_000  # characters of a fault
 
 
@@ -16,11 +17,11 @@ _LONGEST = 1_000  # characters of a fault
 class Status:
     """Describes a connector since its process started.
 
-    `state` is starting, running, waiting (for the next try after a fault), failed (it needs its operator), completed (its query has ended) or
-    stopped. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
+    `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting connector asks again a system that
+    does not answer. A retrying one tries again too, but its operator must mend something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
 
-    `messages` were taken over; of these, the events that were `late` are in the late feed alone. `skipped` ones were refused by the server
-    and left out, as `on_error` asks. `missed` ones were gone from the system before they could be read. `fault` is the last fault.
+    `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and messages could not be read or
+    did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read. `fault` is the last fault.
     """
 
     state: str = STARTING
@@ -28,6 +29,7 @@ class Status:
     lag: int | None = None
     messages: int = 0
     late: int = 0
+    rejected: int = 0
     skipped: int = 0
     missed: int = 0
     faults: int = 0

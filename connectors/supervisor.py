@@ -14,7 +14,7 @@ from connectors.configuration import Connector
 from connectors.credentials import read_credentials, redact
 from connectors.errors import WrongOption
 from connectors.retries import Backoff
-from connectors.status import FAILED, RUNNING, STOPPED, Status, StatusBoard, decode_status
+from connectors.status import RETRYING, RUNNING, STOPPED, Status, StatusBoard, decode_status
 from connectors.worker import HOPELESS, Assignment
 from epsparql.isolation.process_limits import limit_process
 
@@ -50,7 +50,7 @@ class _Child:
                 self._credentials = read_credentials(self.connector.options, self.connector.credentials, places=self.connector.places)
             except WrongOption as fault:
                 _log.warning("connector %s: %s", self.connector.name, fault)
-                self._backoff.wait_after(fault, FAILED)
+                self._backoff.wait_after(fault, RETRYING)
                 continue
             began_s = time.monotonic()
             self._board.update(messages=0, fault=None)

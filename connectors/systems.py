@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from epsparql.events.on_error import DEAD_LETTER, ON_ERROR, OTHER_NAMES
+
 IN, OUT = "in", "out"
 
 
@@ -20,6 +22,7 @@ class Option:
     needed: bool = False
     least: float = 0
     allowed: tuple[str, ...] = ()
+    other_names: Mapping[str, str] | None = None
     is_file: bool = False
 
 
@@ -54,7 +57,12 @@ COMMON: Mapping[str, Mapping[str, Option]] = {
         "format": Option(str, "This is the media type of the messages.", default="application/x-ndjson"),
         "source": Option(str, "The stream stores the connector's position under this id. The default is the connector's name."),
         "on_error": Option(
-            str, "A message that the server refuses stops the connector (stop), or is counted and left out (skip).", "stop", allowed=("stop", "skip")
+            str,
+            "A message that cannot be read or does not map goes to the stream's dead-letter feed (dead_letter), or is left out and counted (skip). With "
+            "refuse it is tried again until it is mended.",
+            DEAD_LETTER,
+            allowed=ON_ERROR,
+            other_names=OTHER_NAMES,
         ),
         "batch": Option(int, "At most this many messages go into one body.", default=500, least=1),
         "max_memory": _MEMORY,

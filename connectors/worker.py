@@ -21,7 +21,7 @@ from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.outbound.delivery import OutboundDelivery
 from connectors.server_access import ServerAccess
-from connectors.status import FAILED, StatusBoard, encode_status
+from connectors.status import FAILED, RETRYING, StatusBoard, encode_status
 from connectors.systems import IN, SYSTEMS
 
 HOPELESS = 3
@@ -117,10 +117,10 @@ def run_worker() -> int:
         board.record_fault(FAILED, str(fault))
         return HOPELESS
     except ConnectorError as fault:
-        board.record_fault(FAILED, str(fault))
+        board.record_fault(RETRYING, str(fault))  # whoever started this process starts it again
         return 1
     except MemoryError:
-        board.record_fault(FAILED, "it needs more bytes of memory than max_memory; read less at a time (batch), or raise max_memory")
+        board.record_fault(RETRYING, "it needs more bytes of memory than max_memory; read less at a time (batch), or raise max_memory")
         return 1
     finally:
         reporter.close()

@@ -80,7 +80,7 @@ class SetStream:
     sources: tuple[str, ...] = ()  # declared: the watermark is the least over them
     base: str = ""
     mapping: str = ""  # JSON text; "" for none
-    on_error: str = "reject"
+    on_error: str = "refuse"
     key: str = ""  # the message key's predicate, an IRI; "" for none
     parts: tuple[str, ...] = ()  # predicates that link the nodes of a message
     revisable: Micros | None = None  # late occurrences and retractions are taken within this horizon behind the latest end

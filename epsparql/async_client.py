@@ -30,6 +30,7 @@ from epsparql.connection.messages import (
     SubscriptionCursor,
     Unreachable,
     Word,
+    accepted_of,
     change_of,
     from_source,
     segment,
@@ -170,8 +171,7 @@ class AsyncClient:
         path = f"/streams/{segment(stream)}/events" + (f"?{urlencode(query)}" if query else "")
         headers = ({"Idempotency_Key": key} if key else {}) | ({"Epsparql_Source": source.to_json()} if source else {})
         _, _, answer = await self.request("POST", path, content, Content_Type=media_type, **headers)
-        found = json.loads(answer)
-        return Accepted(found["offset"], found["accepted"], found.get("late", 0), found.get("warning", ""), found.get("duplicate", False))
+        return accepted_of(json.loads(answer))
 
     async def send_frame(self, name: str, frame: Any, mapping: Mapping[str, Any] | None = None, *, rows: int = 10_000) -> Accepted:
         """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are durable.
@@ -193,7 +193,13 @@ class AsyncClient:
             chosen = lines[first : first + rows]
             body, media_type = ("".join(chosen), NDJSON) if mapping is None else (f"[{','.join(chosen)}]", JSON)
             parts.append(await self.send(name, body, media_type))
-        return Accepted(parts[-1].offset, sum(part.accepted for part in parts), sum(part.late for part in parts), parts[0].warning)
+        return Accepted(
+            parts[-1].offset,
+            sum(part.accepted for part in parts),
+            sum(part.late for part in parts),
+            parts[0].warning,
+            rejected=sum(part.rejected for part in parts),
+        )
 
     async def _set_mapping(self, name: str, mapping: Mapping[str, Any]) -> None:
         """Set a stream's mapping, and keep its other settings."""

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, is_frame, triples_of
 from epsparql.events.media_types import N_QUADS, NDJSON
+from epsparql.events.on_error import DEAD_LETTERS, ON_ERROR, REFUSE, read_on_error
 from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.extras import load_extra
 from epsparql.solutions.solution import solution_of
@@ -24,6 +25,17 @@ _MAPPED = {".csv": "text/csv", ".json": "application/json"}
 _USER = "epsparql.run()"
 
 
+class FaultyRows(TypedDict, total=False):
+    """Says what becomes of rows of CSV and JSON, and lines of ndjson, that cannot be read or do not map.
+
+    With `on_error` refuse (the default) all is refused. With skip such rows are left out. With dead_letter they are written to the file
+    `dead_letters` with their reasons. A warning counts them.
+    """
+
+    on_error: str
+    dead_letters: str | Path
+
+
 def run(
     queries: Queries,
     events: Events = (),
@@ -33,6 +45,7 @@ def run(
     entailment: str = "rdfs",
     default_graph: str = "all",
     policies: Mapping[str, str] = MappingProxyType({}),
+    **faulty: Unpack[FaultyRows],
 ) -> dict[str, Solutions]:
     """Run queries over events that are all there, and return the solutions of each query by its name, in the order of emission.
 
@@ -47,9 +60,7 @@ def run(
     Events of several streams are a dict by the stream's name.
     With a `mapping`, a document as streams have it, frames may have any columns, and files may be `.csv` or `.json`.
     `background` names files with triples that always hold. `entailment` is rdfs or owl-rl. `default_graph` is all or unnamed.
-    `policies` gives consumption policies by query: unrestricted, recent or chronological.
-
-    The first run on a machine compiles the engine for two to three minutes.
+    `policies` gives consumption policies by query: unrestricted, recent or chronological. FaultyRows tells of `on_error` and `dead_letters`.
     Raises: MissingExtra without the extra `engine`; ValueError for a fault of a query, an event or a file, with its place; TypeError for events of no
     such kind. Warns of streams that a query reads and nothing feeds.
     """
@@ -66,14 +77,27 @@ def run(
         default_graph=default_graph,
         policies=replay.policies_of([f"{name}={policy}" for name, policy in policies.items()], asked),
         entailment=entailment,
+        **_read_faulty(faulty),
     )
     out = BytesIO()
-    replay.run(plan, "ndjson", out, _clock, lambda _: None, _warn_of_empty)
+    replay.run(plan, "ndjson", out, _clock, lambda _: None, _warn_of_doubt)
     found = {query.name: Solutions() for query in asked}
     for line in out.getvalue().splitlines():
         solution = solution_of(json.loads(line))
         found[solution.query].append(solution)
     return found
+
+
+def _read_faulty(given: FaultyRows) -> dict[str, Any]:
+    """Return the options for rows at fault as a replay takes them. Raises: ValueError, TypeError for another name."""
+    for name in given:
+        if name not in FaultyRows.__annotations__:
+            raise TypeError(f"run() has no option {name!r}; expected {', '.join(FaultyRows.__annotations__)}")
+    word = given.get("on_error", REFUSE)
+    rule = read_on_error(word)
+    if rule is None:
+        raise ValueError(f"on_error={word!r} is not known; expected {', '.join(ON_ERROR[:-1])} or {ON_ERROR[-1]}")
+    return {"on_error": rule, "dead_letters": Path(given.get("dead_letters", DEAD_LETTERS))}
 
 
 def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
@@ -119,5 +143,9 @@ def _clock() -> int:
     return time.time_ns() // 1000
 
 
-def _warn_of_empty(empty: Any) -> None:
-    warnings.warn(f"the stream <{empty.stream}>, which {', '.join(empty.readers)} reads, stays empty: no events are given for it", stacklevel=4)
+def _warn_of_doubt(doubt: Any) -> None:
+    if hasattr(doubt, "readers"):  # the words of the command line name its options
+        text = f"the stream <{doubt.stream}>, which {', '.join(doubt.readers)} reads, stays empty: no events are given for it"
+    else:
+        text = str(doubt)
+    warnings.warn(text, stacklevel=4)

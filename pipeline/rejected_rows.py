@@ -1,9 +1,6 @@
-"""This module defines rows that their stream's mapping does not turn into triples: they are kept in the log, for the dead-letter feed."""
+"""This module defines rows that their stream's mapping does not turn into triples."""
 
 from dataclasses import dataclass
-
-ON_ERROR = REJECT, DEAD_LETTER = ("reject", "dead_letter")
-"""A stream's setting says what becomes of a body with rows that do not map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +14,20 @@ class Rejected:
 
     def __str__(self) -> str:
         return f"row {self.row}{f', field {self.field}' if self.field else ''}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """Holds the rows of a body that did not map: those that the log keeps for the dead-letter feed, and how many were left out."""
+
+    kept: tuple[Rejected, ...] = ()
+    skipped: int = 0
+
+
+ALL_MAPPED = Unmapped()
+
+
+def describe_rejected(rejected: tuple[Rejected, ...]) -> str:
+    """Return the first row that did not map, and how many more there are."""
+    more = len(rejected) - 1
+    return f"{rejected[0]}" + (f" ({more} more row{'s do' if more > 1 else ' does'} not map)" if more else "")

@@ -43,6 +43,7 @@ from server.routes import (
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
 from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
+from server.routes.streams.feeds import DeadLetter
 from server.routes.streams.stream_settings import StreamSettings
 from server.routes.trials import TrialRequest
 from server.routes.validate import CheckWish
@@ -55,6 +56,7 @@ from server.webhook_delivery.delivery import run_deliveries
 
 _REFERRED: tuple[type[BaseModel], ...] = (
     CheckWish,
+    DeadLetter,
     ObserverWish,
     PlanDocument,
     ProblemDocument,

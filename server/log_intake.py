@@ -47,7 +47,7 @@ class LogIntake:
 
     def submit(self, stream: str, body: MappedBody, key: str | None, source: Source | None, arrived: Micros) -> Future[Ack]:
         """Queue a body as `LogWriter.submit` does. Raises: Overloaded, LogFailed."""
-        submitted = self._log.submit(stream, body.batch, key, source=source, arrived=arrived, rejected=body.rejected, queueing=Queueing.TOGETHER)
+        submitted = self._log.submit(stream, body.batch, key, source=source, arrived=arrived, unmapped=body.unmapped, queueing=Queueing.TOGETHER)
         self._end_turn_later()
         return submitted
 

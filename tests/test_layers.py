@@ -119,7 +119,7 @@ ARROWS = {
     "pipeline/parquet_export.py": "pipeline/dataframes pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/object_store pipeline/solutions",
     "pipeline/query_tests": "pipeline/formats/batches pipeline/replay",
     "pipeline/registrations": "pipeline/log pipeline/solutions",
-    "pipeline/replay": "pipeline/errors.py pipeline/formats pipeline/log pipeline/mapping pipeline/registrations pipeline/runners pipeline/slices pipeline/solutions pipeline/spark",
+    "pipeline/replay": "pipeline/errors.py pipeline/formats pipeline/log pipeline/mapping pipeline/registrations pipeline/rejected_rows.py pipeline/runners pipeline/slices pipeline/solutions pipeline/spark",
     "pipeline/replication": "pipeline/errors.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/retention.py pipeline/scrub.py pipeline/solutions pipeline/status_files.py",
     "pipeline/retention.py": "pipeline/log pipeline/partition_count.py pipeline/solutions",
     "pipeline/runners": "pipeline/errors.py pipeline/head_poll.py pipeline/log pipeline/log/encoding pipeline/object_store pipeline/partition_count.py pipeline/replication pipeline/retention.py pipeline/solutions pipeline/status_files.py",
@@ -303,6 +303,7 @@ def test_connectors_know_the_client_alone() -> None:
         "epsparql/events/media_types.py",
         "epsparql/isolation/isolated_parser.py",
         "epsparql/isolation/process_limits.py",
+        "epsparql/events/on_error.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

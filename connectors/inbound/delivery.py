@@ -7,8 +7,9 @@ After any fault this begins anew at 1, so it needs no memory: the log's position
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event
+from typing import TypeVar
 
 from connectors.configuration import Connector
 from connectors.errors import RefusedMessage, SystemFault
@@ -16,13 +17,15 @@ from connectors.inbound.bodies import join_messages
 from connectors.inbound.source import Message, Source
 from connectors.retries import Backoff
 from connectors.server_access import ServerAccess, ServerBusy, SourceAhead
-from connectors.status import FAILED, RUNNING, STOPPED, StatusBoard
+from connectors.status import RETRYING, RUNNING, STOPPED, StatusBoard
 from epsparql import client
+from epsparql.events.on_error import DEAD_LETTER, REFUSE, SKIP
 
 _WAIT_S = 0.5
 _AHEAD_S = 5.0  # a part that is ahead of others is read again after this time
 _PART = ":"
 """It stands between the source's id and the name of a part, whose position is stored under both."""
+_Answer = TypeVar("_Answer")
 _LONGEST = 1_000  # characters of the positions in the status
 
 
@@ -34,7 +37,7 @@ class InboundDelivery:
         options = connector.options
         self._stream, self._format, self._batch = options["stream"], options["format"], options["batch"]
         self._id = options["source"] or connector.name
-        self._skips = options["on_error"] == "skip"
+        self._on_error = options["on_error"]
         self._backoff = Backoff(stopping, board)
         self._positions = dict[str, str]()
 
@@ -45,7 +48,7 @@ class InboundDelivery:
                 self._deliver()
             except RefusedMessage as fault:
                 self._source.close()
-                self._backoff.wait_after(fault, FAILED)
+                self._backoff.wait_after(fault, RETRYING)
             except SystemFault as fault:
                 self._source.close()
                 self._backoff.wait_after(fault)
@@ -104,25 +107,50 @@ class InboundDelivery:
                 for part in (group[: len(group) // 2], group[len(group) // 2 :]):
                     for messages, half in join_messages(part, self._format):
                         self._deliver_group(messages, half)
-            elif self._skips:
-                self._board.record_fault(
-                    RUNNING, f"the message before position {_name_position(group[0].part, group[0].position)} is left out: {fault}"
-                )
-                self._board.count(skipped=1)
-            else:
+            elif self._on_error == REFUSE:
                 raise RefusedMessage(
-                    f"the server refuses the message before position {_name_position(group[0].part, group[0].position)}: {fault}; "
-                    "mend the format or the stream's mapping, or leave such messages out with on_error = 'skip'"
+                    f"the server refuses {_name_message(group[0])}: {fault}; mend the format or the stream's mapping, or go on without such "
+                    f"messages with on_error = '{DEAD_LETTER}' or '{SKIP}'"
                 ) from None
+            else:
+                self._leave_out(group[0], str(fault))
 
     def _send(self, body: bytes, group: Sequence[Message]) -> None:
-        """Send a body, again while the server is busy. Raises: SourceAhead where other parts of the source may be what it waits for."""
-        position, part, media_type = group[-1].position, group[0].part, group[0].media_type or self._format
+        """Send a body, again while the server is busy. Rows that do not map are left out, unless `on_error` refuses them."""
+        media_type, on_error = group[0].media_type or self._format, None if self._on_error == REFUSE else self._on_error
+        accepted = self._repeat(lambda source: self._server.send_body(self._stream, body, media_type, source, on_error), group[-1])
+        self._board.count(messages=len(group), late=accepted.late)
+        if accepted.rejected and accepted.first_rejected is not None:
+            first = accepted.first_rejected
+            row, field = first["row"], f", field {first['field']}" if first.get("field") else ""
+            message = group[min(row, len(group)) - 1]
+            more = f" ({accepted.rejected - 1} more did not map)" if accepted.rejected > 1 else ""
+            self._note_left_out(message, f"row {row}{field}: {first['reason']}{more}", accepted.rejected)
+
+    def _leave_out(self, message: Message, reason: str) -> None:
+        """Put a message that the server refuses into the stream's dead-letter feed, or only count it, as `on_error` says."""
+        if self._on_error == DEAD_LETTER:
+            text, why = message.payload.decode(errors="replace"), f"{_name_message(message)}: {reason}"
+            self._repeat(lambda source: self._server.send_dead_letter(self._stream, text, why, source), message)
+        self._note_left_out(message, reason, 1)
+
+    def _note_left_out(self, message: Message, reason: str, count: int) -> None:
+        feed = f"is in the dead-letter feed of the stream {self._stream!r}"
+        outcome = {SKIP: "is left out", DEAD_LETTER: feed}.get(self._on_error, "is left out, as the stream's on_error says")
+        self._board.record_fault(RUNNING, f"{_name_message(message)} {outcome}: {reason}")
+        self._board.count(**{"skipped" if self._on_error == SKIP else "rejected": count})
+
+    def _repeat(self, send: Callable[[client.Source | None], _Answer], last: Message) -> _Answer:
+        """Send what ends with a message, and its position, again while the server is busy.
+
+        Raises: SourceAhead where other parts of the source may be what it waits for.
+        """
+        part, position = last.part, last.position
         id_ = f"{self._id}{_PART}{part}" if part else self._id
         source = client.Source(id_, self._positions.get(part), position) if self._source.has_positions else None
         while True:
             try:
-                accepted = self._server.send_body(self._stream, body, media_type, source)
+                answer = send(source)
                 break
             except ServerBusy as fault:
                 if self._stopping.is_set() or (self._source.has_parts and isinstance(fault, SourceAhead)):
@@ -131,7 +159,12 @@ class InboundDelivery:
         if self._source.has_positions:
             self._positions[part] = position
             self._board.update(position=self._describe_positions())
-        self._board.count(messages=len(group), late=accepted.late)
+        return answer
+
+
+def _name_message(message: Message) -> str:
+    """Return the words for a message: where it came from, and the position after it."""
+    return f"{f'{message.origin}, ' if message.origin else ''}the message before position {_name_position(message.part, message.position)}"
 
 
 def _name_position(part: str, position: str) -> str:

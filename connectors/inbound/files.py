@@ -102,7 +102,8 @@ class FileSource(Source):
                 return []
             if _marked_bytes(self._at) < _MARKED:
                 self._at = replace(self._at, mark=_mark(self._file, _MARKED))
-        found = [Message(row.payload, str(replace(self._at, offset=row.offset)), self._reader.media_type, self._reader.head) for row in rows]
+        media_type, head, origin = self._reader.media_type, self._reader.head, f"file {self._at.name!r}"
+        found = [Message(row.payload, str(replace(self._at, offset=row.offset)), media_type, head, origin=origin) for row in rows]
         self._at = replace(self._at, offset=rows[-1].offset)
         return found
 

@@ -88,7 +88,7 @@ class KafkaSource(Source):
             self._next[partition] = offset + 1
             if payload:
                 text = _wrap(each, payload) if self._envelope else payload
-                found[partition].append(Message(text, str(offset + 1), part=str(partition)))
+                found[partition].append(Message(text, str(offset + 1), part=str(partition), origin=f"topic {self._topic!r}"))
         return [message for partition in sorted(found) for message in found[partition]]
 
     def get_lag(self) -> int | None:

@@ -96,7 +96,7 @@ class LdesSource(Source):
                     f"{self._address} has no member {self._last} any more; give the connector another source, and it begins at the root"
                 )
             new = page.members[0 if self._last is None else names.index(self._last) + 1 :]
-            self._waiting = [Message(member.text, f"{self._address} {member.name}") for member in new]
+            self._waiting = [Message(member.text, f"{self._address} {member.name}", origin=f"page {self._address}") for member in new]
             if new:
                 self._last = new[-1].name
             if page.following is not None:

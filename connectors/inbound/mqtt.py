@@ -57,7 +57,8 @@ class MqttSource(Source):
             self._read += 1
             self._unconfirmed.append((self._read, message))
             if message.payload:  # an empty one only takes a retained message away
-                found.append(Message(wrap_payload({"topic": message.topic}, message.payload) if self._envelope else message.payload, str(self._read)))
+                payload = wrap_payload({"topic": message.topic}, message.payload) if self._envelope else message.payload
+                found.append(Message(payload, str(self._read), origin=f"topic {message.topic!r}"))
         if self._unconfirmed and not found:
             self.confirm(str(self._read))
         return found

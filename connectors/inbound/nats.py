@@ -59,7 +59,7 @@ class JetStreamSource(Source):
                 raise SystemFault("NATS skipped a message on the way; the stream is read again from the last position")
         if found:
             self._lag = found[-1].metadata.num_pending
-        return [Message(each.data, str(each.metadata.sequence.stream)) for each in found]
+        return [Message(each.data, str(each.metadata.sequence.stream), origin=f"subject {each.subject!r}") for each in found]
 
     async def _fetch(self, most: int, wait_s: float) -> Sequence[Any]:
         from nats.errors import TimeoutError as NothingCame

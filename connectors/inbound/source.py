@@ -15,7 +15,8 @@ class Message:
     """Represents a message with the position after it. Whoever resumes there is given the next message first.
 
     `media_type` is its own format, where that is not the connector's. A body of messages begins with their `head`, such as the header of CSV.
-    `part` names the part of the system that the position belongs to, where each part has positions of its own.
+    `part` names the part of the system that the position belongs to, where each part has positions of its own. `origin` says where the message
+    came from, such as its topic, for whoever must mend it.
     """
 
     payload: bytes
@@ -23,6 +24,7 @@ class Message:
     media_type: str | None = None
     head: bytes = b""
     part: str = ""
+    origin: str = ""
 
 
 def find_kind(media_type: str) -> str:

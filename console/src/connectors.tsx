@@ -9,11 +9,14 @@ import { millis } from "./solutions";
 import { admin, asked, attempt, connectors, refresh, say } from "./state";
 import { Sure } from "./sure";
 
+export const isFailing = ({ state }: Connector) => state === "failed" || state === "retrying" || state === "waiting";
+
 /** How a state is coloured: as the states of queries are. */
 const COLOURS: Record<Connector["state"], string> = {
   starting: "paused",
   running: "running",
   waiting: "paused",
+  retrying: "paused",
   failed: "failed",
   completed: "completed",
   stopped: "completed",
@@ -21,7 +24,8 @@ const COLOURS: Record<Connector["state"], string> = {
 const TELLS: Record<Connector["state"], string> = {
   starting: "its process starts, or asks for its position",
   running: "it reads or writes",
-  waiting: "after a fault it waits for its next attempt",
+  waiting: "a system does not answer, and is tried again",
+  retrying: "you must mend something; it tries again meanwhile",
   failed: "its settings, or the data that it reads, must be corrected",
   completed: "its query has ended, and all solutions are written",
   stopped: "it was stopped",
@@ -77,7 +81,7 @@ function Standing({ of, edit }: { of: Connector; edit: () => void }) {
   const { name, options, state, fault } = of;
   const there = String(options.type);
   const seldom = SELDOM.filter(([counter]) => of[counter] > 0);
-  const failing = state === "failed" || state === "waiting";
+  const failing = isFailing(of);
   return (
     <>
       <div class="graph-line">
@@ -194,7 +198,7 @@ function Settings({ wanted, want }: { wanted: Wanted; want: (wanted: Wanted) => 
 
 /** In the list at the left: how many there are, and how many of them do not work. */
 export function connectorsInShort(): string {
-  const failing = connectors.value.filter((each) => each.state === "failed" || each.state === "waiting").length;
+  const failing = connectors.value.filter(isFailing).length;
   const all = count(connectors.value.length);
   return failing ? `${all} · ${count(failing)} with a fault` : connectors.value.length ? all : "";
 }

@@ -1,19 +1,20 @@
 /** What is behind, late or wrong, of all that the token may read. */
 
 import type { ComponentChildren } from "preact";
-import type { Connector, QuerySummary, StreamDocument } from "./server";
+import type { QuerySummary, StreamDocument } from "./server";
+import { isFailing } from "./connectors";
 import { count } from "./format";
 import { admin, asked, connectors, feeds, queries, streams, view } from "./state";
 import { showQuery } from "./tabs";
 
 const isTroubled = (query: QuerySummary) => query.state === "failed" || query.lag > 0 || query.unfed.length > 0;
-const isFailing = ({ state }: Connector) => state === "failed" || state === "waiting";
 const loses = (stream: StreamDocument) => stream.late > 0 || stream.rejected > 0 || stream.waiting > 0;
 
 /** In the list at the left: how many things need attention. */
 export function troublesInShort(): string {
-  const failed = queries.value.filter((query) => query.state === "failed").length + connectors.value.filter(isFailing).length;
-  return failed ? `${count(failed)} failed` : "";
+  const failed = [...queries.value, ...connectors.value].filter(({ state }) => state === "failed").length;
+  const retrying = connectors.value.filter((connector) => isFailing(connector) && connector.state !== "failed").length;
+  return [failed && `${count(failed)} failed`, retrying && `${count(retrying)} retrying`].filter(Boolean).join(", ");
 }
 
 export function Health() {
@@ -65,7 +66,7 @@ export function Health() {
                   {connector.name}
                 </button>
               </td>
-              <td class={`state ${isFailing(connector) ? "failed" : "running"}`}>{connector.state}</td>
+              <td class={`state ${connector.state === "failed" ? "failed" : isFailing(connector) ? "paused" : "running"}`}>{connector.state}</td>
               <td class="figures right">{count(connector.faults)}</td>
               <td class="reason">{connector.fault}</td>
             </tr>

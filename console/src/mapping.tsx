@@ -119,7 +119,8 @@ export function FileOfRows({ stream }: { stream: StreamDocument }) {
           />
           <div class="bar">
             <select aria-label="Rows that do not map" value={onError} onChange={(event) => setOnError(event.currentTarget.value)}>
-              <option value="reject">A row that does not map refuses the file</option>
+              <option value="refuse">A row that does not map refuses the file</option>
+              <option value="skip">Rows that do not map are left out and counted</option>
               <option value="dead_letter">Rows that do not map are set aside</option>
             </select>
             <button type="submit" class="primary" disabled={busy}>

@@ -9,7 +9,7 @@ import { attempt } from "./state";
 const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] = [
   ["max_delay", "PT0S", "the allowed lateness: how long the stream waits for events that come out of order"],
   ["idle_timeout", "never, if events carry times", "after this silence, the stream's time moves with the clock"],
-  ["max_ahead", "no limit", "how far events may be ahead of the clock"],
+  ["max_ahead", "no limit", "how far events may be ahead of the clock; a new stream takes a day"],
 ];
 
 export function StreamSettings({ stream }: { stream: StreamDocument }) {

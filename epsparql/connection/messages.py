@@ -133,6 +133,7 @@ class Accepted:
     """Says what the server accepted.
 
     `offset` is the log position after the events; a `duplicate` was accepted before, as its source position says.
+    `rejected` counts rows that did not map, and `first_rejected` says what is wrong with the first one.
     `warning`, if any, tells of a time in the body that was not read as the events' own, or of a source that the stream does not declare.
     """
 
@@ -141,6 +142,21 @@ class Accepted:
     late: int
     warning: str = ""
     duplicate: bool = False
+    rejected: int = 0
+    first_rejected: Mapping[str, Any] | None = None
+
+
+def accepted_of(found: Mapping[str, Any]) -> Accepted:
+    """Return what an answer to a body says."""
+    return Accepted(
+        found["offset"],
+        found["accepted"],
+        found.get("late", 0),
+        found.get("warning", ""),
+        found.get("duplicate", False),
+        found.get("rejected", 0),
+        found.get("first_rejected"),
+    )
 
 
 Word: TypeAlias = Solution | Change | Progress | Gap | Promoted

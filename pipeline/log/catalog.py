@@ -66,7 +66,7 @@ class Stream(msgspec.Struct, frozen=True):
     declared: Micros | None = None
     base: str = ""
     mapping: str = ""  # JSON text; "" for none
-    on_error: str = "reject"
+    on_error: str = "refuse"  # logs of before also have `reject`
     rejected: int = 0  # rows of bodies that did not map
     message_key: MessageKey | None = None
     waiting: Waiting = ()  # accepted events that the watermark has not reached, where sources are declared
@@ -355,7 +355,7 @@ class Catalogue:
             late=known.late + record.late,
             arrived=at,
             by_clock=known.is_clocked(record.by_clock, entry.rows),
-            rejected=known.rejected + len(record.rejected),
+            rejected=known.rejected + len(record.rejected) + record.skipped,
             retractable=known.retractable if known.revisable is None else _mark_retractable(known, entry, record.latest),
         )
         if entry.revises and self._revised:

@@ -53,6 +53,8 @@ _KINDS: dict[str, type[Any]] = {
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}
+_NOT_TOLD: tuple[Any, ...] = ((), (), 0, None)
+"""These are the last members of entries of logs that do not have them."""
 _EVENTS_VALUES = attrgetter(*_FIELDS[Events])
 
 
@@ -61,7 +63,7 @@ class Record(msgspec.Struct, frozen=True):
 
     For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
     the latest end of the events of the body's source, so far, the rows of the body that did not map, and the ranges of rows that are retractions without
-    a target.
+    a target. `skipped` counts rows that did not map and were left out. `max_ahead` is that of a stream that the events created.
     """
 
     entry: Entry
@@ -72,6 +74,8 @@ class Record(msgspec.Struct, frozen=True):
     source_latest: Micros | None = None
     rejected: tuple[Rejected, ...] = ()
     untargeted: tuple[tuple[int, int], ...] = ()
+    skipped: int = 0
+    max_ahead: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,9 +117,9 @@ def _plain(record: Record) -> tuple[Any, ...]:
     entry = record.entry
     values = _EVENTS_VALUES(entry) if type(entry) is Events else [getattr(entry, name) for name in _FIELDS[type(entry)]]
     known = _NAMES[type(entry)], values, record.late, record.missed, record.latest, record.by_clock, record.source_latest
-    if not record.rejected and not record.untargeted:
+    if not (record.rejected or record.untargeted or record.skipped or record.max_ahead is not None):
         return known
-    return *known, [astuple(row) for row in record.rejected], record.untargeted
+    return *known, [astuple(row) for row in record.rejected], record.untargeted, record.skipped, record.max_ahead
 
 
 def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Record, ...], Callable[[], pa.RecordBatch]]:
@@ -140,12 +144,17 @@ def _decode_entries(first: int, entries: bytes | msgspec.Raw) -> tuple[Micros, t
 
 
 def _record(offset: int, kind: str, values: list[Any], *known: Any) -> Record:
-    """Return an entry. In logs of 0.1.0 less is known, and only bodies with such rows have rejected rows and retractions without a target last."""
+    """Return an entry. In logs of 0.1.0 less is known, and only entries that need them have the last members."""
     found = Record(_entry(offset, kind, values), *known[:5])
     if len(known) <= 5:
         return found
+    rejected, untargeted, skipped, max_ahead, *_ = [*known[5:], *_NOT_TOLD[len(known) - 5 :]]
     return msgspec.structs.replace(
-        found, rejected=tuple(Rejected(*row) for row in known[5]), untargeted=tuple((begin, after) for begin, after in known[6:] and known[6])
+        found,
+        rejected=tuple(Rejected(*row) for row in rejected),
+        untargeted=tuple((begin, after) for begin, after in untargeted),
+        skipped=skipped,
+        max_ahead=max_ahead,
     )
 
 

@@ -120,7 +120,7 @@ class IdempotencyKeys:
             and at > self._now - REMEMBERED
             and not any(file.first <= entry.offset < file.after for file in self._files)
         ):
-            self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late, rejected=len(record.rejected)))
+            self.remember(entry.stream, entry.key, at, Ack(entry.offset + 1, entry.rows, record.late, rejected=len(record.rejected) + record.skipped))
 
     def expire_keys(self, now: Micros) -> None:
         """Drop the files whose keys are older than 24 hours. A file whose date is ahead of the clock is dated to `now`."""

@@ -29,7 +29,7 @@ from pipeline.log.presence import Presence, Ranges, ranges_of
 from pipeline.log.reader import SMALL, SMALL_ROWS, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
-from pipeline.rejected_rows import Rejected
+from pipeline.rejected_rows import ALL_MAPPED, Unmapped
 from pipeline.source_positions import Source, SourceState, judge_source
 
 QUEUED_ROWS = 500_000
@@ -120,7 +120,7 @@ class _Request:
     build: Callable[[int], Entry] | None = None
     arrived: Micros | None = None  # rows without a time of their own were given this one
     size: int = 0
-    rejected: tuple[Rejected, ...] = ()
+    unmapped: Unmapped = ALL_MAPPED
 
 
 class _Columns(NamedTuple):
@@ -213,17 +213,17 @@ class LogWriter:
         *,
         source: Source | None = None,
         arrived: Micros | None = None,
-        rejected: tuple[Rejected, ...] = (),
+        unmapped: Unmapped = ALL_MAPPED,
         queueing: Queueing = Queueing.AT_ONCE,
     ) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
 
-        `arrived` is the arrival time at which the body's untimed rows stand; `rejected` are the rows of the body that did not map. A queued body cannot be cancelled: it keeps its place.
+        `arrived` is the arrival time at which the body's untimed rows stand; `unmapped` are the rows of the body that did not map. A queued body cannot be cancelled: it keeps its place.
         A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
-        size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in rejected)
-        return self._enqueue(_Request(AckFuture(), stream, batch, key, source, arrived=arrived, size=size, rejected=rejected), queueing)
+        size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in unmapped.kept)
+        return self._enqueue(_Request(AckFuture(), stream, batch, key, source, arrived=arrived, size=size, unmapped=unmapped), queueing)
 
     def submit_all(self, stream: str, batches: Sequence[pa.RecordBatch], arrived: Micros) -> "list[Future[Ack]]":
         """Queue bodies that share their memory and have nothing but rows, as `submit` does with Queueing.TOGETHER.
@@ -470,9 +470,9 @@ class LogWriter:
         if self._max_waiting and stream.sources:
             self._check_waiting(request, record, at)
         self._nodes.take_in(request.stream, batch, stream.message_key)
-        if request.rejected:
-            record = msgspec.structs.replace(record, rejected=request.rejected)
-        return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected)), record, batch
+        if request.unmapped is not ALL_MAPPED:
+            record = msgspec.structs.replace(record, rejected=request.unmapped.kept, skipped=request.unmapped.skipped)
+        return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected) + record.skipped), record, batch
 
     def _find_presence(self, stream: Stream, *, retracts: bool) -> Presence | None:
         """Return what tells which occurrences of a stream are present, once it has had a retraction: others need not pay for that."""

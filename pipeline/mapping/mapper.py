@@ -28,7 +28,7 @@ from pipeline.mapping.literals import find_unusable, literal_terms
 from pipeline.mapping.mapping import Mapping, Property
 from pipeline.mapping.templates import SAFE_VALUE, Placeholder, Template, encode_value
 from pipeline.mapping.time_formats import read_times
-from pipeline.rejected_rows import Rejected
+from pipeline.rejected_rows import ALL_MAPPED, Rejected, Unmapped, describe_rejected
 
 MOST_REJECTED, LONGEST_TEXT = 1_000, 1_000
 """A body may have this many rejected rows; of each row, this many characters are shown."""
@@ -38,23 +38,42 @@ _SHOWN = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedBody:
-    """Holds the occurrences of a body, and its rows that did not map. `rows` counts those that did."""
+    """Holds the occurrences of a body, and its rows that did not map. `rows` counts those that did.
+
+    `skips` says that the log only counts the rows that did not map.
+    """
 
     batch: pa.RecordBatch
     rejected: tuple[Rejected, ...]
     rows: int
+    skips: bool = False
+
+    @property
+    def unmapped(self) -> Unmapped:
+        """Return what the log is told of the rows that did not map."""
+        if not self.rejected:
+            return ALL_MAPPED
+        return Unmapped(skipped=len(self.rejected)) if self.skips else Unmapped(self.rejected)
 
 
-def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval) -> MappedBody:
-    """Map a body of `CSV` or `JSON`; `default` is the time where the mapping names none. Raises: FormatError where it has no rows to tell apart."""
+def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval, most: int = MOST_REJECTED) -> MappedBody:
+    """Map a body of `CSV` or `JSON`; `default` is the time where the mapping names none.
+
+    Raises: FormatError where it has no rows to tell apart, or more than `most` that do not map.
+    """
     budget = ExpansionBudget(len(body))
     table = (read_csv if media_type == CSV else read_json)(body, mapping, budget)
     null = _CSV_NULL if media_type == CSV else ()
-    return map_table(table, mapping, budget, Labels(body, default if mapping.time is None else None), (default, null))
+    return map_table(table, mapping, budget, Labels(body, default if mapping.time is None else None), (default, null), most)
 
 
 def map_table(
-    table: Table, mapping: Mapping, budget: ExpansionBudget, labels: Labels, defaults: tuple[Interval | NDArray[np.int64], tuple[str, ...]]
+    table: Table,
+    mapping: Mapping,
+    budget: ExpansionBudget,
+    labels: Labels,
+    defaults: tuple[Interval | NDArray[np.int64], tuple[str, ...]],
+    most: int = MOST_REJECTED,
 ) -> MappedBody:
     """Map rows that were read. `defaults` are the time of rows, or of each document, and the texts that are absent values."""
     time, null = defaults
@@ -66,25 +85,24 @@ def map_table(
         run.require(field, "the key")
     run.check_triples(triples)
     batch = run.lay_out(subjects, triples, (start, end))
-    rejected = _rejected(table, [*table.faults, *run.faults.values()])
+    rejected = _rejected(table, [*table.faults, *run.faults.values()], most)
     return MappedBody(batch, rejected, table.count - len(run.faults))
 
 
 def refuse_rejected(mapped: MappedBody) -> MappedBody:
     """Return a body all of whose rows map. Raises: FormatError naming the first row that does not."""
     if mapped.rejected:
-        more = f" ({len(mapped.rejected) - 1} more rows do not map)" if len(mapped.rejected) > 1 else ""
-        remedy = "rows that fit the mapping, or on_error dead_letter, which keeps the others"
-        raise FormatError("mapping", f"{mapped.rejected[0]}{more}", expected=remedy)
+        remedy = "rows that fit the mapping, or on_error dead_letter or skip, which take the others"
+        raise FormatError("mapping", describe_rejected(mapped.rejected), expected=remedy)
     return mapped
 
 
-def _rejected(table: Table, faults: Sequence[RowFault]) -> tuple[Rejected, ...]:
+def _rejected(table: Table, faults: Sequence[RowFault], most: int) -> tuple[Rejected, ...]:
     ordered = sorted(faults)
-    if len(ordered) > MOST_REJECTED:
+    if len(ordered) > most:
         first = ordered[0]
         where = f"row {first.row + 1}{f', field {first.field}' if first.field else ''}: {first.reason}"
-        reason = f"{where}; {len(ordered)} rows do not map, and at most {MOST_REJECTED} of a body are kept as rejected"
+        reason = f"{where}; {len(ordered)} rows do not map, and at most {most} of a body are kept as rejected"
         raise FormatError("mapping", reason, expected="a mapping that fits the rows, or smaller bodies")
     texts = table.text_of([fault.row for fault in ordered]) if ordered else []
     return tuple(Rejected(fault.row + 1, fault.field, fault.reason, text[:LONGEST_TEXT]) for fault, text in zip(ordered, texts, strict=True))

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
 from epsparql.events.media_types import CSV, JSON
+from epsparql.events.on_error import REFUSE, SKIP
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
@@ -21,7 +22,6 @@ from pipeline.mapping.json_reader import read_documents
 from pipeline.mapping.mapper import MappedBody, map_body, map_table, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.mapping.templates import Namespaces
-from pipeline.rejected_rows import DEAD_LETTER, REJECT
 from pipeline.source_positions import Source, parse_source
 
 MAPPED_TYPES = (JSON, CSV, CLOUD_EVENT, CLOUD_EVENTS)
@@ -37,7 +37,7 @@ class BodySettings:
 
     base: str = ""
     mapping: str = ""
-    on_error: str = REJECT
+    on_error: str = REFUSE
 
     def compiled(self, media_type: str) -> Mapping:
         """Return the stream's mapping. Raises: FormatError where the stream has none."""
@@ -138,7 +138,7 @@ def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise
 
 
 def _settled(mapped: MappedBody, settings: BodySettings) -> MappedBody:
-    return mapped if settings.on_error == DEAD_LETTER else refuse_rejected(mapped)
+    return refuse_rejected(mapped) if settings.on_error == REFUSE else replace(mapped, skips=settings.on_error == SKIP)
 
 
 class _FrameHead(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,17 +10,18 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from epsparql.events.on_error import DEAD_LETTERS, ON_ERROR, OTHER_NAMES, REFUSE, read_on_error
 from pipeline.query_tests.solutions import Solution, parse_solution
 from pipeline.query_tests.timelines import Timeline, declare_prefixes, parse_timeline, update_timeline
 from pipeline.replay.input_files import NamedFile, QueryFile, SourceFault, named_file, read_query
 from pipeline.replay.replay import PolicyFault, Replay, policies_of
 
-OPTIONS = ("streams", "background", "entailment", "policy", "default_graph")
+OPTIONS = ("streams", "background", "mapping", "entailment", "policy", "default_graph", "on_error", "dead_letters")
 EXPECTED, CONFIG = "expected.ndjson", "test.toml"
 _FENCE = re.compile(r"^```(sparql|timeline)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -125,6 +126,9 @@ def _replay_of(folder: Path, queries: list[QueryFile]) -> Replay:
         default_graph=options.get("default_graph", "all"),
         policies=policies,
         entailment=options.get("entailment", "rdfs"),
+        mappings=[_inside(folder, each) for each in options.get("mapping", [])],
+        on_error=read_on_error(options.get("on_error", REFUSE)) or REFUSE,
+        dead_letters=folder / options.get("dead_letters", DEAD_LETTERS),
     )
 
 
@@ -136,10 +140,10 @@ def _options(path: Path) -> dict[str, Any]:
     for name, value in options.items():
         if name not in OPTIONS:
             raise SourceFault(path, f"{name!r} is no option of a test", expected=f"one of {', '.join(OPTIONS)}")
-        wants_list = name in ("streams", "background", "policy")
+        wants_list = name in ("streams", "background", "mapping", "policy")
         if wants_list != isinstance(value, list) or not all(isinstance(each, str) for each in (value if wants_list else [value])):
             raise SourceFault(path, f"{name} is {value!r}", expected=f'{name} = {"[" if wants_list else ""}"..."{"]" if wants_list else ""}')
-    for name, choices in (("entailment", ("rdfs", "owl-rl")), ("default_graph", ("all", "unnamed"))):
+    for name, choices in (("entailment", ("rdfs", "owl-rl")), ("default_graph", ("all", "unnamed")), ("on_error", (*ON_ERROR, *OTHER_NAMES))):
         if options.get(name, choices[0]) not in choices:
             raise SourceFault(path, f"{name} is {options[name]!r}", expected=" or ".join(choices))
     return options
@@ -168,7 +172,7 @@ def _with_drawing(replay: Replay, drawn: Timeline, directory: Path) -> Replay:
         path = directory / "background.nq"
         path.write_text(drawn.background, encoding="utf-8")
         background.append(named_file(str(path)))
-    return Replay(replay.queries, streams, background, default_graph=replay.default_graph, policies=replay.policies, entailment=replay.entailment)
+    return replace(replay, streams=streams, background=background)
 
 
 # ---------------------------------------------------------------- pages

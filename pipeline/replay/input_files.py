@@ -20,11 +20,14 @@ from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
-from pipeline.mapping.mapper import map_body, refuse_rejected
+from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, map_body, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.mapping.proposal import Proposal, propose_mapping
+from pipeline.rejected_rows import Rejected
+from pipeline.replay.dead_letters import DeadLetters
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
+_UNBOUNDED = 1 << 62  # a file is in memory as a whole, and so may its rows at fault be
 _LOOKED_AT = 4 << 20
 """A mapping is proposed from this many bytes of CSV or ndjson."""
 _PART_BYTES = 4 << 20
@@ -168,24 +171,42 @@ def propose_for_file(path: Path, base: str) -> Proposal:
         raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
 
 
-def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path) -> pa.RecordBatch:
-    """Return the occurrences that a mapping makes of a body, which messages call `path`. Raises: SourceFault, also where a row does not map."""
+def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path, letters: DeadLetters) -> pa.RecordBatch:
+    """Return the occurrences that a mapping makes of a body, which messages call `path`.
+
+    Raises: SourceFault, also where a row does not map and `letters` refuse it.
+    """
     if mapping.time is None:
         raise SourceFault(path, "its mapping names no time, which a file's rows need", expected="time, the name of the field")
     try:
-        return refuse_rejected(map_body(body, media_type, mapping, Interval(UNTIMED, UNTIMED))).batch
+        mapped = map_body(body, media_type, mapping, Interval(UNTIMED, UNTIMED), MOST_REJECTED if letters.refuses else _UNBOUNDED)
+        if letters.refuses:
+            return refuse_rejected(mapped).batch
     except (FormatError, InvalidMapping) as error:
         raise SourceFault(path, error.message, expected=error.expected) from None
+    _keep_apart(letters, path, mapped.rejected)
+    return mapped.batch
 
 
-def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None) -> list[pa.RecordBatch]:
-    """Return the occurrences of a stream's file or body, in parts. Raises: SourceFault, also for an event without a time."""
-    path = source.path
+def _keep_apart(letters: DeadLetters, path: Path, rows: Sequence[Rejected]) -> None:
+    """Keep rows of a file apart. Raises: SourceFault where they cannot be written."""
+    try:
+        letters.add(path, rows)
+    except OSError as error:
+        raise SourceFault(letters.path, error.strerror or str(error), expected="a file of dead letters that can be written") from None
+
+
+def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None, letters: DeadLetters | None = None) -> list[pa.RecordBatch]:
+    """Return the occurrences of a stream's file or body, in parts. `letters` take the rows and lines of ndjson that cannot be read.
+
+    Raises: SourceFault, also for an event without a time.
+    """
+    path, letters = source.path, letters or DeadLetters()
     if isinstance(source, NamedBody) and source.mapping:
         mapping = _compile(source.mapping, path)
     mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
     if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
-        return [map_rows(read_body(source), mapped_type, mapping, path)]
+        return [map_rows(read_body(source), mapped_type, mapping, path, letters)]
     if path.suffix.lower() in (".csv", ".tsv", ".json"):
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
@@ -196,7 +217,7 @@ def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None
         return [_parse_part(read_body(source), 0, media_type, source)]
     found, begin = list[pa.RecordBatch](), 0
     for part in _read_parts(source):
-        found.append(_parse_part(part, begin, media_type, source))
+        found.append(_parse_lines(part, begin, source, letters))
         begin += len(part)
     return found
 
@@ -216,17 +237,58 @@ def _read_parts(source: NamedFile | NamedBody) -> Iterator[bytes]:
             raise SourceFault(source.path, error.strerror or str(error)) from None
 
 
+def _parse_lines(part: bytes, begin: int, source: NamedFile | NamedBody, letters: DeadLetters) -> pa.RecordBatch:
+    """Return the occurrences of lines of ndjson that begin at the byte `begin`. Lines at fault are kept apart, unless `letters` refuse them.
+
+    Raises: SourceFault.
+    """
+    try:
+        return _parse_part(part, begin, NDJSON, source)
+    except SourceFault:
+        if letters.refuses:
+            raise
+    lines, before = part.split(b"\n"), _count_lines(source, begin)
+    faults = _find_faults(lines, source)
+    rows = [Rejected(before + line + 1, "", reason, lines[line].decode(errors="replace")[:LONGEST_TEXT]) for line, reason in faults.items()]
+    _keep_apart(letters, source.path, rows)
+    return _parse_body(b"\n".join(line for number, line in enumerate(lines) if number not in faults), NDJSON, source)
+
+
+def _find_faults(lines: Sequence[bytes], source: NamedFile | NamedBody) -> dict[int, str]:
+    """Return the lines that cannot be read, in order, with the reasons. Halves with a fault are halved again, so a fault costs some short parses."""
+    found, waiting = dict[int, str](), [(0, len(lines))]
+    while waiting:
+        first, after = waiting.pop()
+        try:
+            _parse_body(b"\n".join(lines[first:after]), NDJSON, source)
+        except SourceFault as fault:
+            middle = (first + after) // 2
+            if after - first == 1:
+                found[first] = fault.message + (f"; expected {fault.expected}" if fault.expected else "")
+            else:
+                waiting += [(middle, after), (first, middle)]
+    return found
+
+
 def _parse_part(part: bytes, begin: int, media_type: str, source: NamedFile | NamedBody) -> pa.RecordBatch:
     """Return the occurrences of the part of a body that begins at the byte `begin`. Raises: SourceFault."""
+    try:
+        return _parse_body(part, media_type, source)
+    except SourceFault as fault:
+        line = None if fault.line is None else _count_lines(source, begin) + fault.line
+        raise SourceFault(fault.path, fault.message, line, fault.column, fault.expected) from None
+
+
+def _parse_body(part: bytes, media_type: str, source: NamedFile | NamedBody) -> pa.RecordBatch:
+    """Return the occurrences of a part of a body. Raises: SourceFault, with the line in the part."""
     path, at = source.path, source.at if isinstance(source, NamedBody) else None
     try:
         batch = parse_body(part, media_type, default=at, arrived=UNTIMED)
     except FormatError as error:
-        line = None if error.line is None else _count_lines(source, begin) + error.line
-        raise SourceFault(path, error.message, line, error.column, error.expected) from None
+        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
     untimed = int64s(batch.column("end")) == UNTIMED if batch.num_rows else np.empty(0, np.bool_)
     if untimed.any():
-        line = _count_lines(source, begin) + _untimed_line(part) if media_type == NDJSON else 1
+        line = _untimed_line(part) if media_type == NDJSON else 1
         first = batch.slice(int(np.argmax(untimed)), 1)
         triple = " ".join(first.column(name)[0].as_py() for name in ("s", "p", "o"))
         raise SourceFault(path, f"the event {triple} has no time", line, 1, _TIMED.get(media_type, "a graph that is timed"))

@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 
 import epsparql
 from engine.messages import NODE_NAMES, POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
+from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from pipeline.log import LogWriter, Queueing
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
 from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
+from pipeline.replay.dead_letters import DeadLetters, LeftOut
 from pipeline.replay.input_files import (
     NamedBody,
     NamedFile,
@@ -70,6 +72,8 @@ class Replay:
     entailment: str = RDFS
     mappings: Sequence[NamedFile] = ()  # by stream; one without a name is for all streams that have none of their own
     slices: int | None = None  # into how many parts the log is cut; None: as many as the cores, or Spark's, are worth
+    on_error: str = REFUSE
+    dead_letters: Path = Path(DEAD_LETTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class ReplaySummary:
     entries: int
     occurrences: int
     solutions: dict[str, int]
+    left_out: tuple[LeftOut, ...] = ()  # what `on_error` left out of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class Unsliced:
         return f"the log is evaluated as a whole, because queries look back without a bound: {told}"
 
 
-Doubt = Unfed | Unsliced
+Doubt = Unfed | Unsliced | LeftOut
 
 
 def run(
@@ -127,11 +132,14 @@ def run(
     for each in unfed_streams(replay.streams, shapes):
         doubt(each)
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
-        entries, occurrences = write_log(log, replay, shapes)
+        letters = DeadLetters(replay.on_error, replay.dead_letters)
+        entries, occurrences = write_log(log, replay, shapes, letters)
         with _solved(log, Path(directory), replay, tell, doubt) as solutions:
             _raise_failures(solutions, replay.queries)
             counts = _report(solutions, fmt, shapes, out)
-        return ReplaySummary(entries, occurrences, counts)
+        for left_out in letters.left_out.values():
+            doubt(left_out)
+        return ReplaySummary(entries, occurrences, counts, tuple(letters.left_out.values()))
 
 
 # ---------------------------------------------------------------- what goes in
@@ -206,22 +214,22 @@ def _stream_of(file: NamedFile | NamedBody) -> str:
     return file.name or _DEFAULT_STREAM
 
 
-def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile]) -> list[tuple[str, list[pa.RecordBatch]]]:
+def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile], letters: DeadLetters) -> list[tuple[str, list[pa.RecordBatch]]]:
     by_stream = {file.name: read_mapping_file(file.path) for file in mappings}
     streams: dict[str, list[pa.RecordBatch]] = {}
     for file in files:
         stream = _stream_of(file)
-        streams.setdefault(stream, []).extend(occurrences_of(file, by_stream.get(stream, by_stream.get(""))))
+        streams.setdefault(stream, []).extend(occurrences_of(file, by_stream.get(stream, by_stream.get("")), letters))
     return list(streams.items())
 
 
-def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape]) -> tuple[int, int]:
+def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape], letters: DeadLetters | None = None) -> tuple[int, int]:
     """Write the background, the queries, the events, and the end of every stream that has events, or is read and not derived.
 
     Return how many messages the events are, and how many occurrences. Raises: SourceFault, before anything is written.
     """
     facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = OrderedStreams.from_batches(_streams(replay.streams, replay.mappings))
+    fed = OrderedStreams.from_batches(_streams(replay.streams, replay.mappings, letters or DeadLetters()))
     if replay.entailment != RDFS:
         log.submit_entry(lambda offset: Entail(offset, replay.entailment), queueing=Queueing.WAIT)
     for graph, triples in facts:

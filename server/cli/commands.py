@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epsparql.events.on_error import DEAD_LETTER, DEAD_LETTERS, ON_ERROR, REFUSE, read_on_error
 from epsparql.extras import MissingExtra, check_extra
 from server.cli.subcommands.backup import add_backup
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
@@ -222,6 +223,30 @@ def _add_mapping(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_on_error(parser: argparse.ArgumentParser, default: str | None, about: str) -> None:
+    parser.add_argument(
+        "--on-error",
+        type=_read_error_rule,
+        default=default,
+        metavar="{refuse,skip,dead_letter}",
+        help="This concerns rows, and lines of ndjson, that cannot be read or do not map. With refuse they end the run. With skip they are left out "
+        f"and counted. With dead_letter they are counted, and written to a file with their reasons. {about}",
+    )
+
+
+def _add_dead_letters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dead-letters", type=Path, metavar="FILE", help=f"With --on-error dead_letter, this file takes the rows. The default is {DEAD_LETTERS}."
+    )
+
+
+def _read_error_rule(text: str) -> str:
+    word = read_on_error(text)
+    if word is None:
+        raise argparse.ArgumentTypeError(f"{text!r} says nothing about faults; expected {', '.join(ON_ERROR)}")
+    return word
+
+
 def _add_asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--query",
@@ -269,6 +294,8 @@ def _add_replay(commands: Commands) -> None:
         help="These files hold background triples, which always hold. The flag may be repeated.",
     )
     _add_mapping(parser)
+    _add_on_error(parser, REFUSE, "The default is refuse.")
+    _add_dead_letters(parser)
     _add_entailment(parser)
     parser.add_argument(
         "--policy",
@@ -314,6 +341,10 @@ def _replay(arguments: argparse.Namespace) -> int:
         check_extra("server", "--runner spark")
     if arguments.low_latency:
         _warn(without_effect("--low-latency"))
+    if arguments.dead_letters is not None and arguments.on_error != DEAD_LETTER:
+        return fail(
+            f"--dead-letters {arguments.dead_letters}: nothing is written there with --on-error {arguments.on_error}; add --on-error {DEAD_LETTER}"
+        )
     began = time.monotonic()
     try:
         queries, own = _read_asked(arguments)
@@ -330,6 +361,8 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.entailment or _ENTAILMENTS[0],
             [named_file(each) for each in arguments.mapping],
             arguments.slices,
+            arguments.on_error,
+            arguments.dead_letters or Path(DEAD_LETTERS),
         )
         with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn)
@@ -490,6 +523,7 @@ def _add_test(commands: Commands) -> None:
         "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
     )
     parser.add_argument("--update", action="store_true", help="Where solutions differ, the found ones replace the expected ones in the files.")
+    _add_on_error(parser, None, f"This is in place of what test.toml says; the file is {DEAD_LETTERS} in the test's folder.")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="The results are also written to this file as JUnit XML.")
 
 
@@ -506,7 +540,7 @@ def _test(arguments: argparse.Namespace) -> int:
     if not cases:
         return fail(f"{', '.join(map(str, arguments.path))}: there is no test here; docs/cookbook/tests.md shows how to write one")
     for case in cases:
-        results.append(run_case(case, update=arguments.update))
+        results.append(run_case(case, update=arguments.update, on_error=arguments.on_error))
         colour = GREEN if results[-1].passed else RED
         print("\n".join([paint(results[-1].headline(), colour, sys.stdout), *results[-1].details()]), flush=True)
     failed = sum(not result.passed for result in results)

@@ -30,7 +30,7 @@ REFUSED = [
     pytest.param(NATS | {"batch": "10"}, "batch must be a whole number", id="wrong type"),
     pytest.param(NATS | {"batch": True}, "batch must be a whole number", id="a switch is no number"),
     pytest.param(NATS | {"batch": 0}, "batch must be at least 1", id="too small"),
-    pytest.param(NATS | {"on_error": "ignore"}, "on_error must be one of stop, skip", id="not allowed"),
+    pytest.param(NATS | {"on_error": "ignore"}, "on_error must be one of refuse, skip, dead_letter", id="not allowed"),
     pytest.param(NATS | {"stream": ""}, "stream must not be empty", id="empty"),
     pytest.param(NATS | {"password": "s3cret"}, "name its place with password_env or password_file", id="password"),
     pytest.param(NATS | {"password_env": "A", "password_file": "b"}, "either password_env or password_file", id="two places"),
@@ -65,8 +65,9 @@ def test_the_table_of_systems_agrees_with_classes_and_documentation(name: str) -
 
 def test_defaults_and_scopes() -> None:
     found = parse_connector("readings", NATS)
-    assert (found.direction, found.scope, found.options["batch"], found.options["on_error"]) == ("in", "ingest:weather", 500, "stop")
+    assert (found.direction, found.scope, found.options["batch"], found.options["on_error"]) == ("in", "ingest:weather", 500, "dead_letter")
     assert dict(found.given) == NATS
+    assert {parse_connector("readings", NATS | {"on_error": word}).options["on_error"] for word in ("stop", "reject", "refuse")} == {"refuse"}
     out = parse_connector("alerts", {"type": "nats", "query": "q", "url": "nats://h", "subject": "alerts"})
     assert (out.direction, out.scope) == ("out", "read:q")
 

@@ -3,11 +3,12 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +24,7 @@ from connectors.inbound.source import Message
 from connectors.server_access import ServerAccess
 from connectors.status import StatusBoard
 from connectors.worker import Assignment, run_assignment
-from epsparql.client import Client
+from epsparql.client import Client, segment
 from tests.server.conftest import EX, event, moment, until, values
 
 Opening = Callable[..., FileSource]
@@ -303,6 +304,76 @@ def test_nothing_is_late_where_four_backlogs_are_read_one_after_the_other(client
     client.finish(stream)
     until(lambda: client.query(name)["solutions"] == 400, "all solutions")
     assert [each.binding["v"]["value"] for each in client.solutions(name) if each.binding] == [str(number) for number in range(400)]
+
+
+NUMBERS = MAPPING | {"properties": {"value": {"iri": ":value", "datatype": "xsd:integer"}}}
+ROWS_AT_FAULT = f"at,value\n{moment(0)},0\n{moment(1)},one\n{moment(2)},2\nnever,3\n{moment(4)},4\n"
+LINES_AT_FAULT = "".join(f"{line}\n" for line in (event(0), "no event", event(2), '{"s":5}', event(4)))
+RULES = [
+    pytest.param("s.csv", ROWS_AT_FAULT, ("'one' is no xsd:integer", "value", "at"), id="rows that do not map"),
+    pytest.param("s.ndjson", LINES_AT_FAULT, ("line 1, column 5: JSON is malformed", None, None), id="messages that cannot be read"),
+]
+
+
+@contextmanager
+def connecting(url: str, stream: str, path: Path, **more: object) -> Iterator[StatusBoard]:
+    """Run a connector of a file, and give its status."""
+    connector = parse_connector("files", {"type": "files", "stream": stream, "path": str(path), **more})
+    board, stopping = StatusBoard(), threading.Event()
+    thread = threading.Thread(target=run_assignment, args=(Assignment(connector, url, None, {}), board, stopping))
+    thread.start()
+    try:
+        yield board
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def has_accepted(client: Client, stream: str, events: int) -> bool:
+    return bool(client.stream(stream)["accepted"] == events)
+
+
+def letters(client: Client, stream: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in client.request("GET", f"/streams/{segment(stream)}/rejected")[2].splitlines()]
+
+
+@pytest.mark.parametrize(("file", "text", "told"), RULES)
+def test_messages_at_fault_stop_nothing(
+    client: Client, url: str, stream: str, tmp_path: Path, file: str, text: str, told: tuple[str, str | None, str | None]
+) -> None:
+    """The dead-letter feed has them by default; a connector that starts again begins after them. With skip they are only counted."""
+    (tmp_path / file).write_text(text)
+    for name, more in ((stream, {}), (f"{stream}/skip", {"on_error": "skip"})):
+        client.create_stream(name, mapping=NUMBERS)
+        with connecting(url, name, tmp_path / file, **more) as board:
+            until(lambda: board.present.rejected + board.present.skipped == 2, "the messages at fault")
+            until(partial(has_accepted, client, name, 3), "the others")
+            until(lambda: board.present.lag == 0 and board.present.state == "running", "the end of the file")
+        assert (board.present.rejected, board.present.skipped) == ((0, 2) if more else (2, 0))
+        assert board.present.fault is not None
+        assert f"file '{file}', the message before position" in board.present.fault
+        assert ("left out" if more else "dead-letter feed of the stream") in board.present.fault
+    reason, *fields = told
+    assert [letter["field"] for letter in letters(client, stream)] == fields
+    assert reason in letters(client, stream)[0]["reason"]
+    assert letters(client, f"{stream}/skip") == []
+    with connecting(url, stream, tmp_path / file) as board:
+        until(lambda: board.present.state == "running", "the connector")
+    assert (board.present.messages, board.present.rejected) == (0, 0)
+    assert len(letters(client, stream)) == client.stream(stream)["rejected"] == 2
+
+
+def test_a_refused_message_is_tried_again_until_it_is_mended(client: Client, url: str, stream: str, tmp_path: Path) -> None:
+    """That is no failure: with the stream mended, the connector goes on by itself."""
+    (tmp_path / "s.csv").write_text(f"at,value\n{moment(0)},0\n{moment(1)},one\n")
+    client.create_stream(stream, mapping=NUMBERS)
+    with connecting(url, stream, tmp_path / "s.csv", on_error="stop") as board:
+        until(lambda: board.present.state == "retrying", "the refusal")
+        assert "row 1, field value: 'one' is no xsd:integer" in str(board.present.fault)
+        assert "on_error = 'dead_letter' or 'skip'" in str(board.present.fault)
+        client.create_stream(stream, mapping=MAPPING)
+        until(lambda: client.stream(stream)["accepted"] == 2, "the message")
+        until(lambda: board.present.state == "running", "the state")
 
 
 def test_a_refusal_is_told_in_the_servers_words(url: str, stream: str) -> None:

@@ -136,7 +136,8 @@ export interface paths {
         /** Show rows that did not map: the stream's dead-letter feed */
         get: operations["get_rejected"];
         put?: never;
-        post?: never;
+        /** Put a message that cannot be read into the stream's dead-letter feed */
+        post: operations["post_rejected"];
         delete?: never;
         options?: never;
         head?: never;
@@ -660,7 +661,8 @@ export interface components {
          *
          *     `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
          *
-         *     `rejected` is present where rows did not map; they are in the dead-letter feed.
+         *     `rejected` is present where rows did not map, and counts them. With on_error dead_letter they are in the dead-letter feed.
+         *     `first_rejected` says what is wrong with the first one.
          *
          *     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
          *
@@ -675,6 +677,7 @@ export interface components {
             late: number;
             /** Rejected */
             rejected?: number | null;
+            first_rejected?: components["schemas"]["RejectedRowDocument"] | null;
             /** Duplicate */
             duplicate?: boolean | null;
             /** Warning */
@@ -723,11 +726,11 @@ export interface components {
          * ConnectorDocument
          * @description Describes a connector and how it is doing since its process started.
          *
-         *     `state` is starting, running, waiting (for the next try after a fault), failed (it needs its operator), completed (its query has ended) or
-         *     stopped. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
+         *     `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting connector asks again a system that
+         *     does not answer. A retrying one tries again too, but its operator must mend something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
          *
-         *     `messages` were taken over; of these, the events that were `late` are in the late feed alone. `skipped` ones were refused and left out, as
-         *     `on_error` asks. `missed` ones were gone from the system before they could be read.
+         *     `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and messages could not be read or
+         *     did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
          *
          *     `fixed` says that it stands in the file that the server's settings name, so that it cannot be changed here.
          */
@@ -752,6 +755,8 @@ export interface components {
             messages: number;
             /** Late */
             late: number;
+            /** Rejected */
+            rejected: number;
             /** Skipped */
             skipped: number;
             /** Missed */
@@ -1392,6 +1397,18 @@ export interface components {
             version: string;
         };
         /**
+         * RejectedRowDocument
+         * @description Describes a row that did not map. `row` counts the rows of its body from 1, and `field` is null where no single field is at fault.
+         */
+        RejectedRowDocument: {
+            /** Row */
+            row: number;
+            /** Field */
+            field: string | null;
+            /** Reason */
+            reason: string;
+        };
+        /**
          * SeenDocument
          * @description Counts the events that carried a predicate, class or datatype.
          *
@@ -1566,7 +1583,7 @@ export interface components {
          *
          *     Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
          *
-         *     `rejected` counts rows that did not map. `waiting` counts events that wait for declared sources, and `waits_for` names those.
+         *     `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out. `waiting` counts events that wait for declared sources, and `waits_for` names those.
          */
         StreamDocument: {
             /** Name */
@@ -1865,6 +1882,21 @@ export interface components {
             name?: string | null;
         };
         /**
+         * DeadLetter
+         * @description Describes a message that could not be sent to the stream, with the reason and perhaps the field. The feed keeps 1,000 characters of its text.
+         */
+        DeadLetter: {
+            /** Reason */
+            reason: string;
+            /** Text */
+            text: string;
+            /**
+             * Field
+             * @default
+             */
+            field?: string;
+        };
+        /**
          * TemplateWish
          * @description Describes the request that is posted for each solution.
          *
@@ -2016,7 +2048,7 @@ export interface components {
          *
          *     `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
          *
-         *     `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
+         *     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. With a `base`, terms of ndjson may be short.
          *
          *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
          *     predicates that link the nodes of a message, such as sosa:hasResult.
@@ -2066,7 +2098,7 @@ export interface components {
             } | null;
             /**
              * On Error
-             * @default reject
+             * @default refuse
              */
             on_error?: string;
             /**
@@ -2745,6 +2777,8 @@ export interface operations {
     post_events: {
         parameters: {
             query?: {
+                /** @description For this body, this is in place of the stream's setting `on_error`. */
+                on_error?: ("refuse" | "skip" | "dead_letter") | null;
                 /** @description This xsd:dateTime is the time of events that have none in the body. */
                 at?: string | null;
                 /** @description Together with `end`, this gives an interval in place of `at`. */
@@ -3034,6 +3068,108 @@ export interface operations {
             };
             /** @description Gone */
             410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    post_rejected: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description This is the position of the message in its source, as for events. */
+                "epsparql-source"?: string | null;
+            };
+            path: {
+                /** @description Percent-encoded as one path segment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeadLetter"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Content Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from connectors.configuration import Connector
@@ -152,7 +153,7 @@ class PostgresqlChangeSource(Source):
                             number += 1
                             if self._is_beyond(begin.lsn, number):
                                 lsn = format_lsn(begin.lsn)
-                                found.append(Message(self._encode(event, lsn, begin.time), f"{lsn}:{number}"))
+                                found.append(Message(self._encode(event, lsn, begin.time), f"{lsn}:{number}", origin=f"table {event.table!r}"))
                         case Commit(end):
                             passed = end if not found else passed
                             self._close_transaction(found, begin, end)
@@ -175,7 +176,7 @@ class PostgresqlChangeSource(Source):
         """Note where a transaction ends, and give its last change the position of the whole."""
         position = format_lsn(begin.lsn)
         if found and found[-1].position.startswith(f"{position}:"):
-            found[-1] = Message(found[-1].payload, position)
+            found[-1] = replace(found[-1], position=position)
             self._ends[position] = end
 
     def _encode(self, change: Change, lsn: str, committed: str | None) -> bytes:

@@ -4,16 +4,24 @@ import json
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel
 
+from engine.messages import NO_ROWS
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON
 from pipeline.log import LateRow, RejectedRow
+from pipeline.mapping.mapper import LONGEST_TEXT, MappedBody
+from pipeline.rejected_rows import Rejected
+from pipeline.source_positions import LONGEST_HEADER, parse_source
 from server.dependencies import INGEST, Shared
+from server.http.body_parsing import parse_json_object, read_body, read_text_member
 from server.http.path_names import Name
-from server.http.problem_details import describe_responses
+from server.http.problem_details import bad_request, describe_responses
+from server.routes.streams.ingest import Accepted
 
 router = APIRouter(tags=["streams"])
+_LETTER = ("reason", "text", "field")
 FEED_RESPONSES = describe_responses(
     HTTPStatus.NOT_FOUND,
     HTTPStatus.GONE,
@@ -66,3 +74,42 @@ async def get_rejected(
 def _format_rejected_row(row: RejectedRow) -> str:
     found = {"row": row.rejected.row, "field": row.rejected.field or None, "reason": row.rejected.reason, "text": row.rejected.text}
     return json.dumps(found | {"arrived": iso(row.arrived), "offset": row.offset}, ensure_ascii=False)
+
+
+class DeadLetter(BaseModel):
+    """Describes a message that could not be sent to the stream, with the reason and perhaps the field. The feed keeps 1,000 characters of its text."""
+
+    reason: str
+    text: str
+    field: str = ""
+
+
+@router.post(
+    "/streams/{name}/rejected",
+    dependencies=[INGEST],
+    status_code=202,
+    response_model_exclude_none=True,
+    summary="Put a message that cannot be read into the stream's dead-letter feed",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.TOO_MANY_REQUESTS),
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/DeadLetter"}}}},
+    },
+)
+async def post_rejected(
+    name: Name,
+    request: Request,
+    service: Shared,
+    epsparql_source: Annotated[
+        str | None, Header(max_length=LONGEST_HEADER, description="This is the position of the message in its source, as for events.")
+    ] = None,
+) -> Accepted:
+    found = parse_json_object(await read_body(request, service.settings.max_query), _LETTER)
+    reason, text, field = (read_text_member(found, member, "")[:LONGEST_TEXT] for member in _LETTER)
+    if not reason:
+        raise bad_request("invalid-member", "reason is missing", expected="why the message cannot be read")
+    source = None if epsparql_source is None else parse_source(epsparql_source)
+    body = MappedBody(NO_ROWS, (Rejected(1, field, reason, text),), 0)
+    submitted = service.intake.submit(name, body, None, source, service.clock())
+    await service.intake.wait_for(submitted)
+    ack = submitted.result()
+    return Accepted(accepted=0, offset=ack.offset, late=0, rejected=ack.rejected or None, duplicate=ack.duplicate or None)

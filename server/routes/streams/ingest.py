@@ -5,7 +5,7 @@ import inspect
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel
@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 
 from engine.messages import Micros
 from epsparql.events.media_types import CSV, JSON
+from epsparql.events.on_error import OTHER_NAMES
 from pipeline.formats.batches.row_builder import mark_retractions
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
 from pipeline.formats.ndjson import LONGEST_KEY
@@ -38,12 +39,21 @@ _SHOWN = 200  # a message shows this many characters of a name
 router = APIRouter(tags=["streams"])
 
 
+class RejectedRowDocument(BaseModel):
+    """Describes a row that did not map. `row` counts the rows of its body from 1, and `field` is null where no single field is at fault."""
+
+    row: int
+    field: str | None
+    reason: str
+
+
 class Accepted(BaseModel):
     """Confirms a body.
 
     `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
 
-    `rejected` is present where rows did not map; they are in the dead-letter feed.
+    `rejected` is present where rows did not map, and counts them. With on_error dead_letter they are in the dead-letter feed.
+    `first_rejected` says what is wrong with the first one.
 
     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
 
@@ -54,6 +64,7 @@ class Accepted(BaseModel):
     offset: int
     late: int
     rejected: int | None = None
+    first_rejected: RejectedRowDocument | None = None
     duplicate: bool | None = None
     warning: str | None = None
 
@@ -139,9 +150,14 @@ async def post_events(
         str | None, Header(max_length=LONGEST_KEY, description="A body that is sent again with the same key is accepted once.")
     ] = None,
     epsparql_source: Annotated[str | None, Header(max_length=LONGEST_HEADER, description=_SOURCE_HEADER)] = None,
+    on_error: Annotated[
+        Literal["refuse", "skip", "dead_letter"] | None, Query(description="For this body, this is in place of the stream's setting `on_error`.")
+    ] = None,
 ) -> Accepted:
     source = None if epsparql_source is None else parse_source(epsparql_source)
     sending = open_sending(request.headers, service, name, times, idempotency_key, source)
+    if on_error is not None:
+        sending = replace(sending, settings=replace(sending.settings, on_error=on_error))
     body = await read_body(request, service.settings.max_body)
     return await sending.accept(body)
 
@@ -168,7 +184,11 @@ class Sending:
         found, warning = self.parse(body, arrived) if in_moments else await asyncio.to_thread(self.parse, body, arrived)
         submitted = self.submit(arrived, found)
         await self.service.intake.wait_for(submitted)
-        return self.confirm(submitted, warning)
+        accepted = self.confirm(submitted, warning)
+        if accepted.rejected and found.mapped.rejected:
+            first = found.mapped.rejected[0]
+            accepted.first_rejected = RejectedRowDocument(row=first.row, field=first.field or None, reason=first.reason)
+        return accepted
 
     def is_short(self, body: bytes) -> bool:
         """Return whether the body may be read together with others."""
@@ -216,7 +236,7 @@ def open_sending(headers: Headers, service: Service, name: str, times: EventTime
 def get_stream_settings(service: Service, name: str) -> BodySettings:
     """Return the settings by which bodies of a stream are read; a stream that nothing was sent to yet has the default ones."""
     known = service.log.catalogue.streams.get(name)
-    return BodySettings() if known is None else BodySettings(known.base, known.mapping, known.on_error)
+    return BodySettings() if known is None else BodySettings(known.base, known.mapping, OTHER_NAMES.get(known.on_error, known.on_error))
 
 
 class _EventHeaders(NamedTuple):

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import MOST_PARTS, DropStream, Finish, SetStream
+from epsparql.events.on_error import ON_ERROR, OTHER_NAMES, REFUSE, read_on_error
 from pipeline.errors import FormatError
 from pipeline.formats.background import checked_name
 from pipeline.formats.batches.timestamps import iso
@@ -18,7 +19,6 @@ from pipeline.log.lag import count_waiting
 from pipeline.mapping.json_reader import check_fields
 from pipeline.mapping.mapping import check_base, compile_mapping
 from pipeline.registrations.query_cache import get_shape
-from pipeline.rejected_rows import ON_ERROR, REJECT
 from pipeline.source_positions import LONGEST_ID, MOST_DECLARED, SourceState
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.auth import ingest_scope
@@ -50,7 +50,7 @@ class StreamDocument(BaseModel):
 
     Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
 
-    `rejected` counts rows that did not map. `waiting` counts events that wait for declared sources, and `waits_for` names those.
+    `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out. `waiting` counts events that wait for declared sources, and `waits_for` names those.
     """
 
     name: str
@@ -84,7 +84,7 @@ class StreamSettings(BaseModel):
 
     `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
 
-    `mapping` says how CSV and JSON become triples. `on_error` is reject or dead_letter. With a `base`, terms of ndjson may be short.
+    `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. With a `base`, terms of ndjson may be short.
 
     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
     predicates that link the nodes of a message, such as sosa:hasResult.
@@ -98,7 +98,7 @@ class StreamSettings(BaseModel):
     sources: list[str] = []
     base: str = ""
     mapping: dict[str, Any] | None = None
-    on_error: str = REJECT
+    on_error: str = REFUSE
     key: str = ""
     parts: list[str] = []
 
@@ -142,7 +142,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         waits_for=service.log.find_awaited(stream.name),
         base=stream.base,
         mapping=json.loads(stream.mapping) if stream.mapping else None,
-        on_error=stream.on_error,
+        on_error=OTHER_NAMES.get(stream.on_error, stream.on_error),
         key="" if stream.message_key is None else stream.message_key.predicate,
         parts=[] if stream.message_key is None else list(stream.message_key.parts),
     )
@@ -216,9 +216,10 @@ def _read_horizon(found: dict[str, Any], service: Service, name: str) -> int | N
 
 def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
     """Return the base, the mapping's text and on_error. Raises: Fault 400, InvalidMapping."""
-    base, on_error = check_base(read_text_member(found, "base", "")), read_text_member(found, "on_error", REJECT)
-    if on_error not in ON_ERROR:
-        raise bad_request("invalid-member", f"on_error cannot be {on_error[:_SHOWN]!r}", expected=" or ".join(ON_ERROR))
+    base, given = check_base(read_text_member(found, "base", "")), read_text_member(found, "on_error", REFUSE)
+    on_error = read_on_error(given)
+    if on_error is None:
+        raise bad_request("invalid-member", f"on_error cannot be {given[:_SHOWN]!r}", expected=" or ".join(ON_ERROR))
     mapping = "" if found.get("mapping") is None else json.dumps(found["mapping"])
     try:
         mapping.encode()

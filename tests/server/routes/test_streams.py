@@ -42,7 +42,7 @@ class TestSettings:
         assert first.status_code == 201
         assert first.json() == {
             "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": None, "sources": [],
-            "base": "", "mapping": None, "on_error": "reject", "key": "", "parts": [],
+            "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [],
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})

@@ -71,6 +71,37 @@ def test_a_body_is_refused_as_a_whole(http: httpx.Client, client: Client, stream
     assert http.get(f"/streams/{segment(stream)}/rejected").text == ""
 
 
+def test_rows_are_left_out_and_counted(http: httpx.Client, client: Client, stream: str) -> None:
+    """The stream says so, or the request for its body. `reject` is another name of `refuse`."""
+    client.create_stream(stream, mapping=MAPPING, on_error="skip")
+    answer = post(http, CSV, stream=stream).json()
+    assert (answer["accepted"], answer["rejected"]) == (2, 1)
+    assert answer["first_rejected"] == {"row": 2, "field": "temp", "reason": "'cold' is no xsd:decimal"}
+    assert (client.stream(stream)["rejected"], http.get(f"/streams/{segment(stream)}/rejected").text) == (1, "")
+    assert client.create_stream(stream, mapping=MAPPING, on_error="reject")["on_error"] == "refuse"
+    assert post(http, CSV, stream=stream).status_code == 400
+    path = f"/streams/{segment(stream)}/events"
+    sent = {"Content-Type": "text/csv"}
+    assert http.post(f"{path}?on_error=dead_letter", content=CSV, headers=sent).json()["rejected"] == 1
+    assert http.post(f"{path}?on_error=skip", content=CSV, headers=sent).json()["rejected"] == 1
+    assert len(http.get(f"/streams/{segment(stream)}/rejected").text.splitlines()) == 1
+    assert http.post(f"{path}?on_error=drop", content=CSV, headers=sent).status_code == 400
+
+
+def test_a_message_is_put_into_the_feed(http: httpx.Client, stream: str) -> None:
+    """Its position in its source is stored with it, so it is there once."""
+    path = f"/streams/{segment(stream)}/rejected"
+    source = {"Epsparql-Source": '{"id": "a", "position": "1"}'}
+    letter = {"reason": "it is no JSON", "text": "x" * 5_000, "field": "f"}
+    assert http.post(path, json=letter, headers=source).json()["rejected"] == 1
+    assert http.post(path, json=letter, headers=source).json()["duplicate"] is True
+    (kept,) = [json.loads(line) for line in http.get(path).text.splitlines()]
+    assert (kept["row"], kept["field"], kept["reason"], len(kept["text"])) == (1, "f", "it is no JSON", 1_000)
+    assert http.get(f"/streams/{segment(stream)}/sources").json()["sources"][0]["position"] == "1"
+    for document, detail in (({"text": "x"}, "reason is missing"), ({"why": "x"}, "the member 'why' is not known here")):
+        assert detail in http.post(path, json=document).json()["detail"]
+
+
 def test_settings_are_checked(http: httpx.Client, stream: str) -> None:
     faults = [
         ({"mapping": {"properties": {"a": "a"}}}, "invalid-mapping", "mapping.properties.a.iri"),
