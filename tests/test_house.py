@@ -20,6 +20,7 @@ FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which
 LARGE_FOLDERS = {
     "server/routes": "one file for each group of URLs",
     "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
+    "pipeline/mapping": "one file for each part of a mapping's document, and for each format of rows",
     "pipeline/runners": "one file for each part of the loop that feeds engines, which a thread, tasks and the driver compose",
     "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",

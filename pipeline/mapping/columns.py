@@ -15,7 +15,7 @@ Kinds = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 
 ABSENT = -1
-CELL, STRING, NUMBER, BOOLEAN, NESTED, BROKEN = range(6)
+CELL, STRING, NUMBER, BOOLEAN, NESTED, BROKEN, NULL = range(7)
 """A text is a cell of CSV, or what JSON says that it is. A nested one is an object or array; a broken one is no Unicode text."""
 
 
@@ -36,10 +36,10 @@ class Column:
     kinds: Kinds
 
     def without(self, words: Sequence[str]) -> "Column":
-        """Return the column in which these texts are absent."""
-        if not words or not len(self.texts):
-            return self
-        absent = pc.is_in(self.texts, value_set=pa.array(words, pa.utf8())).to_numpy(zero_copy_only=False)
+        """Return the column in which these texts are absent, and `null` of JSON."""
+        absent = self.kinds == NULL
+        if words and len(self.texts):
+            absent = absent | pc.is_in(self.texts, value_set=pa.array(words, pa.utf8())).to_numpy(zero_copy_only=False)
         if not absent.any():
             return self
         return Column(with_absent(self.indices, absent), self.texts, self.kinds)
@@ -49,7 +49,7 @@ class Column:
 class Table:
     """Holds the rows of a body that could be read. `numbers` says which rows of the body they are; `faults` has the others.
 
-    `documents` says in which document of the body each row stands; None: each row is one.
+    `documents` says in which document of the body each row stands; None: each row is one. With `has_header`, all rows name all fields.
     """
 
     count: int
@@ -59,6 +59,7 @@ class Table:
     """Return the texts of rows of the body, for messages and the dead-letter feed."""
     faults: tuple[RowFault, ...] = ()
     documents: NDArray[np.int64] | None = None
+    has_header: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,7 @@ def column_of_cells(cells: pa.Array) -> Column:
 
 
 def column_of_tokens(tokens: list[msgspec.Raw]) -> Column:
-    """Return the column of JSON values as written; an empty one is absent, and so is null."""
+    """Return the column of JSON values as written; an empty one is absent."""
     joined = b"\0".join(tokens) + b"\0"  # no JSON text has this character as it is
     data = np.frombuffer(joined, np.uint8)
     offsets = np.zeros(len(tokens) + 1, np.int32)
@@ -112,7 +113,7 @@ def _decoded(indices: Indices, tokens: pa.Array) -> Column:
     firsts = _first_bytes(texts)
     kinds = _KIND_OF_FIRST[firsts]
     kinds[broken] = BROKEN
-    absent = (firsts == 0) | (firsts == ord("n"))
+    absent = firsts == 0
     strings = kinds == STRING
     if strings.any():
         inner = pc.utf8_slice_codeunits(texts, 1, -1)
@@ -134,7 +135,7 @@ def _unescaped(texts: pa.Array, tokens: pa.Array, places: NDArray[np.int64], kin
 
 
 _KIND_OF_FIRST = np.full(256, NUMBER, np.uint8)
-for _first, _kind in (('"', STRING), ("t", BOOLEAN), ("f", BOOLEAN), ("{", NESTED), ("[", NESTED)):
+for _first, _kind in (('"', STRING), ("t", BOOLEAN), ("f", BOOLEAN), ("{", NESTED), ("[", NESTED), ("n", NULL)):
     _KIND_OF_FIRST[ord(_first)] = _kind
 
 
@@ -173,6 +174,16 @@ def _merged(column: Column) -> Column:
         return column
     numbers = np.append(unified.indices.to_numpy(), np.int32(ABSENT)).astype(np.int32, copy=False)
     return Column(numbers[column.indices], unified.dictionary, np.zeros(len(unified.dictionary), np.uint8))
+
+
+def join_texts(columns: Sequence[Column]) -> Column:
+    """Return the column of several fields' texts with a space between them; a row in which one is absent has none."""
+    if len(columns) == 1:
+        return columns[0]
+    indices, numbers = combine(columns)
+    texts = [column.texts.take(pa.array(number)) for column, number in zip(columns, numbers, strict=True)]
+    kinds = np.max([column.kinds[number] for column, number in zip(columns, numbers, strict=True)], axis=0)
+    return Column(indices, pc.binary_join_element_wise(*texts, " "), np.where(kinds == NUMBER, np.uint8(STRING), kinds).astype(np.uint8))
 
 
 def combine(columns: Sequence[Column | TermColumn]) -> tuple[Indices, list[Indices]]:

@@ -11,6 +11,7 @@ import pyarrow.csv as pacsv
 from pipeline.errors import FormatError
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.mapping.columns import RowFault, Table, column_of_cells
+from pipeline.mapping.csv_dialect import CsvDialect, skip_lines
 from pipeline.mapping.mapping import Mapping
 
 MOST_COLUMNS = 5_000
@@ -25,12 +26,14 @@ def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
     """Return the rows of a body. A row of too few or too many cells is a fault. Raises: FormatError where there is no table of these columns."""
     if len(body) > _LONGEST:
         raise FormatError("csv", f"the body has more than {_LONGEST} bytes; send it in parts")
-    fields = list(mapping.fields)
-    header = _read_header(body, mapping, fields)
+    fields, dialect = list(mapping.fields), mapping.dialect
+    body = skip_lines(body, dialect)
+    header = read_header(body, dialect)
+    _check_columns(header, fields)
     budget.spend(_CELL_BYTES * len(fields) * (body.count(b"\n") + body.count(b"\r") + 1))
     refused: list[tuple[int, str, str]] = []
     try:
-        table = _parse(body, mapping.delimiter, fields, refused)
+        table = _parse(body, dialect, fields, refused)
     except pa.ArrowInvalid as fault:
         raise FormatError("csv", f"the body is no CSV: {fault}", expected="CSV with a header, as RFC 4180 has it") from None
     numbers = np.arange(table.num_rows + len(refused))
@@ -40,49 +43,59 @@ def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
 
     def text_of(rows: Sequence[int]) -> list[str]:
         wanted = [row for row in rows if row not in texts]
-        again = _parse(body, mapping.delimiter, header, []) if wanted else None
+        again = _parse(body, dialect, header, []) if wanted else None
         found = (
-            dict(zip(wanted, _write_rows(again.take(np.searchsorted(numbers, wanted)), mapping.delimiter), strict=True)) if again is not None else {}
+            dict(zip(wanted, _write_rows(again.take(np.searchsorted(numbers, wanted)), dialect.delimiter), strict=True)) if again is not None else {}
         )
         return [texts[row] if row in texts else found[row] for row in rows]
 
     faults = tuple(RowFault(number, "", reason) for number, reason, _ in refused)
-    return Table(table.num_rows, columns, numbers, text_of, faults)
+    return Table(table.num_rows, columns, numbers, text_of, faults, has_header=True)
 
 
-def _read_header(body: bytes, mapping: Mapping, fields: Sequence[str]) -> list[str]:
-    """Return the names in the header. Raises: FormatError where a field is not among them."""
-    start = body[:_LONGEST_HEADER].removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n").decode(errors="replace")
+def read_header(body: bytes, dialect: CsvDialect) -> list[str]:
+    """Return the names in the header, with which the body begins. Raises: FormatError."""
+    start = body[:_LONGEST_HEADER].lstrip(b"\r\n").decode(errors="replace")
     try:
-        names = next(csv.reader(io.StringIO(start, newline=""), delimiter=mapping.delimiter), [])
+        names = next(csv.reader(io.StringIO(start, newline=""), delimiter=dialect.delimiter), [])
     except csv.Error as fault:
         raise FormatError("csv", f"the header cannot be read: {fault}", 1, 1) from None
     if not names:
         raise FormatError("csv", "the body has no header", 1, 1, "a first line with the names of the columns")
     if len(names) > MOST_COLUMNS:
         raise FormatError("csv", f"the header names {len(names)} columns, and at most {MOST_COLUMNS} are read", 1, 1)
+    return names
+
+
+def _check_columns(names: Sequence[str], fields: Sequence[str]) -> None:
+    """Check that each field is one column. Raises: FormatError."""
     shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     for field in fields:
         if field not in names:
             raise FormatError("mapping", f"the mapping reads the column {field!r}, which the header does not have", 1, 1, f"one of {shown}")
         if names.count(field) > 1:
             raise FormatError("csv", f"the header names the column {field!r} twice", 1, 1, "names that differ")
-    return names
 
 
-def _parse(body: bytes, delimiter: str, names: Sequence[str], refused: list[tuple[int, str, str]]) -> pa.Table:
+def _parse(body: bytes, dialect: CsvDialect, names: Sequence[str], refused: list[tuple[int, str, str]]) -> pa.Table:
     """Return the columns as bytes; put the rows with too few or too many cells into `refused`: number, reason, text."""
 
     def refuse(row: pacsv.InvalidRow) -> str:
         reason = f"the row has {row.actual_columns} cells and the header {row.expected_columns}"
-        refused.append((int(row.number) - 2, reason, row.text if isinstance(row.text, str) else bytes(row.text).decode(errors="backslashreplace")))
+        refused.append(
+            (
+                int(row.number) - 1 - dialect.header_rows,
+                reason,
+                row.text if isinstance(row.text, str) else bytes(row.text).decode(errors="backslashreplace"),
+            )
+        )
         return "skip"
 
     unique = list(dict.fromkeys(names))
     return pacsv.read_csv(
         pa.BufferReader(body),
-        pacsv.ReadOptions(use_threads=False, block_size=max(len(body), 1) + 1),
-        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+        pacsv.ReadOptions(use_threads=False, block_size=max(len(body), 1) + 1, skip_rows_after_names=dialect.header_rows - 1),
+        pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
         pacsv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(unique, pa.binary()), include_columns=unique, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True),
     )  # fmt: skip
 

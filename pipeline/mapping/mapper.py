@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsparql.events.media_types import CSV
-from epsparql.terms import RDF
+from epsparql.terms import RDF, XSD_STRING
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels, digest_name
 from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.fast_path import batch_of_columns, odd_terms
 from pipeline.formats.batches.ntriples import OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms
-from pipeline.mapping.columns import ABSENT, Column, Indices, RowFault, Table, TermColumn, combine
+from pipeline.mapping.columns import ABSENT, Column, Indices, RowFault, Table, TermColumn, combine, join_texts
+from pipeline.mapping.csv_dialect import to_utf8
 from pipeline.mapping.csv_reader import read_csv
 from pipeline.mapping.json_reader import read_json
 from pipeline.mapping.literals import find_unusable, literal_terms
@@ -62,9 +63,15 @@ def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval, 
     Raises: FormatError where it has no rows to tell apart, or more than `most` that do not map.
     """
     budget = ExpansionBudget(len(body))
-    table = (read_csv if media_type == CSV else read_json)(body, mapping, budget)
-    null = _CSV_NULL if media_type == CSV else ()
-    return map_table(table, mapping, budget, Labels(body, default if mapping.time is None else None), (default, null), most)
+    table = read_table(body, media_type, mapping, budget)
+    null = _CSV_NULL if table.has_header else ()
+    return map_table(table, mapping, budget, Labels(body, None if mapping.time else default), (default, null), most)
+
+
+def read_table(body: bytes, media_type: str, mapping: Mapping, budget: ExpansionBudget) -> Table:
+    """Return the rows of a body with the fields of a mapping. Raises: FormatError where it has no rows to tell apart."""
+    text = to_utf8(body, mapping.dialect.encoding)
+    return (read_csv if media_type == CSV else read_json)(text, mapping, budget)
 
 
 def map_table(
@@ -146,12 +153,13 @@ class _Run:
         if isinstance(default, np.ndarray):
             found = default if documents is None else default[documents]
             return found, found
-        if self.mapping.time is None:
+        if not self.mapping.time:
             return np.full(count, default.start, np.int64), np.full(count, default.end, np.int64)
-        column = self.field_column(self.mapping.time)
+        column = join_texts([self.field_column(field) for field in self.mapping.time])
         instants, faults = read_times(column, self.mapping.time_format)
-        self.require(self.mapping.time, "its time")
-        self._fail_terms(TermColumn(column.indices, column.texts, faults), self.mapping.time)
+        for field in self.mapping.time:
+            self.require(field, "its time")
+        self._fail_terms(TermColumn(column.indices, column.texts, faults), ", ".join(self.mapping.time))
         at = np.append(instants, 0)[column.indices]
         return at, at
 
@@ -193,6 +201,8 @@ class _Run:
 
     def _literals(self, each: Property) -> TermColumn:
         column = self.field_column(each.field, each.null)
+        if each.lang is None and each.datatype != XSD_STRING:
+            column = self.mapping.numbers.rewrite(column)
         self.budget.spend(int(column.texts.nbytes) + len(column.texts) * (2 + len(each.datatype or "") + 48))
         terms, faults = literal_terms(column, each.datatype, each.lang, by_json_ld=self.mapping.by_json_ld)
         return _checked(column.indices, terms, faults, OBJECTS)
@@ -248,13 +258,17 @@ class _Run:
 
     # ------------------------------------------------------------ rows
     def check_triples(self, triples: Sequence[Triple]) -> None:
-        """Reject the rows that give no triple."""
-        if any(each is None for each, _, _ in triples):
+        """Reject the rows that give no triple because they name none of the fields. An empty cell, a null and a word for "no value" name one."""
+        if self.table.has_header or any(each is None for each, _, _ in triples):
             return
         empty = np.ones(self.table.count, np.bool_)
         for _, predicates, objects in triples:
             empty &= (predicates.indices == ABSENT) | (objects.indices == ABSENT)
+        if not empty.any():
+            return
         named = [each.field for each, _, _ in triples if each is not None]
+        for field in dict.fromkeys(field for each, _, _ in triples if each is not None for field in each.fields):
+            empty &= self.table.columns[field].indices == ABSENT
         shown = ", ".join(named[:8]) + (", …" if len(named) > 8 else "")
         self._fail(np.flatnonzero(empty), "", f"the row gives no triple: it has a value of none of {shown}"[: 4 * _SHOWN])
 

@@ -12,21 +12,25 @@ from typing import Any
 
 from epsparql.terms import RDF, XSD
 from pipeline.errors import InvalidMapping
+from pipeline.mapping.csv_dialect import DIALECT_MEMBERS, CsvDialect, NumberFormat, read_dialect, read_number_format
 from pipeline.mapping.json_ld_context import Context, read_context
 from pipeline.mapping.templates import WELL_KNOWN, Namespaces, Template, parse_template
-from pipeline.mapping.time_formats import NAMED_FORMATS, check_time_format
+from pipeline.mapping.time_formats import TimeFormat, read_time_format
 
 MAX_PROPERTIES, MAX_WORDS, MAX_DEPTH = 500, 100, 16
 """A mapping has at most so many properties; a list in it so many members; a path so many steps."""
 FORMATS = ("csv", "json")
+MOST_TIME_FIELDS = 8
 MEMBERS = (
-    "format", "items", "time", "time_format", "key", "base", "prefixes", "subject", "aboutUrl", "properties", "@context", "types", "null", "delimiter",
+    "format", "items", "time", "time_format", "time_zone", "round", "key", "base", "prefixes", "subject", "aboutUrl", "properties", "@context", "types",
+    "null", *DIALECT_MEMBERS,
 )  # fmt: skip
 PROPERTY_MEMBERS = ("iri", "propertyUrl", "value", "valueUrl", "datatype", "null", "lang")
 _CSVW_TYPES = {"number": "double", "datetime": "dateTime", "binary": "base64Binary", "any": "anyAtomicType"}
 _XSD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
-_STEP = re.compile(r"(?:[^.\\]|\\.)+")
+_STEP = re.compile(r"(?:[^.\\]|\\.)+", re.DOTALL)
+_POSITIONS = re.compile(r"(.*?)((?:(?<!\\)\[\d{1,4}\])*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +44,35 @@ class Property:
     lang: str | None
     null: tuple[str, ...] | None  # None: those of the mapping
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields that make its triple."""
+        return tuple(dict.fromkeys([*self.iri.fields, *([self.field] if self.value is None else self.value.fields)]))
+
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
     """Says how rows become triples. `by_json_ld` types numbers as JSON-LD does, and not as Turtle does."""
 
     format: str | None
-    items: tuple[str, ...]
-    time: str | None
-    time_format: str
+    items: tuple[tuple[str, ...], ...]  # the paths to rows; () where each document is a row
+    time: tuple[str, ...]  # the texts of several fields are joined by spaces; () for none
+    time_format: TimeFormat
     key: tuple[str, ...]
     names: Namespaces
     subject: Template | None
     properties: tuple[Property, ...]
     types: tuple[Template, ...]
     null: tuple[str, ...] | None  # None: the empty cell in CSV, nothing in JSON
-    delimiter: str
+    dialect: CsvDialect
+    numbers: NumberFormat
     by_json_ld: bool
 
     @property
     def fields(self) -> tuple[str, ...]:
         """Return the fields that are read, each once."""
         templates = [self.subject, *(each for one in self.properties for each in (one.iri, one.value))]
-        named = [*self.key, *([] if self.time is None else [self.time]), *(one.field for one in self.properties if one.value is None)]
+        named = [*self.key, *self.time, *(one.field for one in self.properties if one.value is None)]
         return tuple(dict.fromkeys([*named, *(field for template in templates if template is not None for field in template.fields)]))
 
 
@@ -86,24 +96,26 @@ def read_mapping(document: Any, base: str = "") -> Mapping:
     subject = _synonym(found, "subject", "aboutUrl", "")
     mapping = Mapping(
         format=_one_of(found, "format", FORMATS),
-        items=parse_items(_read_text(found, "items")) if "items" in found else (),
-        time=_read_text(found, "time") if "time" in found else None,
-        time_format=check_time_format(_read_text(found, "time_format")) if "time_format" in found else NAMED_FORMATS[0],
+        items=tuple(parse_items(path) for path in _words(found["items"], "items")) if "items" in found else (),
+        time=_time_fields(found["time"]) if "time" in found else (),
+        time_format=read_time_format(found),
         key=_words(found["key"], "key") if "key" in found else (),
         names=names,
         subject=parse_template(found[subject], subject, names) if subject else _subject_of(context, names),
         properties=tuple(_properties(found, names, context)),
         types=tuple(parse_template(each, "types", names) for each in _words(found["types"], "types")) if "types" in found else (),
         null=_words(found["null"], "null") if "null" in found else None,
-        delimiter=_delimiter(found),
+        dialect=read_dialect(found),
+        numbers=read_number_format(found),
         by_json_ld=context is not None,
     )
     if not mapping.properties and not mapping.types:
         raise InvalidMapping("properties", "is missing", 'what each field becomes, such as {"temp": ":temperature"}; a @context; or types')
     if any(template.fields for template in mapping.types):
         raise InvalidMapping("types", "have fields in braces", 'IRIs; for a class from a field, a property with the iri "rdf:type" and a value')
-    if "time_format" in found and mapping.time is None:
-        raise InvalidMapping("time_format", "is given without time", "time, the name of the field")
+    for member in ("time_format", "time_zone", "round"):
+        if member in found and not mapping.time:
+            raise InvalidMapping(member, "is given without time", "time, the name of the field")
     return mapping
 
 
@@ -112,20 +124,35 @@ def parse_items(path: str) -> tuple[str, ...]:
     steps: list[str] = []
     for piece in re.split(r"(?<!\\)\.", path):
         name = re.sub(r"(\[\*\])+$", "", piece)
-        steps += [*([name.replace("\\.", ".")] if name else []), *["*"] * ((len(piece) - len(name)) // 3)]
-        if not piece or ("[" in name or "]" in name):
+        steps += [*([_unescape(name)] if name else []), *["*"] * ((len(piece) - len(name)) // 3)]
+        if not piece or re.search(r"(?<!\\)[][]", name):
             raise InvalidMapping("items", f"{path!r} is no path to rows", 'names and [*], such as "readings[*]" or "data.readings[*]"')
     if len(steps) > MAX_DEPTH:
         raise InvalidMapping("items", f"has more than {MAX_DEPTH} steps", "a shorter path")
     return tuple(steps)
 
 
-def steps_of(field: str) -> tuple[str, ...]:
-    """Return the names on the way to a field of JSON: `a.b` is b in a, `a\\.b` is one name. Raises: InvalidMapping."""
-    steps = tuple(step.replace("\\.", ".") for step in _STEP.findall(field))
+def steps_of(field: str) -> tuple[str | int, ...]:
+    """Return the names and positions on the way to a field of JSON.
+
+    `a.b` is b in a, `a[0]` the first element of a, `a\\.b` one name. Raises: InvalidMapping.
+    """
+    steps = list[str | int]()
+    for piece in _STEP.findall(field):
+        name, positions = _POSITIONS.fullmatch(piece).groups()  # type: ignore[union-attr]  # it matches any text
+        steps += [*([_unescape(name)] if name else []), *(int(position) for position in re.findall(r"\d+", positions))]
     if len(steps) > MAX_DEPTH:
         raise InvalidMapping(field, f"has more than {MAX_DEPTH} steps", "a shorter path")
-    return steps or (field,)
+    return tuple(steps) or (field,)
+
+
+def escape_name(name: str) -> str:
+    """Return a member's name as it stands in a path."""
+    return re.sub(r"([\\.\[\]])", r"\\\1", name)
+
+
+def _unescape(name: str) -> str:
+    return re.sub(r"\\([\\.\[\]])", r"\1", name)
 
 
 # ---------------------------------------------------------------- members
@@ -199,11 +226,11 @@ def _datatype(name: Any, member: str, names: Namespaces) -> str:
     return iri
 
 
-def _delimiter(found: dict[str, Any]) -> str:
-    delimiter = _read_text(found, "delimiter") if "delimiter" in found else ","
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
-        raise InvalidMapping("delimiter", f"is {delimiter!r}", 'one character such as ";"')
-    return delimiter
+def _time_fields(value: Any) -> tuple[str, ...]:
+    fields = _words(value, "time")
+    if not fields or not all(fields) or len(fields) > MOST_TIME_FIELDS:
+        raise InvalidMapping("time", "names no field", f'the name of a field, or a list of at most {MOST_TIME_FIELDS}, such as ["Date", "Time"]')
+    return fields
 
 
 # ---------------------------------------------------------------- what a member may be
@@ -245,4 +272,4 @@ def _synonym(found: dict[str, Any], name: str, csvw: str, where: str) -> str | N
     return next((word for word in (name, csvw) if word in found), None)
 
 
-__all__ = ["FORMATS", "WELL_KNOWN", "Mapping", "Property", "check_base", "compile_mapping", "parse_items", "read_mapping", "steps_of"]
+__all__ = ["FORMATS", "WELL_KNOWN", "Mapping", "Property", "check_base", "compile_mapping", "escape_name", "parse_items", "read_mapping", "steps_of"]

@@ -85,7 +85,7 @@ def read_body(
     otherwise = default or Interval(arrived, arrived)
     if kind in (CSV, JSON):
         mapping = settings.compiled(kind)
-        mapped = map_body(body, kind, replace(mapping, time=None) if timed else mapping, otherwise)
+        mapped = map_body(body, kind, replace(mapping, time=()) if timed else mapping, otherwise)
         return StreamBody(_settled(mapped, settings))
     if kind in (CLOUD_EVENT, CLOUD_EVENTS):
         return _read_cloud_events(body, kind, settings, otherwise)
@@ -128,10 +128,10 @@ def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise
     mapping, budget = settings.compiled(kind), ExpansionBudget(len(body))
     events = read_cloud_events(body, kind)
     if events.times is not None:
-        mapping = replace(mapping, time=None)
+        mapping = replace(mapping, time=())
     budget.spend(16 * (len(mapping.fields) + 1) * (len(events.documents) + body.count(b"{")))
     table = read_documents(events.documents, mapping)
-    labels = Labels(body, otherwise if events.times is None and mapping.time is None else None)
+    labels = Labels(body, otherwise if events.times is None and not mapping.time else None)
     return StreamBody(
         _settled(map_table(table, mapping, budget, labels, (otherwise if events.times is None else events.times, ())), settings), events.key
     )

@@ -22,14 +22,12 @@ from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, med
 from pipeline.log.background_graphs import quads_of
 from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, map_body, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
-from pipeline.mapping.proposal import Proposal, propose_mapping
+from pipeline.proposals.proposal import AmbiguousDates, Choices, Proposal, propose_mapping
 from pipeline.rejected_rows import Rejected
 from pipeline.replay.dead_letters import DeadLetters
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
 _UNBOUNDED = 1 << 62  # a file is in memory as a whole, and so may its rows at fault be
-_LOOKED_AT = 4 << 20
-"""A mapping is proposed from this many bytes of CSV or ndjson."""
 _PART_BYTES = 4 << 20
 """About so many bytes of a file of lines are parsed at a time, so that the tables of the parser stay in the processor's caches."""
 BLOCK_ROWS = 10_000
@@ -157,16 +155,15 @@ def _compile(text: str, path: Path) -> Mapping:
         raise SourceFault(path, str(error)) from None
 
 
-def propose_for_file(path: Path, base: str) -> Proposal:
-    """Return a mapping for the first rows of a file of CSV or JSON. Raises: SourceFault."""
+def propose_for_file(path: Path, base: str, choices: Choices) -> Proposal:
+    """Return a mapping for a file of CSV or JSON. Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none."""
     suffix = path.suffix.lower()
     if suffix not in MAPPED_SUFFIXES:
         raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(MAPPED_SUFFIXES))
-    body = read_file(path)
-    if len(body) > _LOOKED_AT and suffix != ".json":
-        body = body[: body.rfind(b"\n", 0, _LOOKED_AT) + 1]
     try:
-        return propose_mapping(body, MAPPED_SUFFIXES[suffix], base)
+        return propose_mapping(read_file(path), MAPPED_SUFFIXES[suffix], base, choices)
+    except AmbiguousDates:
+        raise
     except FormatError as error:
         raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
 
@@ -176,7 +173,7 @@ def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path, letters
 
     Raises: SourceFault, also where a row does not map and `letters` refuse it.
     """
-    if mapping.time is None:
+    if not mapping.time:
         raise SourceFault(path, "its mapping names no time, which a file's rows need", expected="time, the name of the field")
     try:
         mapped = map_body(body, media_type, mapping, Interval(UNTIMED, UNTIMED), MOST_REJECTED if letters.refuses else _UNBOUNDED)

@@ -417,27 +417,41 @@ def _summarise(summary: "ReplaySummary", seconds: float) -> None:
 
 # ---------------------------------------------------------------- map
 def _add_map(commands: Commands) -> None:
-    about = "Propose a mapping for a file of CSV or JSON from its first rows. The mapping goes to stdout, and comments go to stderr."
+    about = (
+        "Propose a mapping for a file of CSV or JSON. The mapping goes to stdout. The guesses, each with its alternative, and the triples of the "
+        "first three rows go to stderr. If day and month can be either way round, the exit status is 2 and nothing is proposed."
+    )
     parser = add_command(commands, "map", _map, about)
-    parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .json or .ndjson.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .tsv, .json, .ndjson or .jsonl.")
     parser.add_argument("--base", default="http://example.org/", metavar="IRI", help="Names are relative to this IRI.")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--day-first", dest="order", action="store_const", const="day-first", help="Dates such as 04/01/2026 are in January.")
+    order.add_argument("--month-first", dest="order", action="store_const", const="month-first", help="Dates such as 04/01/2026 are in April.")
+    parser.add_argument("--time-zone", metavar="ZONE", help="Times that name no zone are local to this one, such as Europe/Vienna or +01:00.")
 
 
 def _map(arguments: argparse.Namespace) -> int:
     import json
+    import time
 
     from pipeline.errors import InvalidMapping
     from pipeline.mapping.mapping import check_base
+    from pipeline.proposals.proposal import AmbiguousDates, Choices
     from pipeline.replay.input_files import SourceFault, propose_for_file
 
     try:
-        proposal = propose_for_file(arguments.file, check_base(arguments.base))
+        base = check_base(arguments.base)
+        proposal = propose_for_file(arguments.file, base, Choices(time.time_ns() // 1_000, arguments.order, arguments.time_zone))
+    except AmbiguousDates as fault:
+        return fail(f"{arguments.file}: {fault.message}; expected --day-first or --month-first")
     except InvalidMapping as fault:
-        return fail(f"--base: {fault.message}; expected {fault.expected}")
+        return fail(f"{'--time-zone' if fault.member == 'time_zone' else '--base'}: {fault.message}; expected {fault.expected}")
     except SourceFault as fault:
         return fail(fault)
     for comment in proposal.comments:
         _warn(comment)
+    for number, triples in enumerate(proposal.preview, 1):
+        print(f"row {number}:", *(triples or ["gives no triple"]), sep="\n  ", file=sys.stderr)
     print(json.dumps(proposal.document, ensure_ascii=False, indent=2))
     return OK
 

@@ -2,14 +2,14 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from epsparql.events.media_types import CSV, JSON
 from pipeline.mapping.mapping import check_base
-from pipeline.mapping.proposal import propose_mapping
+from pipeline.proposals.proposal import AmbiguousDates, Choices, propose_mapping
 from server.dependencies import INGEST, Shared
 from server.http.body_parsing import read_body, read_media_type
 from server.http.path_names import Name
@@ -21,17 +21,20 @@ _BASE = "http://example.org/"  # names of a proposed mapping are relative to thi
 
 
 class MappingProposal(BaseModel):
-    """Proposes a mapping for a stream, with what was found in the rows and what is doubtful."""
+    """Proposes a mapping for a stream, with each guess and its alternative, and the triples of the first three rows."""
 
     mapping: dict[str, Any]
     comments: list[str]
+    preview: list[list[str]] = Field(description="The triples of each of the first three rows, as Turtle writes them, with their time as a comment.")
 
 
 @router.post(
     "/streams/{name}/mapping",
     dependencies=[INGEST],
-    summary="Propose a mapping from the first rows of a body; nothing is set or sent",
-    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    summary="Propose a mapping from the rows of a body; nothing is set or sent",
+    responses=describe_responses(
+        HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.UNPROCESSABLE_ENTITY
+    ),
     openapi_extra={
         "requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}, "example": EXAMPLES[media]} for media in (CSV, JSON)}}
     },
@@ -41,11 +44,23 @@ async def propose_stream_mapping(
     request: Request,
     service: Shared,
     base: Annotated[str | None, Query(description="Names are relative to this IRI, if the stream has no base.")] = None,
+    order: Annotated[
+        Literal["day-first", "month-first"] | None,
+        Query(
+            description="Dates such as 04/01/2026 have the day or the month first. Without it, 422 `ambiguous-date` says that the rows do not tell."
+        ),
+    ] = None,
+    time_zone: Annotated[str | None, Query(description="Times that name no zone are local to this one, such as Europe/Vienna or +01:00.")] = None,
 ) -> MappingProposal:
     media_type = read_media_type(request)
     if media_type not in (CSV, JSON):
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "a mapping is for rows of CSV or JSON", expected=f"{CSV}, {JSON}"))
     body = await read_body(request, service.settings.max_body)
     wanted = get_stream_settings(service, name).base or check_base(base or _BASE)
-    found = await asyncio.to_thread(propose_mapping, body, media_type, wanted)
-    return MappingProposal(mapping=found.document, comments=list(found.comments))
+    choices = Choices(service.clock(), order, time_zone)
+    try:
+        found = await asyncio.to_thread(propose_mapping, body, media_type, wanted, choices)
+    except AmbiguousDates as fault:
+        expected = "the query parameter order, day-first or month-first"
+        raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, fault.code, fault.message, expected=expected)) from None
+    return MappingProposal(mapping=found.document, comments=list(found.comments), preview=[list(triples) for triples in found.preview])

@@ -47,24 +47,14 @@ def rows_of(body: bytes, mapping: Mapping, *, is_csv: bool) -> Iterator[dict[str
                 yield None if len(cells) != len(header) else {name: Cell(cell.strip(" \t\n\r\v\f")) for name, cell in zip(header, cells, strict=True)}
         return
     for document in json.loads(body, parse_float=Number, parse_int=Number):
-        yield {field: look_up(document, field.split(".")) for field in mapping.fields} if is_readable(document, mapping) else None
-
-
-def is_readable(document: Any, mapping: Mapping) -> bool:
-    for field in mapping.fields:
-        found = document
-        for step in field.split("."):
-            if found is None and step != field.split(".")[0]:
-                break
-            if not isinstance(found, dict):
-                return False
-            found = found.get(step)
-    return isinstance(document, dict)
+        found = {field: look_up(document, field.split(".")) for field in mapping.fields}
+        yield {field: value for field, value in found.items() if value is not ...} if isinstance(document, dict) else None
 
 
 def look_up(document: Any, steps: list[str]) -> Any:
+    """Return what is at the end of a path, `...` where nothing is."""
     for step in steps:
-        document = None if document is None else document.get(step)
+        document = document.get(step, ...) if isinstance(document, dict) else ...
     return document
 
 
@@ -86,13 +76,13 @@ def map_row(fields: dict[str, Any], mapping: Mapping, *, is_csv: bool) -> list[R
     null = mapping.null if mapping.null is not None else ("",) if is_csv else ()
 
     def value(field: str, words: tuple[str, ...] | None = None) -> Any:
-        found = fields[field]
+        found = fields.get(field)
         shown = {True: "true", False: "false"}.get(found, found) if isinstance(found, bool) else found
         return None if found is None or (isinstance(shown, str) and shown in (null if words is None else words)) else found
 
-    assert mapping.time is not None
+    assert mapping.time
     assert mapping.subject is not None
-    at = read_time(value(mapping.time), mapping.time_format)
+    at = read_time(value(mapping.time[0]), mapping.time_format.text)
     for field in mapping.key:
         if value(field) is None:
             raise RowError("key")
@@ -108,7 +98,7 @@ def map_row(fields: dict[str, Any], mapping: Mapping, *, is_csv: bool) -> list[R
             object_ = literal(value(each.field, each.null), each)
         if predicate is not None and object_ is not None:
             triples.append((predicate, object_))
-    if not triples:
+    if not triples and not any(field in fields for each in mapping.properties for field in each.fields):
         raise RowError("no triple")
     return [(subject, p, o, at) for p, o in triples]
 

@@ -141,6 +141,66 @@ def test_times(fmt: str, text: str, offset: int | None, beside: str) -> None:
     assert [row.row for row in found.rejected] == [*([1] if offset is None else []), *([2] if beside else [])]
 
 
+WRITTEN = [
+    pytest.param({"time": ["d", "t"], "time_format": "%d.%m.%Y %H:%M"}, "d,t,sensor,temp\n01.01.2026,00:01,a,1\n", 60_000_000, id="two columns"),
+    pytest.param({"time": ["d", "t"]}, "d,t,sensor,temp\n2026-01-01,00:01,a,1\n", 60_000_000, id="two columns of ISO 8601"),
+    pytest.param({"time_format": "epoch_us"}, "ts,sensor,temp\n1767225600000001,a,1\n", 1, id="microseconds"),
+    pytest.param({"time_format": "epoch_ns"}, "ts,sensor,temp\n1767225600000001000,a,1\n", 1, id="nanoseconds"),
+    pytest.param({"time_format": "epoch_ns", "round": "microsecond"}, "ts,sensor,temp\n1767225600000001500,a,1\n", 2, id="rounded nanoseconds"),
+    pytest.param({"time_format": "epoch_s", "round": "microsecond"}, "ts,sensor,temp\n1767225600.0000014,a,1\n", 1, id="rounded seconds"),
+    pytest.param({"round": "microsecond"}, "ts,sensor,temp\n2025-12-31T23:59:59.9999995Z,a,1\n", 0, id="a rounded fraction carries"),
+    pytest.param({"time_zone": "Europe/Vienna"}, "ts,sensor,temp\n2026-01-01 01:00,a,1\n", 0, id="a zone"),
+    pytest.param({"time_zone": "Europe/Vienna"}, "ts,sensor,temp\n2026-07-01 02:00,a,1\n", 181 * 86_400_000_000, id="summer time"),
+    pytest.param({"time_zone": "-01:30"}, "ts,sensor,temp\n2025-12-31 22:30,a,1\n", 0, id="an offset"),
+    pytest.param({"time_zone": "Europe/Vienna"}, "ts,sensor,temp\n2026-01-01T00:00:00Z,a,1\n", 0, id="a time with a zone of its own"),
+    pytest.param(
+        {"time_zone": "Europe/Vienna", "time_format": "%d.%m.%Y %H:%M"}, "ts,sensor,temp\n01.01.2026 01:00,a,1\n", 0, id="a zone of strptime"
+    ),
+    pytest.param(
+        {"time_zone": "Europe/Vienna"}, "ts,sensor,temp\n2026-10-25 02:30,a,1\n", 297 * 86_400_000_000 + 1_800_000_000, id="of two instants the first"
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "body", "offset"), WRITTEN)
+def test_how_times_are_written(words: dict[str, Any], body: str, offset: int) -> None:
+    assert [row[3] - AT for row in rows_of(mapped(BASIC | words, body, CSV).batch)] == [offset]
+
+
+DIALECTS = [
+    pytest.param({"decimal": ","}, 'ts,sensor,temp\n{T},a,"-21,5"\n', f'"-21.5"^^<{X}decimal>', id="a decimal comma"),
+    pytest.param(
+        {"decimal": ",", "group": "."}, 'ts,sensor,temp\n{T},a,"1.234.567,5"\n', f'"1234567.5"^^<{X}decimal>', id="points between thousands"
+    ),
+    pytest.param({"decimal": ","}, "ts,sensor,temp\n{T},a,1.234\n", f'"1.234"^^<{X}decimal>', id="a point stays without group"),
+    pytest.param({"group": ","}, 'ts,sensor,temp\n{T},a,"1,234"\n', f'"1234"^^<{X}integer>', id="commas between thousands"),
+    pytest.param({"group": ","}, 'ts,sensor,temp\n{T},a,"1,23"\n', '"1,23"', id="two digits are no thousands"),
+    pytest.param({"skip": 2}, "Exported by x\n\nts,sensor,temp\n{T},a,1\n", f'"1"^^<{X}integer>', id="lines before the header"),
+    pytest.param({"header_rows": 2}, "ts,sensor,temp\n,,C\n{T},a,1\n", f'"1"^^<{X}integer>', id="a row of units"),
+    pytest.param({}, "sep=,\r\nts,sensor,temp\r\n{T},a,1\r\n", f'"1"^^<{X}integer>', id="Excel's line"),
+    pytest.param({"null": ["", "M"], "types": [":C"]}, "ts,sensor,temp\n{T},a,M\n", f"<{EX}C>", id="a word for no value"),
+]
+
+
+@pytest.mark.parametrize(("words", "body", "term"), DIALECTS)
+def test_how_csv_is_written(words: dict[str, Any], body: str, term: str) -> None:
+    assert objects(BASIC | words, body.replace("{T}", T), CSV) == [term]
+
+
+@pytest.mark.parametrize(("words", "encoding"), [({"encoding": "windows-1252"}, "cp1252"), ({}, "utf-16"), ({}, "utf-8-sig")])
+def test_encodings(words: dict[str, Any], encoding: str) -> None:
+    assert objects(BASIC | words, f"ts,sensor,temp\n{T},a,Küche\n".encode(encoding), CSV) == ['"Küche"']
+    assert objects(BASIC | words, json.dumps({"ts": T, "sensor": "a", "temp": "Küche"}, ensure_ascii=False).encode(encoding)) == ['"Küche"']
+
+
+def test_an_empty_cell_gives_no_triple_and_no_fault() -> None:
+    found = mapped(BASIC, f"ts,sensor,temp\n{T},a,1.5\n{T},a,\n{T},a,3.5\n", CSV)
+    assert ([row[2] for row in rows_of(found.batch)], found.rejected) == ([f'"1.5"^^<{X}decimal>', f'"3.5"^^<{X}decimal>'], ())
+    assert objects(BASIC, f'{{"ts":"{T}","sensor":"a","temp":null}}') == []
+    assert objects(BASIC | {"null": ["unknown"]}, f'{{"ts":"{T}","sensor":"a","temp":"unknown"}}') == []
+    assert mapped(BASIC | {"header_rows": 2}, f"ts,sensor,temp\n,,C\n{T},a\n", CSV).rejected[0].row == 1
+
+
 @pytest.mark.parametrize("body", ['{"ts":1,"sensor":"a","temp":2}', '{"ts":1.0,"sensor":"a","temp":2}', '{"ts":"1","sensor":"a","temp":2}'])
 def test_numbers_are_times_of_an_epoch(body: str) -> None:
     assert [row[3] for row in rows_of(mapped(BASIC | {"time_format": "epoch_s"}, body).batch)] == [1_000_000]
@@ -166,6 +226,37 @@ SHAPES = [
 def test_shapes_of_json(words: dict[str, Any], body: str, count: int) -> None:
     found = mapped(BASIC | words, body)
     assert (found.batch.num_rows, found.rows, found.rejected) == (count, count, ())
+
+
+OTLP = {"resource": {"service": "shop"}, "scopes": [
+    {"metrics": [{"name": "m1", "gauge": {"points": [{"t": T, "v": 1}, {"t": T, "v": 2}]}}, {"name": "m2", "sum": {"points": [{"t": T, "v": 3}]}}]}]}  # fmt: skip
+
+
+def test_elements_around_rows_and_several_paths_to_rows() -> None:
+    around = "$.scopes[*].metrics[*].name"
+    document = {"base": EX, "time": "t", "subject": f"{{{around}}}", "properties": {"v": ":v", "$.resource.service": ":service"}}
+    items = [f"scopes[*].metrics[*].{kind}.points[*]" for kind in ("gauge", "sum")]
+    found = mapped(document | {"items": items}, json.dumps(OTLP))
+    assert found.rejected == ()
+    assert [(row[0], row[2]) for row in rows_of(found.batch)] == [
+        (f"<{EX}{name}>", term) for name, v in (("m1", 1), ("m1", 2), ("m2", 3)) for term in (f'"{v}"^^<{X}integer>', '"shop"')
+    ]
+    assert mapped(document | {"items": items[0]}, json.dumps(OTLP)).rejected[0].reason.endswith("there is no 'gauge'")
+
+
+def test_positions_and_places_of_several_kinds() -> None:
+    document = {"base": EX, "time": "value[0]", "time_format": "epoch_s", "properties": {"value[1]": ":v", "a": ":a", "a.b": ":b", "a.c[1].d": ":d"}}
+    rows = [
+        {"value": [1.5, "x"], "a": 7},
+        {"value": [2.5, "y"], "a": {"b": 8, "c": [0, {"d": 9}]}},
+        {"value": [3.5, "z"], "a": None},
+        {"value": [4.5], "a": [1]},
+    ]
+    found = mapped(document, json.dumps(rows))
+    assert [(row[1][len(EX) + 1 : -1], row[2].partition("^")[0]) for row in rows_of(found.batch)] == [
+        ("v", '"x"'), ("a", '"7"'), ("v", '"y"'), ("b", '"8"'), ("d", '"9"'), ("v", '"z"')]  # fmt: skip
+    pair = {"base": EX, "items": "values[*]", "time": "[0]", "time_format": "epoch_s", "properties": {"[1]": ":v"}}
+    assert objects(pair, '{"values":[[1,"2"],[3,"4"]]}') == ['"2"', '"4"']
 
 
 def test_paths() -> None:
@@ -196,7 +287,7 @@ REJECTED = [
     pytest.param(*one("[", value="http://{+v}/"), "v", "is no term", id="a value that gives no IRI"),
     pytest.param(BASIC | {"items": "r[*]"}, READ, "", "items 'r[*]' leads to no rows", id="no items"),
     pytest.param(BASIC | {"items": "temp[*]"}, READ, "", "items 'temp[*]' leads to no rows", id="items that are no array"),
-    pytest.param(BASIC | {"properties": {"temp.x": ":x"}}, READ, "", "Expected `object", id="a path through a number"),
+    pytest.param(BASIC | {"properties": {"temp.x": ":x"}}, READ, "", "has a value of none of temp.x", id="a path through a number"),
 ]
 
 
@@ -271,6 +362,15 @@ DOCUMENTS = [
     ({"base": EX, "types": [":a"], "items": "a[0]"}, "mapping.items: 'a[0]' is no path"),
     ({"base": EX, "types": [":a"], "items": ".".join("a" * 17)}, "mapping.items: has more than 16 steps"),
     ({"base": EX, "types": [":a"], "delimiter": ";;"}, "mapping.delimiter"),
+    ({"base": EX, "types": [":a"], "decimal": "1"}, "mapping.decimal: is '1'"),
+    ({"base": EX, "types": [":a"], "decimal": ",", "group": ","}, "mapping.group: is the decimal mark too"),
+    ({"base": EX, "types": [":a"], "skip": -1}, "mapping.skip: is no number of lines"),
+    ({"base": EX, "types": [":a"], "header_rows": True}, "mapping.header_rows: is no number of lines"),
+    ({"base": EX, "types": [":a"], "encoding": "utf-16"}, "mapping.encoding: is 'utf-16'"),
+    ({"base": EX, "types": [":a"], "time": []}, "mapping.time: names no field"),
+    ({"base": EX, "types": [":a"], "time": "t", "time_zone": "Mars"}, "mapping.time_zone: 'Mars' is no time zone"),
+    ({"base": EX, "types": [":a"], "time": "t", "round": "second"}, "mapping.round: cannot be 'second'"),
+    ({"base": EX, "types": [":a"], "round": "microsecond"}, "mapping.round: is given without time"),
     ({"base": EX, "types": [":a"], "key": 5}, "mapping.key: is no text"),
     ({"base": EX, "properties": dict.fromkeys((f"p{k}" for k in range(501)), ":a")}, "more than 500"),
     ({"base": EX, "subject": "x" * 2001, "types": [":a"]}, "more than 2000 characters"),
@@ -287,11 +387,6 @@ def test_faults_of_a_mapping_name_the_member(document: Any, message: str) -> Non
     with pytest.raises(InvalidMapping) as caught:
         compile_mapping(json.dumps(document))
     assert message in str(caught.value)
-
-
-def test_fields_that_contain_each_other_are_refused() -> None:
-    with pytest.raises(InvalidMapping, match="both a value and an object"):
-        mapped(BASIC | {"properties": {"a": ":a", "a.b": ":b"}}, READ)
 
 
 CONTEXT = {"@vocab": EX, "id": "@id", "temp": {"@id": "temp"}, "by": {"@id": "by", "@type": "@id"}, "when": {"@id": "when", "@type": f"{X}dateTime"}}

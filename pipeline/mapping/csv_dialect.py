@@ -1,0 +1,120 @@
+"""This module reads the words of a mapping that say how a file of CSV is written: its lines before the rows, its encoding, its numbers."""
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import InvalidMapping
+from pipeline.mapping.columns import CELL, Column
+
+DIALECT_MEMBERS = ("delimiter", "skip", "header_rows", "encoding", "decimal", "group")
+_MOST_LINES = 1_000
+_SEPARATOR = re.compile(rb"sep=.?\r?\n", re.IGNORECASE)
+"""Excel writes such a line before the header."""
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """Says how CSV is written. `skip` lines stand before the header; `header_rows` counts the header and the rows of units below it."""
+
+    delimiter: str = ","
+    skip: int = 0
+    header_rows: int = 1
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """Says how numbers in cells are written: the decimal mark, and the mark between groups of three digits, "" for none."""
+
+    decimal: str = "."
+    group: str = ""
+
+    def rewrite(self, column: Column) -> Column:
+        """Return the column in which cells that are numbers of this form have a decimal point and no groups."""
+        if (self.decimal == "." and not self.group) or not len(column.texts):
+            return column
+        numbers = pc.and_(pc.match_substring_regex(column.texts, self.form), pa.array(column.kinds == CELL))
+        if not pc.any(numbers).as_py():
+            return column
+        texts = pc.replace_substring(column.texts, self.group, "") if self.group else column.texts
+        texts = pc.replace_substring(texts, self.decimal, ".") if self.decimal != "." else texts
+        return Column(column.indices, pc.if_else(numbers, texts, column.texts), column.kinds)
+
+    @property
+    def form(self) -> str:
+        """Return the pattern of the numbers that Turtle would not read as they are."""
+        decimal, group = re.escape(self.decimal), re.escape(self.group)
+        whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if self.group else "[0-9]+"
+        return rf"^[+-]?(?:{whole}(?:{decimal}[0-9]+)?|{decimal}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+
+
+def read_dialect(found: Mapping[str, Any]) -> CsvDialect:
+    """Return how a mapping's CSV is written. Raises: InvalidMapping."""
+    return CsvDialect(
+        _character(found, "delimiter", ",", '"\n\r'),
+        _line_count(found, "skip", 0),
+        _line_count(found, "header_rows", 1),
+        _encoding(found.get("encoding", "utf-8")),
+    )
+
+
+def read_number_format(found: Mapping[str, Any]) -> NumberFormat:
+    """Return how a mapping's numbers are written. Raises: InvalidMapping."""
+    numbers = NumberFormat(_character(found, "decimal", ".", "+-\n\r"), _character(found, "group", "", "+-\n\r"))
+    if numbers.decimal == numbers.group:
+        raise InvalidMapping("group", "is the decimal mark too", 'another character than decimal, such as "."')
+    return numbers
+
+
+def _character(found: Mapping[str, Any], member: str, default: str, excluded: str) -> str:
+    value = found.get(member, default)
+    printable = isinstance(value, str) and len(value) == 1 and not value.isalnum() and value not in excluded
+    if member in found and not (printable and (value.isascii() or member == "group")):
+        raise InvalidMapping(member, f"is {value!r}", 'one character such as ";" or ","')
+    return str(value)
+
+
+def _line_count(found: Mapping[str, Any], member: str, least: int) -> int:
+    value = found.get(member, least)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST_LINES:
+        raise InvalidMapping(member, "is no number of lines", f"a number from {least} to {_MOST_LINES}")
+    return value
+
+
+def _encoding(name: Any) -> str:
+    try:
+        if not isinstance(name, str) or b"a,\n".decode(name).encode(name) != b"a,\n":
+            raise LookupError
+        return codecs.lookup(name).name
+    except (LookupError, ValueError, UnicodeError):
+        raise InvalidMapping(
+            "encoding", f"is {name!r}", 'an encoding such as "utf-8" or "windows-1252"; UTF-16 is known by its byte order mark'
+        ) from None
+
+
+def to_utf8(body: bytes, encoding: str = "utf-8") -> bytes:
+    """Return a body in UTF-8 without a byte order mark. A mark says the encoding of the body, whatever the mapping says."""
+    for mark, marked in _BYTE_ORDER_MARKS:
+        if body.startswith(mark):
+            text = body[len(mark) :]
+            return text if marked == "utf-8" else text.decode(marked, errors="replace").encode()
+    return body if encoding in ("utf-8", "ascii") else body.decode(encoding, errors="replace").encode()
+
+
+def skip_lines(body: bytes, dialect: CsvDialect) -> bytes:
+    """Return the body from its header on: without Excel's line of the separator, and without the lines that the dialect skips."""
+    found = _SEPARATOR.match(body)
+    start = found.end() if found is not None else 0
+    for _ in range(dialect.skip):
+        end = body.find(b"\n", start)
+        if end < 0:
+            return b""
+        start = end + 1
+    return body[start:] if start else body

@@ -1,0 +1,107 @@
+"""This module proposes a mapping for a file, and says of each guess what else it could be.
+
+1. The layout is found: where rows are, and which fields they have.
+2. All rows are read as a mapping reads them, so that the guesses rest on each value of the file.
+3. The time, the subject and what each other field becomes are guessed.
+4. The mapping is run on the file. Its first rows are the preview.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from epsparql.events.media_types import CSV
+from pipeline.errors import FormatError
+from pipeline.formats.batches.batch_builder import Interval
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
+from pipeline.mapping.columns import Table
+from pipeline.mapping.csv_dialect import read_number_format
+from pipeline.mapping.mapper import map_body, read_table, refuse_rejected
+from pipeline.mapping.mapping import Mapping, compile_mapping, read_mapping
+from pipeline.proposals.document_layout import find_document_layout
+from pipeline.proposals.field_names import name_fields
+from pipeline.proposals.fields import Field
+from pipeline.proposals.preview import preview_rows
+from pipeline.proposals.subjects import guess_subject, is_identifier
+from pipeline.proposals.table_layout import Layout, find_table_layout
+from pipeline.proposals.times import AmbiguousDates, Choices, guess_time
+from pipeline.proposals.values import guess_number_format, guess_values
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Holds a mapping's document, what was guessed and what else it could be, and the triples of the first rows."""
+
+    document: dict[str, Any]
+    comments: tuple[str, ...]
+    preview: tuple[tuple[str, ...], ...]
+
+
+def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -> Proposal:
+    """Return a mapping for a body that runs on it. Raises: FormatError where there are no rows, or one cannot be read; AmbiguousDates."""
+    layout = find_table_layout(body) if media_type == CSV else find_document_layout(body)
+    if not layout.fields:
+        raise FormatError("mapping", "there are no rows to propose a mapping from", expected="a header and a row of CSV, or an object of JSON")
+    table = _read_all(body, media_type, layout, base)
+    fields = [Field.from_column(path, table.columns[path], is_cell=table.has_header) for path in layout.fields]
+    comments = [f"looked at {table.count} row{'s'[: table.count != 1]}", *layout.comments, *_tell_unusable(fields)]
+    fields = [each for each in fields if each.is_usable]
+    time, told, used = guess_time(fields, choices)
+    comments += told
+    subject, told, about = guess_subject([each for each in fields if each not in used])
+    comments += told
+    document = layout.words | {"base": base} | time | ({"subject": subject} if subject else {})
+    rest = [each for each in fields if each not in used and each is not about]
+    document |= _describe_values(rest, layout, comments)
+    mapping = compile_mapping(json.dumps(document))
+    return Proposal(document, tuple(comments), _run(body, media_type, mapping, table))
+
+
+def _read_all(body: bytes, media_type: str, layout: Layout, base: str) -> Table:
+    """Return all fields of all rows. Raises: FormatError where a row cannot be read."""
+    properties = {path: {"iri": "urn:x"} for path in layout.fields}
+    mapping = read_mapping(layout.words | {"base": base, "properties": properties})
+    table = read_table(body, media_type, mapping, ExpansionBudget(len(body)))
+    if table.faults:
+        fault = min(table.faults)
+        raise FormatError("mapping", f"row {fault.row + 1}: {fault.reason}", expected="rows that can be read; no mapping runs on this one")
+    return table
+
+
+def _tell_unusable(fields: Sequence[Field]) -> list[str]:
+    return [
+        f"{each.path!r} is left out: it has arrays or objects, or bytes that are no UTF-8; a path or items may lead into it"
+        for each in fields
+        if not each.is_usable
+    ]
+
+
+def _describe_values(fields: Sequence[Field], layout: Layout, comments: list[str]) -> dict[str, Any]:
+    """Return the words about what fields become; add what was guessed."""
+    cells = [each for each in fields if each.is_cell]
+    words, told = guess_number_format(cells, layout.words.get("delimiter", ","))
+    comments += told
+    numbers, names = read_number_format(words), name_fields(fields)
+    properties: dict[str, Any] = {}
+    for each in fields:
+        guess = guess_values(each, numbers, is_identifier=is_identifier(each))
+        iri = f":{names[each.path]}"
+        properties[each.path] = {"iri": iri} | guess.words if guess.words else iri
+        comments.append(
+            f"{each.path!r}: {iri}{' as ' + guess.words['datatype'] if 'datatype' in guess.words else ''}{'; ' + guess.comment if guess.comment else ''}"
+        )
+    if not properties:
+        comments.append("no field is left for properties: each row becomes an :Event")
+        return {"types": [":Event"]}
+    return words | {"properties": properties}
+
+
+def _run(body: bytes, media_type: str, mapping: Mapping, table: Table) -> tuple[tuple[str, ...], ...]:
+    """Return the triples of the first rows, after the mapping has run on all of them. Raises: FormatError where a row does not map."""
+    timeless = Interval(0, 0)
+    refuse_rejected(map_body(body, media_type, mapping, timeless))
+    return preview_rows(replace(table, faults=()), mapping)
+
+
+__all__ = ["AmbiguousDates", "Choices", "Proposal", "propose_mapping"]

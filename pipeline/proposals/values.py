@@ -1,0 +1,124 @@
+"""This module proposes what the values of a field become: numbers, times or texts, and which words mean that there is none."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epsparql.terms import XSD
+from pipeline.mapping.columns import CELL, NUMBER, STRING, Column
+from pipeline.mapping.csv_dialect import NumberFormat
+from pipeline.mapping.literals import DECIMAL, DOUBLE, INTEGER, find_ill_formed
+from pipeline.proposals.fields import Field
+
+NO_VALUE = frozenset(("", "m", "-", "--", "---", "unavailable", "unknown", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "#n/a", "missing", "?"))
+"""These words, in capital or small letters, mean that there is no value in a column whose other values are numbers."""
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_CODE = re.compile(r"[+-]?0[0-9]+")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_GROUPED_BY_POINTS = re.compile(r"[+-]?[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?")
+_GROUPED_BY_COMMAS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_DATES = (("dateTime", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"), ("date", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ValueGuess:
+    """Holds the words of a property beside its iri, and what was guessed about it, "" where nothing is in doubt."""
+
+    words: dict[str, Any]
+    comment: str = ""
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number, also one with a decimal comma or with commas between thousands."""
+    return any(form.fullmatch(text) for form in (_NUMBER, _DECIMAL_COMMA, _GROUPED_BY_POINTS, _GROUPED_BY_COMMAS))
+
+
+def find_no_values(field: Field) -> list[str]:
+    """Return the words of a field that mean "no value": where all other values are numbers."""
+    words = [text for text in field.texts if text.lower() in NO_VALUE]
+    if not words or len(words) == len(field.texts) or not all(is_number(text) for text in field.texts if text.lower() not in NO_VALUE):
+        return []
+    return words
+
+
+def guess_number_format(fields: Sequence[Field], delimiter: str) -> tuple[dict[str, str], list[str]]:
+    """Return how cells write numbers that Turtle would not read so, and what was guessed about it."""
+    comma, points, commas = list[str](), list[str](), list[str]()
+    for field in fields:
+        texts = [text for text in field.texts if text.lower() not in NO_VALUE]
+        if all(_GROUPED_BY_COMMAS.fullmatch(text) or _NUMBER.fullmatch(text) for text in texts) and delimiter != ";":
+            commas += [text for text in texts if "," in text]
+        elif all(_DECIMAL_COMMA.fullmatch(text) or _GROUPED_BY_POINTS.fullmatch(text) or _NUMBER.fullmatch(text) for text in texts):
+            comma += [text for text in texts if "," in text]
+            points += [text for text in texts if _GROUPED_BY_POINTS.fullmatch(text)]
+    if comma:
+        if any("," in text for text in points):
+            return {"decimal": ",", "group": "."}, [
+                f"{comma[0]!r} is a number with a decimal comma, and points stand between thousands; without decimal and group it is text"
+            ]
+        value = comma[0].replace(",", ".")
+        grouped = f'; {points[0]!r} is read as it stands: group "." makes it {points[0].replace(".", "")}' if points else ""
+        return {"decimal": ","}, [f"{comma[0]!r} is the number {value}, with a decimal comma; without decimal it is text{grouped}"]
+    if commas:
+        shown = commas[0].replace(",", "")
+        return {"group": ","}, [f'{commas[0]!r} is the number {shown}, with commas between thousands; decimal "," makes commas decimal marks']
+    return {}, []
+
+
+def guess_values(field: Field, numbers: NumberFormat, *, is_identifier: bool) -> ValueGuess:
+    """Return what the values of a field become, so that each of them has that form."""
+    null = find_no_values(field)
+    words: dict[str, Any] = {"null": [*([""] if "" not in null and field.is_cell else []), *null]} if null else {}
+    told = f"{', '.join(map(repr, null[:_SHOWN]))} {'means' if len(null) == 1 else 'mean'} no value; without null it is text" if null else ""
+    kept = field.without(null) if null else field
+    read = numbers.rewrite(kept.values)
+    texts: list[str] = read.texts.to_pylist()
+    if not texts or kept.has_booleans:
+        return ValueGuess(words, told)
+    if not all(_NUMBER.fullmatch(text) for text in texts):
+        return _guess_texts(kept, texts, words)
+    code = next((text for text in texts if _CODE.fullmatch(text)), None)
+    if code is not None and all(re.fullmatch(r"[+-]?[0-9]+", text) for text in texts):
+        return ValueGuess(
+            words | {"datatype": "xsd:string"}, f"{code!r} begins with zero, so values are codes and text; datatype xsd:integer makes them numbers"
+        )
+    are_strings = bool((read.kinds == STRING).all())
+    if are_strings and is_identifier:
+        return ValueGuess(words, "values are identifiers and stay text; datatype xsd:integer makes them numbers")
+    return _guess_numbers(read, words, told, are_strings=are_strings)
+
+
+def _guess_numbers(read: Column, words: dict[str, Any], told: str, *, are_strings: bool) -> ValueGuess:
+    """Return the guess for numbers: without a datatype where Turtle reads all of them alike."""
+    texts = read.texts.to_pylist()
+    alike = any(all(re.search(form, text) for text in texts) for form in (INTEGER, DECIMAL, DOUBLE))
+    if alike and bool(np.isin(read.kinds, (CELL, NUMBER)).all()):
+        return ValueGuess(words, told)
+    name = next(name for name in ("integer", "decimal", "double", "string") if not find_ill_formed(read, XSD + name))
+    if are_strings:
+        told = "; ".join(filter(None, [told, f"texts such as {texts[0]!r} are numbers; without datatype they stay text"]))
+    return ValueGuess(words | {"datatype": f"xsd:{name}"}, told)
+
+
+def _guess_texts(field: Field, texts: Sequence[str], words: dict[str, Any]) -> ValueGuess:
+    """Return the guess for values that are not all numbers: dates, words beside numbers, or texts."""
+    if not (field.values.kinds == NUMBER).any():
+        for name, form in _DATES:
+            if field.matches(form) and not find_ill_formed(field.values, XSD + name):
+                return ValueGuess(words | {"datatype": f"xsd:{name}"})
+    if not any(_NUMBER.fullmatch(text) for text in texts) or not (np.isin(field.values.kinds, (CELL, NUMBER))).any():
+        return ValueGuess(words)
+    others = [text for text in texts if not _NUMBER.fullmatch(text)]
+    shown = ", ".join(map(repr, others[:_SHOWN]))
+    if any(re.search(r"\d", text) for text in others):
+        return ValueGuess(
+            words | {"datatype": "xsd:string"}, f"all values are text, since {shown} is no number; without datatype the others are numbers"
+        )
+    return ValueGuess(words, f"numbers are numbers, and words such as {shown} are text; null {others[0]!r} makes that word no value")
+
+
+__all__ = ["NO_VALUE", "ValueGuess", "find_no_values", "guess_number_format", "guess_values", "is_number"]

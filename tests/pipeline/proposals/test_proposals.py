@@ -1,0 +1,131 @@
+"""Proposed mappings: what is guessed for files of known kinds, as the triples that the mapping makes of their first rows."""
+
+import json
+from typing import Any
+
+import pytest
+
+from epsparql.events.media_types import CSV, JSON
+from pipeline.errors import FormatError, InvalidMapping
+from pipeline.formats.batches.timestamps import instant
+from pipeline.proposals.proposal import AmbiguousDates, Choices, Proposal, propose_mapping
+
+NOW = instant("2026-11-29T12:00:00Z")
+EX = "http://example.org/"
+
+
+def propose(body: str | bytes | Any, *, order: str | None = None, zone: str | None = None) -> Proposal:
+    """Propose a mapping for CSV, given as text, or for JSON, given as a value or as bytes."""
+    if isinstance(body, str) and not body.startswith(("{", "[")):
+        return propose_mapping(body.encode(), CSV, EX, Choices(NOW, order, zone))
+    content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return propose_mapping(content, JSON, EX, Choices(NOW, order, zone))
+
+
+def triples(found: Proposal) -> list[str]:
+    """Return the triples of all rows that are shown, without XSD's prefix."""
+    return [triple.replace("^^xsd:", "^^") for row in found.preview for triple in row]
+
+
+AIS = "# Timestamp,Type of mobile,MMSI,SOG\n{}/01/2018 00:00:01,Class A,219000001,10.4\n{}/01/2018 00:00:11,Class A,219000002,\n"
+TABLES = [
+    pytest.param(
+        AIS.format("13", "13"),
+        {},
+        ['<MMSI/219000001> :Type_of_mobile "Class A" .  # 2018-01-13T00:00:01Z', '<MMSI/219000001> :SOG "10.4"^^decimal .  # 2018-01-13T00:00:01Z',
+         '<MMSI/219000002> :Type_of_mobile "Class A" .  # 2018-01-13T00:00:11Z'],
+        id="AIS: the thirteenth is a day",
+    ),
+    pytest.param(
+        "Date,Time,Sensor,Value\n03/01/2026,8:00 AM,A,21.5\n03/14/2026,12:05 PM,A,\"1,022.5\"\n", {},
+        ['<Sensor/A> :Value "21.5"^^decimal .  # 2026-03-01T08:00:00Z', '<Sensor/A> :Value "1022.5"^^decimal .  # 2026-03-14T12:05:00Z'],
+        id="Excel of the US: date and time in two columns, commas between thousands",
+    ),
+    pytest.param(
+        "Datum;Uhrzeit;Sensor;Druck\n01.03.2026;08:00;A;1.013,25\n01.03.2026;08:01;A;-1,5\n", {"zone": "Europe/Vienna"},
+        ['<Sensor/A> :Druck "1013.25"^^decimal .  # 2026-03-01T07:00:00Z', '<Sensor/A> :Druck "-1.5"^^decimal .  # 2026-03-01T07:01:00Z'],
+        id="Excel of Germany: a decimal comma, points between thousands, local times",
+    ),
+    pytest.param(
+        "sep=;\r\nZeit (UTC+1);Gerät;Temp\r\n2026-03-01 08:00:00;x;21,5\r\n", {},
+        ['<Gerät/x> :Temp "21.5"^^decimal .  # 2026-03-01T07:00:00Z'], id="Excel's line of the separator, and a zone in a name",
+    ),
+    pytest.param(
+        "Date,Time,sensor,v\n20260301,0805,a,1\n20260301,0810,a,2\n", {},
+        ['<sensor/a> :v "1"^^integer .  # 2026-03-01T08:05:00Z', '<sensor/a> :v "2"^^integer .  # 2026-03-01T08:10:00Z'], id="times of day without colons",
+    ),
+    pytest.param(
+        "year,month,day,hour,carrier,delay\n2013,1,1,5,UA,2\n2013,1,12,15,AA,NA\n", {},
+        ['_ :carrier "UA" .  # 2013-01-01T05:00:00Z', '_ :delay "2"^^integer .  # 2013-01-01T05:00:00Z', '_ :carrier "AA" .  # 2013-01-12T15:00:00Z'],
+        id="year, month, day and hour in columns",
+    ),
+    pytest.param(
+        "#DEBUG: Format Typ -> comma\n#DEBUG: Time Period -> 2026, 2026\nstation,valid,tmpf,p01i\nLOWW,2026-03-01 08:20,M,0.00\nLOWW,2026-03-01 08:50,41.00,T\n", {},
+        ['<station/LOWW> :p01i "0.00"^^decimal .  # 2026-03-01T08:20:00Z', '<station/LOWW> :tmpf "41.00"^^decimal .  # 2026-03-01T08:50:00Z',
+         '<station/LOWW> :p01i "T" .  # 2026-03-01T08:50:00Z'],
+        id="METAR: comments above the header, M for no value, a trace of rain",
+    ),
+    pytest.param(
+        "time,sensor,temp\n,,°C\n2026-03-01T08:00:00Z,a,1.5\n2026-03-01T08:01:00Z,a,2.5\n", {},
+        ['<sensor/a> :temp "1.5"^^decimal .  # 2026-03-01T08:00:00Z', '<sensor/a> :temp "2.5"^^decimal .  # 2026-03-01T08:01:00Z'],
+        id="a row of units",
+    ),
+    pytest.param(
+        "entity_id,state,last_changed,last_updated\nsensor.t,21.5,2026-03-01T08:00:00.000Z,2026-03-01T08:00:09Z\nsensor.t,unavailable,2026-03-01T08:05:00.000Z,2026-03-01T08:05:09Z\n", {},
+        ['<entity_id/sensor.t> :state "21.5"^^decimal .  # 2026-03-01T08:00:00Z',
+         '<entity_id/sensor.t> :last_updated "2026-03-01T08:00:09Z"^^dateTime .  # 2026-03-01T08:00:00Z',
+         '<entity_id/sensor.t> :last_updated "2026-03-01T08:05:09Z"^^dateTime .  # 2026-03-01T08:05:00Z'],
+        id="Home Assistant: unavailable is no value",
+    ),
+    pytest.param(
+        "ts,sensor,code\n1511545388.123456789,a,007\n1511545389.5,a,010\n", {},
+        ['<sensor/a> :code "007" .  # 2017-11-24T17:43:08.123457Z', '<sensor/a> :code "010" .  # 2017-11-24T17:43:09.5Z'], id="fractions of loggers, and codes",
+    ),
+    pytest.param("time,a b,a_b\n2026-03-01,1,2\n", {}, ['_ :a_b "1"^^integer .  # 2026-03-01T00:00:00Z', '_ :a_b_2 "2"^^integer .  # 2026-03-01T00:00:00Z'], id="equal names"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "choices", "expected"), TABLES)
+def test_a_table(body: str, choices: dict[str, Any], expected: list[str]) -> None:
+    assert [line if line[0] != "_" else "_ " + line.partition(" ")[2] for line in triples(propose(body, **choices))] == expected
+
+
+@pytest.mark.parametrize(("order", "day"), [("day-first", "2018-01-04"), ("month-first", "2018-04-01")])
+def test_day_and_month_that_the_rows_do_not_tell(order: str, day: str) -> None:
+    with pytest.raises(AmbiguousDates, match="is 2018-01-04 with the day first, and 2018-04-01 with the month first"):
+        propose(AIS.format("04", "04"))
+    assert triples(propose(AIS.format("04", "04"), order=order))[0].endswith(f"# {day}T00:00:01Z")
+    assert "month-first" not in " ".join(propose(AIS.format("04", "04") + "31/12/2018 00:00:00,x,1,1\n").comments)
+
+
+def test_an_encoding_is_found() -> None:
+    body = "Zeit;Gerät;Außen (°C)\n01.03.2026 08:00;Küche;21,5\n"
+    expected = ['<Gerät/Küche> :Außen_C "21.5"^^xsd:decimal .  # 2026-03-01T08:00:00Z']
+    for encoding in ("cp1252", "utf-16", "utf-8-sig"):
+        found = propose_mapping(body.encode(encoding), CSV, EX, Choices(NOW))
+        assert list(found.preview[0]) == expected, encoding
+        assert ("encoding" in found.document) == (encoding == "cp1252")
+
+
+def test_guesses_are_told_with_their_alternatives() -> None:
+    found = propose('created,ts,device,name,v\n2026-03-01 07:00,2026-03-01 08:00,a,x,"1,5"\n2026-03-01 07:00,2026-03-01 08:01,a,y,"2,5"\n')
+    assert [comment for comment in found.comments if "alternative" in comment or "without" in comment or "zone" in comment] == [
+        "time is 'ts', read as iso; the alternative is 'created'",
+        "times name no zone and are read as UTC; a time zone, such as Europe/Vienna, makes them local",
+        "the subject is made of 'device'; the alternative is 'name'",
+        "'1,5' is the number 1.5, with a decimal comma; without decimal it is text",
+    ]
+
+
+FAULTS = [
+    pytest.param("a,b\n1,2\n3\n", {}, FormatError, "row 2: the row has 1 cells and the header 2", id="a short row"),
+    pytest.param("", {}, FormatError, "there are no rows", id="nothing"),
+    pytest.param("ts,v\n2026-03-01 08:00,1\n", {"zone": "Mars/Phobos"}, InvalidMapping, "'Mars/Phobos' is no time zone", id="a zone"),
+    pytest.param(b'{"a":1}\n5\n', {}, FormatError, "row 2: Expected `object`", id="a document that is no object"),
+]
+
+
+@pytest.mark.parametrize(("body", "choices", "error", "message"), FAULTS)
+def test_what_has_no_mapping(body: str | bytes, choices: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message.replace("(", r"\(")):
+        propose(body, **choices) if body else propose_mapping(b"", CSV, EX, Choices(NOW))
