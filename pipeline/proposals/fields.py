@@ -57,14 +57,14 @@ class Field:
         return (self.path,) if self.is_cell else steps_of(self.path.removeprefix(ROOT).replace("[*]", ""))
 
     @property
-    def name(self) -> str:
+    def last_name(self) -> str:
         """Return the last name of the path."""
         return next((step for step in reversed(self.steps) if isinstance(step, str)), "")
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Return the words of the last name in small letters: `lastReported` and `last_reported` have the same."""
-        return tuple(word.lower() for word in _WORD.findall(self.name))
+        return tuple(word.lower() for word in _WORD.findall(self.last_name))
 
     @property
     def is_scalar(self) -> bool:

@@ -83,7 +83,7 @@ def guess_subject(fields: Sequence[Field]) -> tuple[str, list[str], Field | None
     instead = f"; the alternative is {found[1].path!r}" if len(found) > 1 else ""
     if field.matches(_IRI):
         return f"{{+{field.path}}}", [f"the subject is the IRI in {field.path!r}{instead}"], field
-    return f"{clean_name(field.name)}/{{{field.path}}}", [f"the subject is made of {field.path!r}{instead}"], field
+    return f"{clean_name(field.last_name)}/{{{field.path}}}", [f"the subject is made of {field.path!r}{instead}"], field
 
 
 def is_identifier(field: Field) -> bool:

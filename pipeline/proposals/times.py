@@ -128,7 +128,7 @@ class TimeGuess:
     rank: tuple[Any, ...] = field(default=(), compare=False)
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         return " and ".join(repr(each.path) for each in self.fields)
 
 
@@ -143,8 +143,8 @@ def guess_time(fields: Sequence[Field], choices: Choices) -> tuple[dict[str, Any
     text = guess.form.ordered(order) if guess.form is not None and order else guess.format
     names = [each.path for each in guess.fields]
     words: dict[str, Any] = {"time": names[0] if len(names) == 1 else names, "time_format": text} | ({"round": "microsecond"} if guess.rounds else {})
-    instead = f"; the alternative is {others[0].name}" if others else ""
-    comments.insert(0, f"time is {guess.name}, read as {text}{instead}")
+    instead = f"; the alternative is {others[0].title}" if others else ""
+    comments.insert(0, f"time is {guess.title}, read as {text}{instead}")
     if guess.rounds:
         comments.append('times finer than a microsecond are rounded by "round": "microsecond"; without it they are refused')
     zone, from_file = _find_zone(guess, fields, choices)
@@ -189,7 +189,7 @@ def _ranked(guess: TimeGuess, place: int, *, is_date: bool) -> TimeGuess:
 
 
 def _is_named(each: Field) -> bool:
-    return bool(_NAMES & set(each.words)) or each.name.lower().endswith(_NAME_ENDS)
+    return bool(_NAMES & set(each.words)) or each.last_name.lower().endswith(_NAME_ENDS)
 
 
 def _guess_field(each: Field, choices: Choices) -> TimeGuess | None:
@@ -276,7 +276,7 @@ def _find_parts(whole: Sequence[Field]) -> tuple[Field, ...]:
     """Return the fields of year, month, day and so on, of which the first three are there."""
     found = list[Field]()
     for names in _PARTS:
-        each = next((one for one in whole if one.name.lower() in names and one.matches(r"^[0-9]{1,4}$")), None)
+        each = next((one for one in whole if one.last_name.lower() in names and one.matches(r"^[0-9]{1,4}$")), None)
         if each is None:
             break
         found.append(each)
@@ -303,7 +303,7 @@ def _settle_order(guess: TimeGuess, choices: Choices) -> tuple[str, list[str]]:
     readings = [_read_as(guess, order, text) for order in (DAY_FIRST, MONTH_FIRST)]
     if guess.form.mark == ".":
         return DAY_FIRST, [f"{text!r} is {readings[0]}, since dates with points have the day first; with the month first it is {readings[1]}"]
-    raise AmbiguousDates(guess.name, text, *readings)
+    raise AmbiguousDates(guess.title, text, *readings)
 
 
 def _read_as(guess: TimeGuess, order: str, text: str) -> str:
@@ -331,7 +331,7 @@ def _find_zone(guess: TimeGuess, fields: Sequence[Field], choices: Choices) -> t
 def _zone_in_name(guess: TimeGuess) -> str:
     """Return the offset that a field's name has, such as +01:00 of `Zeit (UTC+1)`; "" for none."""
     for each in guess.fields:
-        found = _ZONE_IN_NAME.search(each.name)
+        found = _ZONE_IN_NAME.search(each.last_name)
         if found is not None and found[1]:
             return f"{found[1]}{int(found[2]):02d}:{found[3] or '00'}"
     return ""

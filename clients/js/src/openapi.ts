@@ -83,7 +83,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Propose a mapping from the first rows of a body; nothing is set or sent */
+        /** Propose a mapping from the rows of a body; nothing is set or sent */
         post: operations["propose_stream_mapping"];
         delete?: never;
         options?: never;
@@ -862,7 +862,7 @@ export interface components {
         };
         /**
          * MappingProposal
-         * @description Proposes a mapping for a stream, with what was found in the rows and what is doubtful.
+         * @description Proposes a mapping for a stream, with each guess and its alternative, and the triples of the first three rows.
          */
         MappingProposal: {
             /** Mapping */
@@ -871,6 +871,11 @@ export interface components {
             };
             /** Comments */
             comments: string[];
+            /**
+             * Preview
+             * @description The triples of each of the first three rows, as Turtle writes them, with their time as a comment.
+             */
+            preview: string[][];
         };
         /**
          * Mark
@@ -2573,6 +2578,10 @@ export interface operations {
             query?: {
                 /** @description Names are relative to this IRI, if the stream has no base. */
                 base?: string | null;
+                /** @description Dates such as 04/01/2026 have the day or the month first. Without it, 422 `ambiguous-date` says that the rows do not tell. */
+                order?: ("day-first" | "month-first") | null;
+                /** @description Times that name no zone are local to this one, such as Europe/Vienna or +01:00. */
+                time_zone?: string | null;
             };
             header?: never;
             path: {
@@ -2649,6 +2658,15 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unprocessable Content */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -106,7 +106,7 @@ def test_settings_are_checked(http: httpx.Client, stream: str) -> None:
     faults = [
         ({"mapping": {"properties": {"a": "a"}}}, "invalid-mapping", "mapping.properties.a.iri"),
         ({"mapping": 5}, "invalid-mapping", "no object"),
-        ({"mapping": MAPPING | {"properties": {"a": ":a", "a.b": ":b"}}}, "invalid-mapping", "both a value and an object"),
+        ({"mapping": MAPPING | {"properties": {"$.a[*].b": ":b"}}}, "invalid-mapping", "leads to no element around the rows"),
         ({"on_error": "drop"}, "invalid-member", "on_error"),
         ({"base": "x"}, "invalid-mapping", "base"),
     ]
@@ -162,5 +162,11 @@ def test_a_mapping_is_proposed_for_a_body(tmp_path: Path) -> None:
         assert propose('[{"ts":"2026-01-01T00:00:00Z","sensor":"a","temp":1}]', "application/json").json()["mapping"]["base"] == EX
         for refused, status in ((propose("{}", "text/turtle"), 415), (propose(""), 400), (propose(CSV, query="?base=x"), 200)):
             assert refused.status_code == status, refused.text
+        dates = "Date,sensor,temp\n04/01/2026 10:00,a,1.5\n"
+        ambiguous = propose(dates)
+        assert (ambiguous.status_code, ambiguous.json()["code"]) == (422, "ambiguous-date")
+        assert ambiguous.json()["expected"] == "the query parameter order, day-first or month-first"
+        ordered = propose(dates, query="?order=day-first&time_zone=%2B01:00").json()
+        assert ordered["preview"] == [['<sensor/a> :temp "1.5"^^xsd:decimal .  # 2026-01-04T09:00:00Z']]
         assert http.put("/streams/s", json={"mapping": found["mapping"]}).status_code == 200
         assert post(http, CSV.replace("cold", "2")).json()["accepted"] == 3
