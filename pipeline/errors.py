@@ -74,16 +74,16 @@ class NotRevisable(PipelineError):
 
 
 class TooFarAhead(PipelineError):
-    """An `end` lies further beyond the clock than the stream's max_ahead allows (422). `row` counts from 0."""
+    """An `end` lies further beyond the clock than the stream's max_ahead allows (422). `row` counts from 0; `unit` says if times look like another unit."""
 
     code = "too-far-ahead"
 
-    def __init__(self, stream: str, row: int, end: Micros, limit: Micros) -> None:
-        super().__init__(stream, row, end, limit)
-        self.stream, self.row, self.end, self.limit = stream, row, end, limit
+    def __init__(self, stream: str, row: int, end: Micros, limit: Micros, unit: str | None = None) -> None:
+        super().__init__(stream, row, end, limit, unit)
+        self.stream, self.row, self.end, self.limit, self.unit = stream, row, end, limit, unit
 
     def __str__(self) -> str:
-        return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; correct its time or raise max_ahead"
+        return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; {self.unit or 'correct its time or raise max_ahead, which 0 turns off'}"
 
 
 class MessageKeyRefused(PipelineError):

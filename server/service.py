@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from engine.messages import Micros
 from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.log import LogWriter
+from pipeline.log.catalog import MAX_AHEAD
 from pipeline.parquet_export import Exporter
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import EngineReport, ReportReader
@@ -40,6 +41,7 @@ class Service:
         keeper: Replicator | None = None,
     ) -> None:
         self.settings, self.clock, self.log = settings, clock, log
+        log.default_ahead = MAX_AHEAD
         self.solutions, self.texts = SolutionReader(settings.data), ParsedTexts(settings.data)
         self._reports = ReportReader(settings.data)
         self.catalog = CatalogView(log, self.solutions)

@@ -42,6 +42,10 @@ CLOCK_SILENCE: Micros = 1_000_000
 """A stream without times of its own is silent for this long before the clock advances it."""
 
 
+MAX_AHEAD: Micros = 86_400_000_000
+"""A stream takes events that end at most this far beyond the clock, unless it says otherwise. Streams of before that said nothing have no limit."""
+
+
 class Stream(msgspec.Struct, frozen=True):
     """Represents a stream as of some log position. It is a struct because each body makes a new one.
 
@@ -349,6 +353,7 @@ class Catalogue:
         self.streams[entry.stream] = replace_fields(
             known,
             waiting=waiting,
+            max_ahead=known.max_ahead if record.max_ahead is None else record.max_ahead,
             latest=record.latest,
             watermark=entry.watermark,
             accepted=known.accepted + entry.rows,

@@ -31,6 +31,7 @@ from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldes
 from pipeline.log.writer_state import load_state, save_state
 from pipeline.rejected_rows import ALL_MAPPED, Unmapped
 from pipeline.source_positions import Source, SourceState, judge_source
+from pipeline.time_units import describe_wrong_unit
 
 QUEUED_ROWS = 500_000
 QUEUED_BYTES = 256 << 20
@@ -202,6 +203,8 @@ class LogWriter:
     """The catalogue has streams and queries as of the last entry. It is for looking only."""
     backlog: Backlog
     """The backlog counts the rows that were written since the start, and of which frames."""
+    default_ahead: Micros | None = None
+    """A stream that its first event creates has this as its max_ahead."""
     saved: int = 0
     """A start reads the log for the catalogue from this position on."""
 
@@ -461,18 +464,25 @@ class LogWriter:
             stored = sources.get(request.source.id)
             if not judge_source(request.stream, request.source, stored, len(sources), request.rows.num_rows):
                 return Ack(offset if stored is None else stored.offset, duplicate=True), None, NO_ROWS
-        stream, presence = self.catalogue.stream(request.stream), None
+        stream, presence = self._find_stream(request.stream), None
         if stream.revisable is not None:
             presence = self._find_presence(stream, retracts=columns.marked)
         elif columns.marked:
             raise NotRevisable(stream.name)
-        record, batch = _judge_lateness(self.catalogue, request, columns, at, self._opened, presence)
+        record, batch = _judge_lateness(self.catalogue, stream, request, columns, at, self._opened, presence)
+        if request.stream not in self.catalogue.streams and self.default_ahead is not None:
+            record = msgspec.structs.replace(record, max_ahead=self.default_ahead)
         if self._max_waiting and stream.sources:
             self._check_waiting(request, record, at)
         self._nodes.take_in(request.stream, batch, stream.message_key)
         if request.unmapped is not ALL_MAPPED:
             record = msgspec.structs.replace(record, rejected=request.unmapped.kept, skipped=request.unmapped.skipped)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected) + record.skipped), record, batch
+
+    def _find_stream(self, name: str) -> Stream:
+        """Return the stream, or the one that feeding it now creates."""
+        known = self.catalogue.streams.get(name)
+        return msgspec.structs.replace(self.catalogue.stream(name), max_ahead=self.default_ahead) if known is None else known
 
     def _find_presence(self, stream: Stream, *, retracts: bool) -> Presence | None:
         """Return what tells which occurrences of a stream are present, once it has had a retraction: others need not pay for that."""
@@ -581,13 +591,13 @@ def _columns_of(requests: list[_Request], joined: pa.RecordBatch) -> Iterator[_C
 
 
 def _judge_lateness(
-    catalogue: Catalogue, request: _Request, columns: _Columns, at: Micros, opened: Micros, presence: Presence | None
+    catalogue: Catalogue, stream: Stream, request: _Request, columns: _Columns, at: Micros, opened: Micros, presence: Presence | None
 ) -> tuple[Record, pa.RecordBatch]:
     """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead.
 
     Retractions with a target are no late rows, though they are marked as such: nobody is to take them for occurrences.
     """
-    stream, rows, ends = catalogue.stream(request.stream), request.rows, columns.end
+    rows, ends = request.rows, columns.end
     if stream.finished:
         raise StreamFinished(stream.name)
     by_clock = request.arrived is not None and _is_untimed(columns, request.arrived)
@@ -608,7 +618,8 @@ def _judge_lateness(
     if len(timely):
         last, first = (int(timely.max()), int(timely.min())) if len(timely) > 1 else (timely.item(), timely.item())
         if stream.max_ahead is not None and last > at + stream.max_ahead:
-            raise TooFarAhead(stream.name, int((ends > at + stream.max_ahead).argmax()), last, at + stream.max_ahead)
+            row, unit = int((ends > at + stream.max_ahead).argmax()), describe_wrong_unit(last, at)
+            raise TooFarAhead(stream.name, row, last, at + stream.max_ahead, unit)
         if stream.watermark is not None and first < stream.watermark:
             missed = ends < stream.watermark
             late += int(np.count_nonzero(timely < stream.watermark))

@@ -178,7 +178,7 @@ def read_epoch(text: str, unit: Decimal, *, rounds: bool = False) -> Micros:
         raise ValueError(f"a number of {len(text)} characters is no time")
     micros = Decimal(text) * unit
     if not micros.is_finite() or abs(micros) >= END_OF_TIME:
-        raise ValueError(f"{text!r} is beyond the years that instants reach")
+        raise ValueError(f"{text!r} is beyond the years that instants reach; numbers as great look like microseconds or nanoseconds")
     if rounds:
         return int((micros + Decimal("0.5")).to_integral_value(ROUND_FLOOR))
     if micros != int(micros):

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ import epsparql
 from engine.messages import NODE_NAMES, POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from pipeline.log import LogWriter, Queueing
+from pipeline.log.catalog import Stream
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
 from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
 from pipeline.replay.dead_letters import DeadLetters, LeftOut
@@ -39,6 +40,7 @@ from pipeline.slices.runner import SliceRunner, plan_log
 from pipeline.slices.workers import SliceThreads, count_cores
 from pipeline.solutions.formats import CSV, NDJSON, SPARQL_JSON, TURTLE, Triples, ndjson, write_page
 from pipeline.solutions.solution_log import NONE_STORED, SolutionReader
+from pipeline.time_units import describe_wrong_unit
 
 FORMATS = {"ndjson": NDJSON, "json": SPARQL_JSON, "csv": CSV, "turtle": TURTLE}
 _DEFAULT_STREAM = "default"
@@ -119,7 +121,18 @@ class Unsliced:
         return f"the log is evaluated as a whole, because queries look back without a bound: {told}"
 
 
-Doubt = Unfed | Unsliced | LeftOut
+@dataclass(frozen=True, slots=True)
+class WrongUnit:
+    """Says that the times of a stream look like numbers of another unit."""
+
+    stream: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"stream {self.stream}: its {self.reason}"
+
+
+Doubt = Unfed | Unsliced | LeftOut | WrongUnit
 
 
 def run(
@@ -137,9 +150,15 @@ def run(
         with _solved(log, Path(directory), replay, tell, doubt) as solutions:
             _raise_failures(solutions, replay.queries)
             counts = _report(solutions, fmt, shapes, out)
-        for left_out in letters.left_out.values():
-            doubt(left_out)
+        doubts: list[Doubt] = [*letters.left_out.values(), *_find_wrong_units(log.catalogue.streams.values(), clock())]
+        for told in doubts:
+            doubt(told)
         return ReplaySummary(entries, occurrences, counts, tuple(letters.left_out.values()))
+
+
+def _find_wrong_units(streams: Iterable[Stream], now: Micros) -> list[WrongUnit]:
+    found = [(stream.name, describe_wrong_unit(stream.latest, now)) for stream in streams if stream.latest is not None]
+    return [WrongUnit(name, reason) for name, reason in found if reason is not None]
 
 
 # ---------------------------------------------------------------- what goes in

@@ -30,7 +30,7 @@ from server.http.problem_details import Fault, Problem, bad_request, describe_ex
 from server.http.query_parameters import check_parameters
 from server.log_intake import LogIntake
 from server.query_output.websocket_protocol import find_writer
-from server.routes.streams.ingest import SMALL, get_stream_settings, undeclared_source_warning, unread_time_warning
+from server.routes.streams.ingest import SMALL, get_stream_settings, undeclared_source_warning, unread_time_warning, wrong_unit_warning
 from server.service import Service
 from server.subscriptions.broadcast import BroadcastMember, encode_message
 from server.subscriptions.delivery_progress import DeliveryProgress
@@ -283,7 +283,11 @@ async def _submit_frame(service: Service, stream: str, body: bytes, *, binary: b
         try:
             found = parsed.found
             submitted = service.intake.submit(stream, found.mapped, found.key, found.source, parsed.arrived)
-            return PendingAck(submitted, undeclared_source_warning(service, stream, found.source) or parsed.warning, len(body))
+            return PendingAck(
+                submitted,
+                undeclared_source_warning(service, stream, found.source) or parsed.warning or wrong_unit_warning(service, stream),
+                len(body),
+            )
         except Overloaded:  # back-pressure: nothing more is read from this socket meanwhile
             await asyncio.sleep(_AGAIN_S)
 

@@ -666,7 +666,8 @@ export interface components {
          *
          *     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
          *
-         *     `warning` tells of a time in the body that was not read, or of a body that does not come from a declared source.
+         *     `warning` tells of a time in the body that was not read, or of times that look like another unit. It also tells of a body that does not come from
+         *     a declared source.
          */
         Accepted: {
             /** Accepted */
@@ -1589,6 +1590,8 @@ export interface components {
          *     Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
          *
          *     `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out. `waiting` counts events that wait for declared sources, and `waits_for` names those.
+         *
+         *     `warning` says if the stream's times look like numbers of another unit, such as seconds that were read as milliseconds.
          */
         StreamDocument: {
             /** Name */
@@ -1633,6 +1636,8 @@ export interface components {
             key: string;
             /** Parts */
             parts: string[];
+            /** Warning */
+            warning: string | null;
         };
         /** StreamList */
         StreamList: {
@@ -2053,6 +2058,8 @@ export interface components {
          *
          *     `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
          *
+         *     Events that end further than `max_ahead` beyond the server's clock are refused; 0 or null turns this off.
+         *
          *     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. With a `base`, terms of ndjson may be short.
          *
          *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
@@ -2076,7 +2083,7 @@ export interface components {
             idle_timeout?: string | number | null;
             /**
              * Max Ahead
-             * @default null
+             * @default P1D
              */
             max_ahead?: string | number | null;
             /**

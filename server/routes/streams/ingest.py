@@ -23,6 +23,7 @@ from pipeline.mapping.cloud_events import CLOUD_EVENT, key_of, time_of
 from pipeline.mapping.stream_body import MAPPED_TYPES, SHORT, BodySettings, StreamBody
 from pipeline.mapping.stream_body import read_body as read_stream_body
 from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
+from pipeline.time_units import describe_wrong_unit
 from server.dependencies import INGEST, Shared
 from server.http.body_parsing import (
     read_body,
@@ -57,7 +58,8 @@ class Accepted(BaseModel):
 
     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
 
-    `warning` tells of a time in the body that was not read, or of a body that does not come from a declared source.
+    `warning` tells of a time in the body that was not read, or of times that look like another unit. It also tells of a body that does not come from
+    a declared source.
     """
 
     accepted: int
@@ -213,7 +215,7 @@ class Sending:
     def confirm(self, submitted: Future[Ack], warning: str | None) -> Accepted:
         """Return the answer to a body that is in the log. Raises: what became of it otherwise."""
         ack = submitted.result()
-        warning = undeclared_source_warning(self.service, self.name, self.source) or warning
+        warning = undeclared_source_warning(self.service, self.name, self.source) or warning or wrong_unit_warning(self.service, self.name)
         return Accepted(
             accepted=ack.accepted, offset=ack.offset, late=ack.late, rejected=ack.rejected or None, duplicate=ack.duplicate or None, warning=warning
         )
@@ -271,6 +273,12 @@ def undeclared_source_warning(service: Service, name: str, source: Source | None
         return None
     sent = "the body names no source" if source is None else f"the source {source.id[:_SHOWN]!r} is not declared"
     return f"{sent}, so its events do not move the watermark, which waits for the sources that the stream declares"
+
+
+def wrong_unit_warning(service: Service, name: str) -> str | None:
+    """Return the warning of a stream whose times look like numbers of another unit."""
+    stream = service.log.catalogue.streams.get(name)
+    return None if stream is None or stream.latest is None else describe_wrong_unit(stream.latest, service.clock())
 
 
 def _behind_problem(how: str) -> Problem:

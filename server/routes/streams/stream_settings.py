@@ -14,12 +14,13 @@ from epsparql.events.on_error import ON_ERROR, OTHER_NAMES, REFUSE, read_on_erro
 from pipeline.errors import FormatError
 from pipeline.formats.background import checked_name
 from pipeline.formats.batches.timestamps import iso
-from pipeline.log.catalog import Stream
+from pipeline.log.catalog import MAX_AHEAD, Stream
 from pipeline.log.lag import count_waiting
 from pipeline.mapping.json_reader import check_fields
 from pipeline.mapping.mapping import check_base, compile_mapping
 from pipeline.registrations.query_cache import get_shape
 from pipeline.source_positions import LONGEST_ID, MOST_DECLARED, SourceState
+from pipeline.time_units import describe_wrong_unit
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.auth import ingest_scope
 from server.http.body_parsing import (
@@ -51,6 +52,8 @@ class StreamDocument(BaseModel):
     Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
 
     `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out. `waiting` counts events that wait for declared sources, and `waits_for` names those.
+
+    `warning` says if the stream's times look like numbers of another unit, such as seconds that were read as milliseconds.
     """
 
     name: str
@@ -73,6 +76,7 @@ class StreamDocument(BaseModel):
     on_error: str
     key: str
     parts: list[str]
+    warning: str | None
 
 
 class StreamList(BaseModel):
@@ -84,6 +88,8 @@ class StreamSettings(BaseModel):
 
     `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
 
+    Events that end further than `max_ahead` beyond the server's clock are refused; 0 or null turns this off.
+
     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. With a `base`, terms of ndjson may be short.
 
     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
@@ -93,7 +99,7 @@ class StreamSettings(BaseModel):
     max_delay: str | float = 0
     revisable: str | float | None = None
     idle_timeout: str | float | None = None
-    max_ahead: str | float | None = None
+    max_ahead: str | float | None = "P1D"
     description: str = ""
     sources: list[str] = []
     base: str = ""
@@ -145,6 +151,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         on_error=OTHER_NAMES.get(stream.on_error, stream.on_error),
         key="" if stream.message_key is None else stream.message_key.predicate,
         parts=[] if stream.message_key is None else list(stream.message_key.parts),
+        warning=None if stream.latest is None else describe_wrong_unit(stream.latest, service.clock()),
     )
 
 
@@ -176,7 +183,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
     wanted = (
         read_duration_member(found, "max_delay") or 0,
         read_duration_member(found, "idle_timeout"),
-        read_duration_member(found, "max_ahead"),
+        (read_duration_member(found, "max_ahead") or None) if "max_ahead" in found else MAX_AHEAD,
         read_text_member(found, "description", ""),
         read_names_member(found, "sources", MOST_DECLARED, LONGEST_ID),
         *_read_mapping_members(found),

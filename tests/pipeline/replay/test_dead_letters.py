@@ -111,3 +111,11 @@ def test_a_test_of_queries(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     (case / "test.toml").write_text('on_error = "drop"\n')
     assert main(["test", "case"]) == 1
     assert "on_error is 'drop'; expected refuse or skip or dead_letter" in capsys.readouterr().out
+
+
+def test_a_replay_tells_of_another_unit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A replay has no limit of time; its end says what the times look like."""
+    Path("m.json").write_text(json.dumps(MAPPING | {"time_format": "epoch_s"}))
+    Path("s.csv").write_text("ts,sensor,temp\n1795910400000,a,1\n")
+    assert main(["replay", "--query", "q.rq", "--stream", "s.csv", "--mapping", "m.json"]) == 0
+    assert "stream default: its times look like milliseconds that were read as seconds, of 2026-11-29" in capsys.readouterr().err

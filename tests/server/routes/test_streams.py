@@ -1,6 +1,7 @@
 """Streams over HTTP: settings, bodies in every format, faults that leave nothing behind, late events."""
 
 import json
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -41,8 +42,8 @@ class TestSettings:
         first = http.put(path, json={"max_delay": "PT10S", "description": "d"})
         assert first.status_code == 201
         assert first.json() == {
-            "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": None, "sources": [],
-            "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [],
+            "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": "PT86400S", "sources": [],
+            "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [], "warning": None,
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})
@@ -295,3 +296,46 @@ class TestMessageKey:
     )
     def test_a_bad_key(self, http: httpx.Client, stream: str, body: dict[str, object]) -> None:
         assert_problem(http.put(f"/streams/{segment(stream)}", json=body), 400, "invalid-member")
+
+
+NOW_S = 1_795_910_400  # 2026-11-29
+SENT = [
+    pytest.param(
+        {}, "epoch_ms", NOW_S, "seconds that were read as milliseconds, of 2026-11-29: set time_format of the mapping to epoch_s", id="seconds"
+    ),
+    pytest.param(
+        {"max_ahead": 0}, "epoch_s", NOW_S * 1000, "milliseconds that were read as seconds, of 2026-11-29: set time_format", id="milliseconds"
+    ),
+    pytest.param({"max_ahead": None}, "epoch_s", NOW_S, None, id="the unit of the mapping"),
+    pytest.param({"max_ahead": None}, "epoch_s", 60, None, id="simulated time"),
+]
+
+
+@pytest.mark.parametrize(("settings", "unit", "at", "told"), SENT)
+def test_times_of_another_unit_are_told(http: httpx.Client, stream: str, settings: dict[str, object], unit: str, at: int, told: str | None) -> None:
+    path, body = f"/streams/{segment(stream)}", {"at": at, "v": 1}
+    mapping = {"time": "at", "time_format": unit, "base": EX, "subject": "s", "properties": {"v": ":v"}}
+    assert http.put(path, json=settings | {"mapping": mapping}).status_code == 201
+    answer = http.post(f"{path}/events", json=body).json()
+    found = http.get(path).json()["warning"]
+    assert answer["accepted"] == 1
+    assert found == answer.get("warning")
+    assert (found is None) if told is None else (told in found)
+
+
+def test_a_day_ahead_is_refused_by_default(http: httpx.Client, stream: str) -> None:
+    """That holds for a stream that its first event creates, too. A wrong unit is named; `0` turns the limit off."""
+    path, year = f"/streams/{segment(stream)}", datetime.now(UTC).year + 2
+    ahead = {"s": "<http://example.org/s>", "p": "<http://example.org/p>", "o": "<http://example.org/o>", "at": f"{year}-01-01T00:00:00Z"}
+    refused = http.post(f"{path}/events", content=json.dumps(ahead), headers=NDJSON)
+    assert (refused.status_code, refused.json()["code"]) == (422, "too-far-ahead")
+    assert "raise max_ahead, which 0 turns off" in refused.json()["detail"]
+    assert http.post(f"{path}/events", content=event(1), headers=NDJSON).status_code == 202
+    assert http.get(path).json()["max_ahead"] == "PT86400S"
+    assert (
+        http.post(f"{path}/events", content=json.dumps(ahead | {"at": "57840-01-01T00:00:00Z"}), headers=NDJSON)
+        .json()["detail"]
+        .count("read as seconds")
+    )
+    assert http.put(path, json={"max_ahead": 0}).json()["max_ahead"] is None
+    assert http.post(f"{path}/events", content=json.dumps(ahead), headers=NDJSON).status_code == 202
