@@ -77,7 +77,7 @@ def _map(media_type: str, bodies: Sequence[bytes], n: int) -> float:
         pending = []
         for body in bodies:
             mapped = map_body(body, media_type, mapping, Interval(0, 0))
-            pending.append(log.submit("s", mapped.batch, rejected=mapped.rejected, queueing=Queueing.WAIT))
+            pending.append(log.submit("s", mapped.batch, unmapped=mapped.unmapped, queueing=Queueing.WAIT))
         accepted = sum(each.result().accepted for each in pending)
         took = time.process_time() - began
     if accepted != _OCCURRENCES * n:

@@ -255,7 +255,7 @@ class KernelHost:
         at = self.arrays.net.at
         if code == c.GROW:
             self.arrays.make_room(int(at[c.MARGIN]), int(at[c.WAITING]))
-            self.arrays.spread_heads()
+            self.arrays.spread_heads(int(at[c.MARGIN]))
         elif code == c.EXCEEDED:
             number = int(at[c.ENDLESS])
             at[c.ENDLESS] = c.NONE

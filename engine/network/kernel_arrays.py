@@ -103,14 +103,14 @@ class KernelArrays:
         if n > len(self.net.heads):
             self._spread_table("heads", n)
 
-    def spread_heads(self) -> None:
-        """Give each hash table at least as many heads as there are items on its chains."""
+    def spread_heads(self, more: int = 0) -> None:
+        """Give each hash table at least as many heads as there are items on its chains, and as `more` that one step may add."""
         at, net = self.now, self.net
-        goals, seen = at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS], max(at[c.SEEN_N], at[c.SEEN_MOST])
+        goals, seen = at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS] + more, max(at[c.SEEN_N] + more, at[c.SEEN_MOST])
         if goals > len(net.heads):
             self._spread_table("heads", goals)
-        if at[c.TIMELESS_GOALS] > len(net.timeless):
-            self._spread_table("timeless", at[c.TIMELESS_GOALS])
+        if (timeless := at[c.TIMELESS_GOALS] + more) > len(net.timeless):
+            self._spread_table("timeless", timeless)
         if seen > len(net.seen_heads):
             self._spread_table("seen_heads", seen)
         if at[c.ASKED] > len(net.question_heads):

@@ -26,12 +26,14 @@ class _HeapFigures(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Counts what a process holds: memory in MB, Python's objects and blocks. `kept_mb` is the resident memory once free pages are returned."""
+    """Counts what a process holds: memory in MB, and blocks of Python's allocator. `kept_mb` is the resident memory once free pages are returned.
+
+    Python's objects are not listed: another thread may be making one of them, and `tuple(...)` fails if its result is seen before it is whole.
+    """
 
     rss_mb: float
     pss_mb: float
     kept_mb: float
-    objects: int
     blocks: int
     heap_mb: float
     heap_used_mb: float
@@ -49,7 +51,7 @@ def take_census(*, trims: bool) -> Census:
     libc.mallinfo2.restype = _HeapFigures
     heap = libc.mallinfo2()
     return Census(
-        rss, _read_resident("Pss"), _read_resident("Rss"), len(gc.get_objects()), sys.getallocatedblocks(), _megabytes(heap.arena + heap.hblkhd),
+        rss, _read_resident("Pss"), _read_resident("Rss"), sys.getallocatedblocks(), _megabytes(heap.arena + heap.hblkhd),
         _megabytes(heap.uordblks), _megabytes(pa.total_allocated_bytes()),
     )  # fmt: skip
 

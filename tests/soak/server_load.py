@@ -22,6 +22,8 @@ STREAMS = [f"{EX}soak/{number}" for number in range(4)]
 GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
 PREDICATES, KEPT_STREAMS, KEPT_TRIALS = 8, 3, 2
 TRIED_ENTRIES = 500
+PROMOTION_S = 900.0
+"""A promotion reads the kept log again, beside the load. It may take so long on a machine with other work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Load:
             if error.code != "offset-gone":
                 raise
             self._client.promote(placed.name, text, start="now")
-        until(lambda: self._client.promotion(placed.name)["state"] != "waiting", f"the promotion of {placed.name}")
+        until(lambda: self._client.promotion(placed.name)["state"] != "waiting", f"the promotion of {placed.name}", PROMOTION_S)
         found = self._client.promotion(placed.name)
         assert found["state"] == "promoted", found
 

@@ -41,12 +41,12 @@ def solutions(*rows: tuple[int, int, Micros, Sequence[str | None]]) -> pa.Record
     return pa.RecordBatch.from_arrays(columns, schema=SOLUTIONS)
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
+def until(condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
     """Wait for a condition. Raises: AssertionError when the deadline passes.
 
     It is asked more and more seldom: many are requests to a server, whose answers would take the time of what is waited for.
     """
-    deadline, pause_s = time.monotonic() + DEADLINE_S, 0.002
+    deadline, pause_s = time.monotonic() + deadline_s, 0.002
     while not condition():
         assert time.monotonic() < deadline, f"in vain: {what}"
         time.sleep(pause_s)
