@@ -1,4 +1,4 @@
-"""SUM and AVG give the exact sum of the values, whatever their order; a sum of floats and doubles is rounded once."""
+"""SUM and AVG give the exact sum of numbers or of day-time durations, whatever their order; a sum of floats and doubles is rounded once."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -6,15 +6,16 @@ from fractions import Fraction
 from typing import Any
 
 from engine.aggregation.term_values import TermValues, Value
-from engine.expressions import numeric
-from engine.expressions.evaluator import ExpressionError
-from engine.expressions.values import Number, NumericType
+from engine.expressions import numeric, temporal
+from engine.expressions.evaluator import ExpressionError, term_of
+from engine.expressions.values import Duration, Number, NumericType
 from engine.kernel.state import layout as c
 from epsparql.algebra import AggregateFunction
 
 SMALLEST = 1074
 """Every finite double is a multiple of 2 to minus this."""
 _INFINITY = float("inf")
+_NOTHING: int | Fraction = 0  # µs
 
 
 class Sum:
@@ -27,19 +28,23 @@ class Sum:
         self.n = self.errors = self.decimals = self.singles = self.doubles = self.nans = self.rises = self.falls = 0
         self.integer, self.decimal = 0, Decimal(0)
         self.floating = 0  # what finite floats and doubles add up to, in units of 2 ** -SMALLEST
-        self._total: Number | None = None  # once asked for, until a value comes or leaves
+        self.durations, self.micros = 0, _NOTHING
+        self._total: Number | Duration | None = None  # once asked for, until a value comes or leaves
 
     def add(self, value: Value, worth: TermValues) -> None:
-        self._count_number(worth.read_number(value), 1)
+        self._count_addend(worth.read_addend(value), 1)
 
     def drop(self, value: Value, worth: TermValues) -> None:
-        self._count_number(worth.read_number(value), -1)
+        self._count_addend(worth.read_addend(value), -1)
 
-    def _count_number(self, number: Number | None, by: int) -> None:
+    def _count_addend(self, number: Number | Duration | None, by: int) -> None:
         self.n += by
         self._total = None
         if number is None:
             self.errors += by
+        elif isinstance(number, Duration):
+            self.durations += by
+            self.micros += by * number.micros
         elif isinstance(number.value, int):
             self.integer += by * number.value
         elif isinstance(number.value, Decimal):
@@ -65,15 +70,19 @@ class Sum:
             return c.UNBOUND
         try:
             self._total = self._total or self.total()
-            found = numeric.divide(self._total, Number(NumericType.INTEGER, self.n)) if function is AggregateFunction.AVG and self.n else self._total
+            found = _divide(self._total, self.n) if function is AggregateFunction.AVG and self.n else self._total
         except ExpressionError:
             return c.UNBOUND
-        if isinstance(found.value, int):
+        if isinstance(found, Number) and isinstance(found.value, int):
             return worth.integer(found.value)
-        return worth.terms.intern(str(numeric.literal(found)))
+        return worth.terms.intern(str(term_of(found)))
 
-    def total(self) -> Number:
-        """Return the sum. Raises: ExpressionError for an exact number of too many digits."""
+    def total(self) -> Number | Duration:
+        """Return the sum. Raises: ExpressionError for an exact one of too many digits, and for numbers beside durations."""
+        if self.durations:
+            if self.durations < self.n:
+                raise ExpressionError
+            return temporal.day_time_duration(self.micros)
         if self.singles or self.doubles:
             return self._float()
         whole = numeric.bounded(self.integer)
@@ -90,9 +99,15 @@ class Sum:
 
     def state(self) -> Any:
         counts = [self.n, self.errors, self.decimals, self.singles, self.doubles, self.nans, self.rises, self.falls]
-        return [counts, self.integer, str(self.decimal), self.floating]
+        return [counts, self.integer, str(self.decimal), self.floating, *([self.durations, str(self.micros)] if self.durations else [])]
 
     def restore(self, state: Any) -> None:
-        counts, self.integer, decimal, self.floating = state
+        counts, self.integer, decimal, self.floating, *lengths = state
+        self.durations, self.micros = (lengths[0], Fraction(lengths[1])) if lengths else (0, 0)
         self.n, self.errors, self.decimals, self.singles, self.doubles, self.nans, self.rises, self.falls = counts
         self.decimal = Decimal(decimal)
+
+
+def _divide(total: Number | Duration, n: int) -> Number | Duration:
+    by = Number(NumericType.INTEGER, n)
+    return numeric.divide(total, by) if isinstance(total, Number) else temporal.divide(total, by)

@@ -3,8 +3,8 @@
 from engine.dictionary.sort_keys import SortKey, SortKeys
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
-from engine.expressions.evaluator import parse_number
-from engine.expressions.values import Number, NumericType
+from engine.expressions.literals import parse_addend
+from engine.expressions.values import Duration, Number, NumericType
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
 Value = int | tuple[int, ...]
@@ -20,7 +20,7 @@ class TermValues:
 
     def __init__(self) -> None:
         self._keys = SortKeys()
-        self._numbers: dict[int, Number | None] = {0: None}
+        self._addends: dict[int, Number | Duration | None] = {0: None}
         self._integers: dict[int, int] = {}
         self._generation = 0  # of the terms that are remembered
 
@@ -28,16 +28,17 @@ class TermValues:
         """Take the table that is in use from now on."""
         self.terms = terms
         if self._generation != terms.generation:
-            self._numbers, self._integers, self._generation = {0: None}, {}, terms.generation
+            self._addends, self._integers, self._generation = {0: None}, {}, terms.generation
 
-    def read_number(self, value: Value) -> Number | None:
+    def read_addend(self, value: Value) -> Number | Duration | None:
+        """Return a number or a day-time duration, None for what has no sum."""
         assert isinstance(value, int)
-        if value in self._numbers:
-            return self._numbers[value]
-        if len(self._numbers) >= _KEPT:
-            self._numbers = {0: None}
+        if value in self._addends:
+            return self._addends[value]
+        if len(self._addends) >= _KEPT:
+            self._addends = {0: None}
         term = self.terms.term(value)
-        found = self._numbers[value] = None if term is None else parse_number(term)
+        found = self._addends[value] = None if term is None else parse_addend(term)
         return found
 
     def read_sort_key(self, value: Value) -> SortKey:

@@ -6,13 +6,14 @@ go by subject, then predicate, then object.
 """
 
 from decimal import Decimal
+from fractions import Fraction
 
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import value_of
 from engine.expressions.values import DateTime, Duration, Number, Text
 from epsparql.terms import BlankNode, Iri, Term, TripleTerm
 
-SortKey = tuple[int, "int | Decimal | float | str | tuple[SortKey, ...]"]
+SortKey = tuple[int, "int | Decimal | Fraction | float | str | tuple[SortKey, ...]"]
 """A key is a class, and a value that compares within the class; terms that are equal in the order have equal keys."""
 
 _UNBOUND, _BLANK, _IRI, _NAN, _NUMBER, _STRING, _BOOLEAN, _INSTANT, _DURATION, _OTHER, _TRIPLE = range(11)

@@ -4,6 +4,7 @@ An error is an exception here, `ExpressionError`; `truth` gives the three-valued
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import assert_never
 
 from engine.expressions import numeric, temporal
@@ -236,7 +237,7 @@ def _less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
     return order < 0 or (or_equal and order == 0)
 
 
-def _ordered(order: int | None) -> int:
+def _ordered(order: int | Fraction | None) -> int | Fraction:
     if order is None:
         raise ExpressionError
     return order
@@ -251,9 +252,19 @@ _NUMERIC: dict[Operator, Callable[[Number, Number], Number]] = {
 
 
 def calculate(operator: Operator, left: Value, right: Value) -> Value:
+    """Return what an operator makes of numbers, instants and durations (SPARQL 1.1, 17.3; of durations XPath, op:add-dayTimeDurations and its kin).
+
+    Raises: ExpressionError.
+    """
     match operator, left, right:
         case _, Number(), Number():
             return _NUMERIC[operator](left, right)
+        case _, Duration(), Duration():
+            return _calculate_durations(operator, left, right)
+        case (Operator.MULTIPLY, Duration() as length, Number() as by) | (Operator.MULTIPLY, Number() as by, Duration() as length):
+            return temporal.multiply(length, by)
+        case Operator.DIVIDE, Duration(), Number():
+            return temporal.divide(left, right)
         case Operator.SUBTRACT, DateTime(a), DateTime(b):
             return Duration(0, a - b)
         case (Operator.ADD, DateTime() as when, Duration() as by) | (Operator.ADD, Duration() as by, DateTime() as when):
@@ -261,6 +272,20 @@ def calculate(operator: Operator, left: Value, right: Value) -> Value:
         case Operator.SUBTRACT, DateTime(), Duration():
             return temporal.shifted(left, right, -1)
     raise ExpressionError
+
+
+def _calculate_durations(operator: Operator, left: Duration, right: Duration) -> Value:
+    a, b = temporal.day_time_micros(left), temporal.day_time_micros(right)
+    match operator:
+        case Operator.ADD:
+            return temporal.day_time_duration(a + b)
+        case Operator.SUBTRACT:
+            return temporal.day_time_duration(a - b)
+        case Operator.DIVIDE:
+            return numeric.divide(temporal.total_seconds(left), temporal.total_seconds(right))
+        case Operator.MULTIPLY:
+            raise ExpressionError
+    assert_never(operator)
 
 
 __all__ = [

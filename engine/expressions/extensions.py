@@ -15,9 +15,9 @@ from decimal import Decimal
 from functools import cache
 from math import asin, cos, isfinite, radians, sin, sqrt
 
-from engine.expressions import numeric
+from engine.expressions import numeric, temporal
 from engine.expressions.literals import term_of, value_of
-from engine.expressions.values import ExpressionError, Number, NumericType, Text
+from engine.expressions.values import Duration, ExpressionError, Number, NumericType, Text
 from epsparql.ntriples import is_writable
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 
@@ -73,7 +73,15 @@ def _degrees(value: Plain, limit: int) -> float:
     return radians(found)
 
 
-OWN: Mapping[str, Extension] = {f"{NAMESPACE}distance": Extension(distance, 4, 4)}
+def seconds(duration: Plain) -> Decimal:
+    """Return the seconds of a day-time duration. Raises: ExpressionError for anything else."""
+    value = value_of(duration) if isinstance(duration, Literal) else None
+    if not isinstance(value, Duration):
+        raise ExpressionError
+    return Decimal(temporal.total_seconds(value).value)
+
+
+OWN: Mapping[str, Extension] = {f"{NAMESPACE}distance": Extension(distance, 4, 4), f"{NAMESPACE}seconds": Extension(seconds, 1, 1)}
 
 
 @cache

@@ -74,6 +74,12 @@ def parse_number(term: Term) -> Number | None:
     return value if isinstance(value, Number) else None
 
 
+def parse_addend(term: Term) -> Number | Duration | None:
+    """Return the number or day-time duration that SUM and AVG add, None if the term is neither."""
+    value = value_of(term)
+    return value if isinstance(value, Number) or (isinstance(value, Duration) and not value.months) else None
+
+
 def effective(value: Value) -> bool:
     """Return the effective boolean value. Raises: ExpressionError where SPARQL defines none."""
     match value:

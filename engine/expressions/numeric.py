@@ -229,6 +229,11 @@ def _float_quotient(dividend: float, divisor: float) -> float:
         return float(np.float64(dividend) / np.float64(divisor))
 
 
+def exact_decimal(value: int | Fraction) -> Decimal:
+    """Return a fraction that has a finite decimal expansion. Raises: ExpressionError for too many digits."""
+    return Decimal(_exactly(_EXACT.divide, value.numerator, value.denominator).value)
+
+
 def negate(number: Number) -> Number:
     value = number.value
     return Number(number.kind, value.copy_negate() if isinstance(value, Decimal) and value else -value)

@@ -1,8 +1,11 @@
-"""dateTimes, dates and durations of XML Schema lie on the proleptic Gregorian calendar, exact to the microsecond."""
+"""dateTimes, dates and durations of XML Schema lie on the proleptic Gregorian calendar. Durations are exact, all else is to the microsecond."""
 
 import re
+from decimal import Decimal
+from fractions import Fraction
 
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Micros, TimeOfDay
+from engine.expressions import numeric
+from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Micros, Number, NumericType, TimeOfDay
 from epsparql.terms import XSD, Literal
 
 SECOND: Micros = 1_000_000
@@ -18,12 +21,13 @@ _TIME_OF_DAY = re.compile(_TIME + _ZONE)
 _DAY = re.compile(_DATE + _ZONE)
 _DURATION = re.compile(
     r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
-    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)(?:\.(?P<fraction>[0-9]{1,6}))?S)?)?"
+    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+)(?:\.(?P<fraction>[0-9]+))?S)?)?"
 )
 _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 """Durations compare as they do from each of these months (XML Schema part 2, 3.2.6.2)."""
 _LONGEST = 1000
-"""A lexical form has at most so many characters; a longer one has no value."""
+"""A duration's lexical form has at most so many characters; a longer one has no value, and is none of a calculation."""
+_BEYOND = 10**_LONGEST
 
 
 # ---------------------------------------------------------------- the calendar
@@ -106,7 +110,7 @@ def day(lexical: str) -> Day | None:
 
 
 def duration(lexical: str) -> Duration | None:
-    """Return the duration of an xsd:duration; None if it is none or has more than six fraction digits."""
+    """Return the duration of an xsd:duration; None if it is none or too long."""
     match = _DURATION.fullmatch(lexical)
     if match is None or len(lexical) > _LONGEST:
         return None
@@ -115,8 +119,12 @@ def duration(lexical: str) -> Duration | None:
         return int(match[name] or 0)
 
     seconds = ((part("days") * 24 + part("hours")) * 60 + part("minutes")) * 60 + part("seconds")
+    fraction = (match["fraction"] or "").ljust(6, "0")
+    micros: Micros | Fraction = seconds * SECOND + int(fraction[:6])
+    if finer := fraction[6:].rstrip("0"):
+        micros += Fraction(int(finer), 10 ** len(finer))
     sign = -1 if match["sign"] else 1
-    return Duration(sign * (part("years") * 12 + part("months")), sign * (seconds * SECOND + int((match["fraction"] or "").ljust(6, "0"))))
+    return Duration(sign * (part("years") * 12 + part("months")), sign * micros)
 
 
 def year_month(lexical: str) -> Duration | None:
@@ -136,9 +144,9 @@ def instant_micros(lexical: str) -> Micros | None:
 
 
 def duration_micros(lexical: str) -> Micros | None:
-    """Return the microseconds of a day-time duration's lexical form; None if it is no duration or has months."""
+    """Return the microseconds of a day-time duration's lexical form; None if it is no duration, has months or is finer."""
     found = duration(lexical)
-    return None if found is None or found.months else found.micros
+    return None if found is None or found.months or isinstance(found.micros, Fraction) else found.micros
 
 
 def format_instant(micros: Micros, zone: int | None = 0) -> str:
@@ -175,12 +183,12 @@ def _format_seconds(micros: Micros, width: int) -> str:
 
 def format_duration(value: Duration) -> str:
     """Return the canonical lexical form: `PT3H`, `PT0S`, `-P1Y2M`."""
-    months, micros = abs(value.months), abs(value.micros)
+    months, micros = abs(value.months), max(value.micros, -value.micros)
     sign = "-" if value.months < 0 or value.micros < 0 else ""
     date = "".join(f"{n}{unit}" for n, unit in ((months // 12, "Y"), (months % 12, "M"), (micros // DAY, "D")) if n)
     time = "".join(f"{n}{unit}" for n, unit in ((micros % DAY // HOUR, "H"), (micros % HOUR // MINUTE, "M")) if n)
-    if micros % MINUTE:
-        time += f"{_format_seconds(micros % MINUTE, 1)}S"
+    if rest := micros % MINUTE:
+        time += f"{_format_seconds(rest, 1) if isinstance(rest, int) else numeric.lexical(_seconds(rest))}S"
     return f"{sign}P{date}" + (f"T{time}" if time else "") if date or time else "PT0S"
 
 
@@ -196,14 +204,63 @@ def duration_literal(value: Duration) -> Literal:
 def shifted(when: DateTime, by: Duration, sign: int) -> DateTime:
     """Return a dateTime plus or minus (`sign` -1) a day-time duration, in the same zone, or without one.
 
-    Raises: ExpressionError for a duration with months.
+    Raises: ExpressionError for a duration with months, or with a part of a microsecond, which no dateTime has.
     """
-    if by.months:
+    micros = day_time_micros(by)
+    if isinstance(micros, Fraction):
         raise ExpressionError
-    return DateTime(when.micros + sign * by.micros, when.zone)
+    return DateTime(when.micros + sign * micros, when.zone)
 
 
-def order_durations(left: Duration, right: Duration) -> int | None:
+def day_time_micros(value: Duration) -> Micros | Fraction:
+    """Return the length of a day-time duration. Raises: ExpressionError for a duration with months."""
+    if value.months:
+        raise ExpressionError
+    return value.micros
+
+
+def day_time_duration(micros: int | Fraction) -> Duration:
+    """Return a calculated day-time duration. Raises: ExpressionError for one whose lexical form is too long."""
+    if max(abs(micros.numerator), micros.denominator) >= _BEYOND:
+        raise ExpressionError
+    value = Duration(0, micros.numerator if micros.denominator == 1 else micros)
+    if len(format_duration(value)) > _LONGEST:
+        raise ExpressionError
+    return value
+
+
+def total_seconds(value: Duration) -> Number:
+    """Return a day-time duration's seconds, an xsd:decimal. Raises: ExpressionError for a duration with months."""
+    return _seconds(day_time_micros(value))
+
+
+def _seconds(micros: int | Fraction) -> Number:
+    return Number(NumericType.DECIMAL, numeric.exact_decimal(Fraction(micros, SECOND)))
+
+
+def multiply(value: Duration, by: Number) -> Duration:
+    """Return a day-time duration so many times. Raises: ExpressionError, also for NaN and infinities."""
+    try:
+        return day_time_duration(day_time_micros(value) * Fraction(by.value))
+    except (ValueError, OverflowError) as error:
+        raise ExpressionError from error
+
+
+def divide(value: Duration, by: Number) -> Duration:
+    """Return a part of a day-time duration, whose seconds are rounded as the quotient of decimals is; of infinity none is left.
+
+    Raises: ExpressionError, also for NaN and zero.
+    """
+    seconds = total_seconds(value)
+    if by.value != by.value:
+        raise ExpressionError
+    if by.value in (float("inf"), float("-inf")):
+        return Duration(0, 0)
+    quotient = numeric.divide(seconds, Number(NumericType.DECIMAL, Decimal(by.value)))
+    return day_time_duration(Fraction(quotient.value) * SECOND)
+
+
+def order_durations(left: Duration, right: Duration) -> int | Fraction | None:
     """Compare durations: negative, zero or positive as left is less, equal or greater; None where XML Schema leaves it open."""
     if left.months == right.months:
         return left.micros - right.micros
@@ -212,7 +269,7 @@ def order_durations(left: Duration, right: Duration) -> int | None:
     return differences[0] if agree else None
 
 
-def _from_reference(value: Duration, year: int, month: int) -> Micros:
+def _from_reference(value: Duration, year: int, month: int) -> Micros | Fraction:
     total = year * 12 + month - 1 + value.months
     return days_from_civil(total // 12, total % 12 + 1, 1) * DAY + value.micros
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
+from fractions import Fraction
 
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
@@ -68,10 +69,10 @@ class TimeOfDay:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Represents months and microseconds, which no exchange rate joins."""
+    """Represents months and microseconds, which no exchange rate joins. A part of a microsecond is there if it was written or calculated."""
 
     months: int
-    micros: Micros
+    micros: Micros | Fraction
 
 
 Value = bool | Number | Text | DateTime | Day | TimeOfDay | Duration | Iri | BlankNode | Literal | TripleTerm

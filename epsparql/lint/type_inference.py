@@ -83,7 +83,7 @@ _CALLS: dict[str, tuple[Kind, Kind]] = {
     "GETENDTIME": (ANY, Kind.INSTANT),
 }
 """The pairs hold the kinds that every argument must match, and the kinds of the result."""
-_AGGREGATES = {"COUNT": Kind.NUMBER, "SUM": Kind.NUMBER, "AVG": Kind.NUMBER, "GROUP_CONCAT": STRING}
+_AGGREGATES = {"COUNT": Kind.NUMBER, "GROUP_CONCAT": STRING}
 _TESTS = {
     "ISIRI": Kind.IRI,
     "ISURI": Kind.IRI,
@@ -141,6 +141,8 @@ class Kinds:
                 return FLAG
             case s.BuiltInCall():
                 return self._built_in(node)
+            case s.AggregateCall("SUM" | "AVG", _, argument, _, _) if argument is not None:
+                return Kind.NUMBER | self.infer_kind(argument) & Kind.DURATION  # of nothing they are 0
             case s.AggregateCall(name, _, argument, _, _):
                 return _AGGREGATES.get(name) or (ANY if argument is None else self.infer_kind(argument) or ANY)
             case s.PreviousCall(argument, _):
@@ -223,8 +225,16 @@ class Kinds:
 
 
 def calculated(operator: s.BinaryOperator, left: Kind, right: Kind) -> Kind:
-    """Return the kinds of an arithmetic result: numbers with numbers; and an instant with an instant or a duration."""
+    """Return the kinds of an arithmetic result: numbers or durations with both, and an instant with an instant or a duration."""
     found = left & right & Kind.NUMBER
+    if operator in (s.BinaryOperator.ADD, s.BinaryOperator.SUBTRACT):
+        found |= left & right & Kind.DURATION
+    elif right & Kind.NUMBER:
+        found |= left & Kind.DURATION
+    if operator is s.BinaryOperator.MULTIPLY and left & Kind.NUMBER:
+        found |= right & Kind.DURATION
+    if operator is s.BinaryOperator.DIVIDE and left & right & Kind.DURATION:
+        found |= Kind.NUMBER
     instants, durations = (left & Kind.INSTANT, right & Kind.INSTANT), (left & Kind.DURATION, right & Kind.DURATION)
     if operator is s.BinaryOperator.SUBTRACT and all(instants):
         found |= Kind.DURATION

@@ -8,6 +8,7 @@ from collections.abc import Set
 
 from epsparql.errors import Span, Warning_
 from epsparql.iris import Names
+from epsparql.lint.certain_bindings import bound_in_body
 from epsparql.lint.diagnostics import find_quoted_numbers, why_error, why_never_true
 from epsparql.lint.impossible_patterns import find_impossible
 from epsparql.lint.regex_arguments import find_doubled_escape
@@ -81,8 +82,21 @@ class _Reader:
                 if place.name not in scope:
                     self._warn("never-bound", f"?{place.name} stands in ORDER BY and no pattern binds it, so it orders nothing", place.span)
             self._patterns(order.expression, scope)
+        self._aggregates(body, items, inherited)
         if not self._windowed:
             self._modifiers(body.modifier, items, owner)
+
+    def _aggregates(self, body: s.Body, items: tuple[s.SelectItem, ...], inherited: Set[str]) -> None:
+        """Warn of set functions for which a group with one solution that leaves a variable unbound has no value."""
+        bound, possible = bound_in_body(body, self._scopes) | inherited, self._scopes.body(body)
+        for part in parts(_asked(body.modifier, items)):
+            if isinstance(part, s.AggregateCall) and part.name in _STRICT and part.argument is not None:
+                for place in needed(part.argument):
+                    if place.name in possible - bound:
+                        message = f"?{place.name} may be unbound, and one such solution leaves {part.name} of its whole group without a value"
+                        other = '""' if part.name == "GROUP_CONCAT" else "0"
+                        remedy = f"FILTER(BOUND(?{place.name})) leaves it out, COALESCE(?{place.name}, {other}) counts it"
+                        self._warn("aggregate-over-unbound", f"{message}: {remedy}", place.span)
 
     def _read_run(self, run: s.RunClause, scope: Set[str], kinds: Kinds) -> None:
         if run.condition is not None:
@@ -92,8 +106,7 @@ class _Reader:
 
     # ------------------------------------------------ modifiers over time
     def _modifiers(self, modifier: s.SolutionModifier, items: tuple[s.SelectItem, ...], owner: str) -> None:
-        asked = [item.expression for item in items if item.expression is not None] + [*modifier.having, *(key.expression for key in modifier.order)]
-        aggregate = next((part for part in parts(asked) if isinstance(part, s.AggregateCall)), None)
+        aggregate = next((part for part in parts(_asked(modifier, items)) if isinstance(part, s.AggregateCall)), None)
         if aggregate is not None and modifier.window is None:
             message = "without a WINDOW an aggregate is over everything since the query began: WINDOW [RANGE ...] or WINDOW [ROWS ...] after GROUP BY bounds it"
             self._warn("unbounded-aggregate", message, aggregate.span)
@@ -228,6 +241,16 @@ _UNORDERED = {
     "ASK": "the answer of ASK does not depend on an order",
     "the sub-SELECT": "the solutions of a sub-SELECT have no order, and without LIMIT or OFFSET none is left out",
 }
+
+
+_STRICT = ("SUM", "AVG", "GROUP_CONCAT")
+"""An error in one value is an error of the whole in these set functions (SPARQL 1.1, 18.5.1)."""
+
+
+def _asked(modifier: s.SolutionModifier, items: tuple[s.SelectItem, ...]) -> list[s.Expression]:
+    """Return the expressions in which an aggregate may stand, but for WHILE of a run."""
+    selected = [item.expression for item in items if item.expression is not None]
+    return [*selected, *modifier.having, *(key.expression for key in modifier.order)]
 
 
 def _limits_duration(condition: s.Expression) -> bool:

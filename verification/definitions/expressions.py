@@ -30,6 +30,7 @@ INTEGERS: dict[str, tuple[float, float]] = {
 """The integer types and the values between which theirs lie."""
 NUMERIC = (*INTEGERS, DECIMAL, FLOAT, DOUBLE)
 SINGLES = 2  # their rank
+LONGEST = 1000  # characters of a duration
 DURATIONS = (XSD + "duration", XSD + "dayTimeDuration", XSD + "yearMonthDuration")
 Lookup = Callable[[Variable], Term | None]
 Choice = Mapping[algebra.Exists, bool]
@@ -112,10 +113,10 @@ def time_of_day(term: Term) -> int | None:
     return None if moment is None else moment - (datetime(1972, 12, 31, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
-def duration(term: Term) -> tuple[int, int] | None:
+def duration(term: Term) -> tuple[int, Fraction] | None:
     """Months and microseconds."""
-    shape = r"(-?)P(?!$)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,6})?)S)?)?"
-    if not isinstance(term, Literal) or term.datatype not in DURATIONS:
+    shape = r"(-?)P(?!$)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+    if not isinstance(term, Literal) or term.datatype not in DURATIONS or len(term.lexical) > LONGEST:
         return None
     found = re.fullmatch(shape, term.lexical, re.ASCII)
     if found is None:
@@ -123,7 +124,7 @@ def duration(term: Term) -> tuple[int, int] | None:
     sign = -1 if found[1] else 1
     years, months, days, hours, minutes = (int(found[n] or 0) for n in range(2, 7))
     seconds = ((days * 24 + hours) * 60 + minutes) * 60 + Fraction(found[7] or 0)
-    return sign * (years * 12 + months), int(sign * seconds * 1_000_000)
+    return sign * (years * 12 + months), sign * seconds * 1_000_000
 
 
 def text_value(term: Term) -> str | None:
@@ -174,11 +175,11 @@ def date_time(micros: int, zone: str = "Z") -> Literal:
     return Literal((shown.rstrip("0") if "." in shown else shown) + ("Z" if zone and not offset else zone), XSD + "dateTime")
 
 
-def day_time(micros: int) -> Literal:
-    rest, parts = abs(micros), []
+def day_time(micros: int | Fraction) -> Literal:
+    rest, parts = abs(Fraction(micros)), []
     for size, unit in ((86_400_000_000, "D"), (3_600_000_000, "H"), (60_000_000, "M"), (1_000_000, "S")):
         count = Fraction(rest, size) if unit == "S" else Fraction(rest // size)
-        rest -= int(count * size)
+        rest -= count * size
         if count:
             parts.append(decimal(count).lexical.removesuffix(".0") + unit)
     days = "".join(part for part in parts if part[-1] == "D")
@@ -215,7 +216,7 @@ def month_start(months: int) -> int:
     return (datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
-def compare_durations(op: str, a: tuple[int, int], b: tuple[int, int]) -> bool:
+def compare_durations(op: str, a: tuple[int, Fraction], b: tuple[int, Fraction]) -> bool:
     if op in ("=", "!="):
         return COMPARE[op](a, b) is True
     sides = set()
@@ -299,11 +300,51 @@ def calculate_times(op: str, a: Term, b: Term) -> Term:
     left, right, first, second = instant(a), instant(b), duration(a), duration(b)
     if left is not None and right is not None and op == "-":
         return day_time(left - right)
-    if left is not None and second is not None and op in "+-" and second[0] == 0:
-        return date_time(left + second[1] if op == "+" else left - second[1], zone_of(a))
-    if first is not None and right is not None and op == "+" and first[0] == 0:
-        return date_time(first[1] + right, zone_of(b))
+    if left is not None and second is not None and op in "+-":
+        return date_time(left + whole_micros(second) if op == "+" else left - whole_micros(second), zone_of(a))
+    if first is not None and right is not None and op == "+":
+        return date_time(whole_micros(first) + right, zone_of(b))
+    return calculate_durations(op, a, b)
+
+
+def whole_micros(found: tuple[int, Fraction]) -> int:
+    months, micros = found
+    if months or micros.denominator != 1:
+        raise Failure
+    return int(micros)
+
+
+def calculate_durations(op: str, a: Term, b: Term) -> Term:
+    """Calculate with day-time durations and numbers (semantics.md section 15)."""
+    first, second, m, n = total_seconds(a), total_seconds(b), numeric(a), numeric(b)
+    if first is not None and second is not None and op != "*":
+        return decimal(quotient(first, second, decimal(first).lexical)) if op == "/" else length(first + second if op == "+" else first - second)
+    if op == "*" and (first is None) != (second is None):
+        scale, by = (first, n) if second is None else (second, m)
+        assert scale is not None
+        return length(scale * finite(by))
+    if op == "/" and first is not None and n is not None:
+        return length(Fraction(0) if n in (inf, -inf) else quotient(first, finite(n), decimal(first).lexical))
     raise Failure
+
+
+def total_seconds(term: Term) -> Fraction | None:
+    """The seconds of a day-time duration."""
+    found = duration(term)
+    return None if found is None or found[0] else found[1] / 1_000_000
+
+
+def length(seconds: Fraction) -> Literal:
+    found = day_time(seconds * 1_000_000)
+    if len(found.lexical) > LONGEST:
+        raise Failure
+    return found
+
+
+def finite(number: Fraction | float | None) -> Fraction:
+    if number is None or (isinstance(number, float) and (number != number or number in (inf, -inf))):
+        raise Failure
+    return Fraction(number)
 
 
 def zone_of(term: Term) -> str:
@@ -352,6 +393,11 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, 
             return time(function, start, end)
         case algebra.Exists():
             return flag(exists[expression])
+        case algebra.Call("<urn:epsparql:function:seconds>", (operand,)):
+            seconds = total_seconds(evaluate_operand(operand))
+            if seconds is None:
+                raise Failure
+            return decimal(seconds)
         case algebra.Call("STR", (operand,)):
             return string(evaluate_operand(operand))
         case algebra.Call("IRI" | "STRDT" as name, operands):

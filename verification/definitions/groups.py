@@ -8,7 +8,22 @@ from typing import assert_never
 
 from epsparql.algebra import Aggregate, AggregateFunction, Expression, Group, RangeWindow, RowsWindow, RunReport, RunWindow
 from epsparql.terms import Literal, Term, Variable
-from verification.definitions.expressions import DECIMAL, DOUBLE, FLOAT, INTEGER, Failure, calculate, decimal, double, integer, numeric, string, truth
+from verification.definitions.expressions import (
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    Failure,
+    calculate,
+    decimal,
+    double,
+    integer,
+    length,
+    numeric,
+    string,
+    total_seconds,
+    truth,
+)
 from verification.definitions.model import Interval, Micros, Solution, Solutions, compatible, projected, visible
 from verification.definitions.ordering import Value, by_terms, rank
 
@@ -227,8 +242,11 @@ def _count_values(values: Iterable[object]) -> Literal:
     return Literal(str(len(list(values))), INTEGER)
 
 
-def _sum(values: Iterable[Term | None]) -> Term:
+def _sum(values: Sequence[Term | None]) -> Term:
     """The exact sum of the values, as the highest of their types; where that is a double, rounded once."""
+    seconds = [None if term is None else total_seconds(term) for term in values]
+    if values and None not in seconds:
+        return length(sum((each for each in seconds if each is not None), Fraction(0)))
     total, kind = Fraction(0), INTEGER
     special = 0.0  # NaN and infinities add as IEEE says, whatever their order
     for term in values:

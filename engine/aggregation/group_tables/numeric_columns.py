@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from engine.aggregation.group_tables import layout as g
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import TermTable
-from engine.expressions.evaluator import parse_number
-from engine.expressions.values import NumericType
+from engine.expressions.literals import parse_addend
+from engine.expressions.values import Duration, NumericType
 from engine.native.entries import read_decimals
 from epsparql.terms import XSD, Literal
 
@@ -90,10 +91,12 @@ def _ends_with(texts: pa.Array, end: str) -> NDArray[np.bool_]:
 def _addend(term: int, terms: TermTable) -> tuple[int, int, int] | None:
     """Return class, value and scale; None if the term has none that are native."""
     parsed = terms.term(term)
-    found = None if parsed is None else parse_number(parsed)
+    found = None if parsed is None else parse_addend(parsed)
     match found:
         case None:
             return g.ERROR, 0, 0
+        case Duration():
+            return None
         case _ if found.kind is NumericType.DOUBLE and isinstance(found.value, float):
             special = _SPECIAL.get(str(found.value))
             return (special, 0, 0) if special is not None else (g.DOUBLE, int(np.float64(found.value).view(np.int64)), 0)
@@ -168,7 +171,7 @@ def _rank(term: int, terms: TermTable) -> tuple[int, float, float] | None:
         if abs(mantissa) >= MOST or scale > MOST_SCALE:
             return None
         return class_, float(value), float(value - Decimal(float(value)))
-    if abs(value) >= MOST:
+    if isinstance(value, Fraction) or abs(value) >= MOST:
         return None
     return class_, float(value), float(value - int(float(value)))
 

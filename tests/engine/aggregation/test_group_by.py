@@ -228,7 +228,10 @@ WINDOWS = st.one_of(
     st.builds(RangeWindow, st.integers(1, 8), st.integers(1, 5)),
 )
 VALUES = st.sampled_from(["?", "1", "2", "1.0", "0.5", "1.5e0", "0.1e0", "NaN", "x", "_:b", "'s'", "'PT1H'^duration"])
-SOLUTIONS = st.lists(st.tuples(st.sampled_from("ab?"), VALUES, st.integers(0, 5), st.integers(0, 12)), max_size=14)
+LENGTHS = st.sampled_from(["'PT1H'^duration", "'-PT0.5S'^dayTimeDuration", "'PT0.0000001S'^duration", "'PT7S'^duration", "'P1M'^duration", "1", "?"])
+SOLUTIONS, DURATIONS = (
+    st.lists(st.tuples(st.sampled_from("ab?"), values, st.integers(0, 5), st.integers(0, 12)), max_size=14) for values in (VALUES, LENGTHS)
+)
 
 
 NATIVE = tuple((variable, aggregate) for variable, aggregate in ALL if fits(folding([aggregate]).held))
@@ -249,7 +252,7 @@ WORTHS = st.one_of(
 @given(
     WINDOWS,
     st.sampled_from([(K,), ()]),
-    st.lists(st.tuples(st.sampled_from("ab?"), WORTHS, st.integers(0, 5), st.integers(0, 12)), max_size=14),
+    st.lists(st.tuples(st.sampled_from("ab?"), WORTHS | LENGTHS, st.integers(0, 5), st.integers(0, 12)), max_size=14),
     st.lists(st.sampled_from(NATIVE), max_size=3),
     st.lists(st.integers(0, 4), max_size=3),
     st.booleans(),
@@ -270,7 +273,7 @@ def test_deferred_groups_report_the_same(
     assert sorted(Later(make, cuts, restored).run(feed, wakes, True)) == sorted(Host(make, False).run(feed, wakes, True))
 
 
-@given(WINDOWS, st.sampled_from([(K,), ()]), SOLUTIONS, st.booleans())
+@given(WINDOWS, st.sampled_from([(K,), ()]), SOLUTIONS | DURATIONS, st.booleans())
 def test_groups_agree_with_the_definition(
     window: RangeWindow | RowsWindow | None, keys: tuple[Variable, ...], rows_: list[tuple[str, str, int, int]], cut: bool
 ) -> None:

@@ -102,7 +102,34 @@ ARITHMETIC = [
     ("2013-01-01T00:00:00Z^t", "+", "P1M^D", None),
     ("2013-01-01T00:00:00Z^t", "+", "2013-01-01T00:00:00Z^t", None),
     ("2013-01-01T00:00:00.0000001Z^t", "-", "P1D^D", None),
-    ("PT1H^D", "+", "PT1H^D", None),
+    ("PT1H^D", "+", "PT45M^DT", "PT1H45M^D"),
+    ("PT1H^D", "-", "P1DT0.5S^D", "-PT23H0.5S^D"),
+    ("PT1H^D", "+", "PT0S^YM", None),
+    ("PT1H^D", "+", "P1M^D", None),
+    ("P1M^D", "-", "P1M^D", None),
+    ("PT1H^D", "*", "1.5^d", "PT1H30M^D"),
+    ("-2^i", "*", "PT45M^D", "-PT1H30M^D"),
+    ("PT1S^D", "*", "0.0000000001^d", "PT0.0000000001S^D"),
+    ("PT1S^D", "*", "0.5e0^e", "PT0.5S^D"),
+    ("PT1S^D", "*", "1.0E-323^e", None),
+    ("PT1S^D", "*", "INF^e", None),
+    ("PT1S^D", "*", "NaN^f", None),
+    ("PT1S^D", "*", "9" * 1001 + "^i", None),
+    ("P1M^D", "*", "2^i", None),
+    ("PT1H^D", "*", "PT1H^D", None),
+    ("PT1H^D", "/", "4^i", "PT15M^D"),
+    ("PT1S^D", "/", "3^i", "PT0.3333333333333333333333333333333333S^D"),
+    ("-PT2S^D", "/", "3^i", "-PT0.6666666666666666666666666666666667S^D"),
+    ("PT1S^D", "/", "0^i", None),
+    ("PT1S^D", "/", "0e0^e", None),
+    ("PT1S^D", "/", "-INF^e", "PT0S^D"),
+    ("PT1S^D", "/", "NaN^e", None),
+    ("PT90M^D", "/", "PT1H^D", "1.5^d"),
+    ("PT1H^D", "/", "PT0S^D", None),
+    ("2^i", "/", "PT1H^D", None),
+    ("2^i", "+", "PT1H^D", None),
+    ("PT0.0000001S^D", "+", "PT0.0000009S^D", "PT0.000001S^D"),
+    ("2013-01-01T00:00:00Z^t", "+", "PT0.0000001S^D", None),
     ("PT1H^D", "-", "2013-01-01T00:00:00Z^t", None),
 ]
 
@@ -450,6 +477,7 @@ def test_calendar(micros: int) -> None:
     assert days_from_civil(*civil_from_days(days)) == days
 
 
+DAY_TIMES = st.tuples(st.integers(-(10**15), 10**15), st.integers(0, 40)).map(lambda pair: expressions.day_time(Fraction(pair[0], 10 ** pair[1])))
 NUMBERS = st.one_of(
     st.integers(-1000, 1000).map(lambda n: Literal(str(n), XSD + "integer")),
     st.decimals(-1000, 1000, places=3).map(lambda n: Literal(f"{n:f}", XSD + "decimal")),
@@ -461,7 +489,7 @@ NUMBERS = st.one_of(
 
 @example(Literal("1.0E-323", XSD + "double"), Operator.MULTIPLY, Literal("1.0E0", XSD + "double"))  # 9.9E-324 would tell it, too
 @example(Literal("3.0E-45", XSD + "float"), Operator.MULTIPLY, Literal("1.0E0", XSD + "float"))
-@given(NUMBERS, st.sampled_from(Operator), NUMBERS)
+@given(NUMBERS | DAY_TIMES, st.sampled_from(Operator), NUMBERS | DAY_TIMES)
 def test_arithmetic_agrees_with_fractions(left: Literal, operator: Operator, right: Literal) -> None:
     expression = algebra.Arithmetic(operator, Constant(left), Constant(right))
     try:
@@ -475,7 +503,7 @@ def test_arithmetic_agrees_with_fractions(left: Literal, operator: Operator, rig
     assert found == expected
 
 
-@given(NUMBERS, st.sampled_from(Comparison), NUMBERS)
+@given(NUMBERS | DAY_TIMES, st.sampled_from(Comparison), NUMBERS | DAY_TIMES)
 def test_comparison_agrees_with_fractions(left: Literal, op: Comparison, right: Literal) -> None:
     expression = algebra.Compare(op, Constant(left), Constant(right))
     assert truth(expression, nothing, None, None) is expressions.truth(expression, nothing, None, None, {})

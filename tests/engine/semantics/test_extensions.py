@@ -13,7 +13,7 @@ from engine.expressions.values import ExpressionError
 from epsparql.terms import Iri, Literal, Term
 from tests.support.ntriples import parse_term
 
-DISTANCE = f"<{ext.NAMESPACE}distance>"
+DISTANCE, SECONDS = f"<{ext.NAMESPACE}distance>", f"<{ext.NAMESPACE}seconds>"
 ROOT = Path(__file__).parents[3]
 
 
@@ -55,6 +55,27 @@ def test_distance(degrees: tuple[str, ...], metres: float) -> None:
 def test_what_has_no_distance(arguments: list[Term]) -> None:
     with pytest.raises(ExpressionError):
         call(DISTANCE, arguments)
+
+
+LENGTHS = [
+    pytest.param(number("PT1H0.50S", "duration"), "3600.5", id="a duration"),
+    pytest.param(number("-P1D", "dayTimeDuration"), "-86400.0", id="a day-time duration"),
+    pytest.param(number("PT0.33333333S", "duration"), "0.33333333", id="finer than a microsecond"),
+    pytest.param(number("P1M", "duration"), None, id="months"),
+    pytest.param(number("P1H", "duration"), None, id="no duration"),
+    pytest.param(number("1"), None, id="a number"),
+    pytest.param(Literal("PT1H"), None, id="a string"),
+    pytest.param(Iri("http://e/x"), None, id="an IRI"),
+]
+
+
+@pytest.mark.parametrize(("length", "seconds"), LENGTHS)
+def test_seconds(length: Term, seconds: str | None) -> None:
+    if seconds is not None:
+        assert call(SECONDS, [length]) == number(seconds)
+    else:
+        with pytest.raises(ExpressionError):
+            call(SECONDS, [length])
 
 
 MODULE = """

@@ -357,6 +357,51 @@ def test_out_of_scope(text: str, variables: list[str]) -> None:
     assert [warning.message.split(" ")[0] for warning in warnings] == variables
 
 
+OVER_UNBOUND = [
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y}", "SUM(?y)", "?y", id="OPTIONAL"),
+    pytest.param("{?s :p ?x} UNION {?s :q ?y}", "AVG(?x)", "?x", id="UNION"),
+    pytest.param("{?s :p ?y} OPTIONALSEQ {?s :q ?x}", "GROUP_CONCAT(?y)", "?y", id="OPTIONALSEQ"),
+    pytest.param("{?s :p ?x} EQUALSOPTIONAL {?s :q ?y}", "SUM(?x * ?y)", "?y", id="EQUALSOPTIONAL, in an expression"),
+    pytest.param("?s :p ?x VALUES (?x ?y) {(1 2) (2 UNDEF)}", "SUM(?y)", "?y", id="UNDEF"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y} BIND(?y - ?x AS ?z)", "AVG(?z)", "?z", id="a BIND of what may be unbound"),
+    pytest.param("{SELECT ?s ?y {?s :p ?x OPTIONAL {?s :q ?y}}}", "SUM(?y)", "?y", id="a sub-SELECT"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y} FILTER(?x > 1 || ?y > 1)", "SUM(?y)", "?y", id="a FILTER that lets it pass"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y} FILTER(?x > 1 && BOUND(?y))", "SUM(?y)", "", id="BOUND"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y} FILTER(?y > 1)", "SUM(?y)", "", id="a FILTER that leaves it out"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y}", "SUM(COALESCE(?y, 0))", "", id="COALESCE"),
+    pytest.param("?s :p ?x OPTIONAL {?s :q ?y}", "MAX(?y)", "", id="what leaves errors out"),
+    pytest.param("{?s :p ?x} UNION {?s :q ?x}", "SUM(?x)", "", id="both branches bind it"),
+    pytest.param("{?s :p ?a} SEQ {?s :p ?b} BIND(getDURATION() AS ?d)", "AVG(?d)", "", id="BIND"),
+    pytest.param("{SELECT ?s (COUNT(?y) AS ?n) {?s :p ?x OPTIONAL {?s :q ?y}} GROUP BY ?s}", "SUM(?n)", "", id="COUNT always has a value"),
+    pytest.param("GRAPH ?y {?s :p ?x} ?s :q [:r ?z]", "GROUP_CONCAT(?y)", "", id="GRAPH"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "aggregate", "variable"), OVER_UNBOUND)
+def test_aggregates_over_what_may_be_unbound(pattern: str, aggregate: str, variable: str) -> None:
+    text = f"{PROLOGUE}SELECT ?s ({aggregate} AS ?n_) {{ {pattern} }} GROUP BY ?s WINDOW [ROWS 9]"
+    found = [warning for warning in parse(text).warnings if warning.code == "aggregate-over-unbound"]
+    assert [text[w.span.start : w.span.end] for w in found if w.span] == ([variable] if variable else [])
+    assert all(w.span and w.span.start > text.index(aggregate) and f"FILTER(BOUND({variable}))" in w.message for w in found)
+
+
+LENGTHS = [
+    pytest.param('?y * 2 < "PT1H"^^xsd:duration', "", id="a product that may be one"),
+    pytest.param("getDURATION() * 2 < 5", "never-true", id="a product of a duration is one"),
+    pytest.param('getDURATION() / getDURATION() < "PT1H"^^xsd:duration', "never-true", id="a quotient of durations is a number"),
+    pytest.param("getDURATION() / getDURATION() < 5", "", id="a quotient of durations"),
+    pytest.param('getDURATION() + "PT1S"^^xsd:duration > "PT1H"^^xsd:duration', "", id="a sum of durations"),
+    pytest.param("getDURATION() + 1 > 5", "never-true", id="a sum with a number"),
+    pytest.param('2 / getDURATION() > "PT1H"^^xsd:duration', "never-true", id="a number by a duration"),
+]
+
+
+@pytest.mark.parametrize(("condition", "code"), LENGTHS)
+def test_kinds_of_durations(condition: str, code: str) -> None:
+    text = f"{PROLOGUE}SELECT * {{ ?s :p ?y FILTER({condition}) }}"
+    assert "".join(warning.code for warning in parse(text).warnings) == code
+
+
 def test_no_warning() -> None:
     text = 'SELECT ?s ?n { {?s :p "1.5e3"^^xsd:double} SEQ {?s :q " 7 "^^xsd:integer} SEQ {?s :p "-INF"^^xsd:float} BIND(1 AS ?n) }'
     assert parse(PROLOGUE + text).warnings == ()
