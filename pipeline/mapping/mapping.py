@@ -30,6 +30,8 @@ _CSVW_TYPES = {"number": "double", "datetime": "dateTime", "binary": "base64Bina
 _XSD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 _STEP = re.compile(r"(?:[^.\\]|\\.)+", re.DOTALL)
+_UNREADABLE = re.compile(r'[\\"\x00-\x1f]')
+"""Names of members that have one of these cannot be read: msgspec takes none."""
 _POSITIONS = re.compile(r"(.*?)((?:(?<!\\)\[\d{1,4}\])*)", re.DOTALL)
 
 
@@ -125,7 +127,7 @@ def parse_items(path: str) -> tuple[str, ...]:
     for piece in re.split(r"(?<!\\)\.", path):
         name = re.sub(r"(\[\*\])+$", "", piece)
         steps += [*([_unescape(name)] if name else []), *["*"] * ((len(piece) - len(name)) // 3)]
-        if not piece or re.search(r"(?<!\\)[][]", name):
+        if not piece or re.search(r"(?<!\\)[][]", name) or not is_readable(_unescape(name)):
             raise InvalidMapping("items", f"{path!r} is no path to rows", 'names and [*], such as "readings[*]" or "data.readings[*]"')
     if len(steps) > MAX_DEPTH:
         raise InvalidMapping("items", f"has more than {MAX_DEPTH} steps", "a shorter path")
@@ -143,7 +145,15 @@ def steps_of(field: str) -> tuple[str | int, ...]:
         steps += [*([_unescape(name)] if name else []), *(int(position) for position in re.findall(r"\d+", positions))]
     if len(steps) > MAX_DEPTH:
         raise InvalidMapping(field, f"has more than {MAX_DEPTH} steps", "a shorter path")
+    if not all(is_readable(step) for step in steps if isinstance(step, str)):
+        message = "has a quotation mark, a backslash or a control character, which the names of members of JSON may not have here"
+        raise InvalidMapping(field, message, 'another name of the member; "format": "csv" if it is a column of CSV')
     return tuple(steps) or (field,)
+
+
+def is_readable(name: str) -> bool:
+    """Tell whether a member of JSON can be read by its name."""
+    return _UNREADABLE.search(name) is None
 
 
 def escape_name(name: str) -> str:

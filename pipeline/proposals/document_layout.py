@@ -13,7 +13,7 @@ from pipeline.errors import FormatError
 from pipeline.mapping.csv_dialect import to_utf8
 from pipeline.mapping.json_fields import Token
 from pipeline.mapping.json_reader import ROOT, split_documents
-from pipeline.mapping.mapping import MAX_DEPTH, MAX_PROPERTIES, escape_name
+from pipeline.mapping.mapping import MAX_DEPTH, MAX_PROPERTIES, escape_name, is_readable
 from pipeline.proposals.table_layout import Layout
 
 LOOKED_AT = 1_000
@@ -88,7 +88,7 @@ def _survey(value: Any, path: Path, own: _Array, arrays: dict[Path, _Array]) -> 
     if len(path) >= MAX_DEPTH:
         return False
     if isinstance(value, dict):
-        inner = {name: each for name, each in value.items() if not (name == _ENVELOPE[0] and _ENVELOPE[1] in value)}
+        inner = {name: each for name, each in value.items() if is_readable(name) and not (name == _ENVELOPE[0] and _ENVELOPE[1] in value)}
         times = [_survey(each, (*path, name), own, arrays) for name, each in inner.items()]
         return any(times)
     if isinstance(value, list) and any(isinstance(each, dict) or _is_tuple(each) for each in value):
@@ -175,6 +175,8 @@ def _paths(rows: Sequence[Any], before: str = "") -> list[str]:
 def _flatten(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and depth < MAX_DEPTH - 1:
         for name, each in value.items():
+            if not is_readable(name):
+                continue
             yield from _flatten(each, f"{path}{'.' if path and not path.endswith('.') else ''}{escape_name(name)}", depth + 1)
     elif isinstance(value, list):
         if _is_tuple(value) or (len(value) <= _POSITIONS and value and all(isinstance(each, _Written) for each in value)):

@@ -16,6 +16,7 @@ from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import Interval
 from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS
+from pipeline.mapping.json_reader import check_fields
 from pipeline.mapping.mapper import MOST_REJECTED, MappedBody, map_body
 from pipeline.mapping.mapping import compile_mapping
 from pipeline.mapping.stream_body import BodySettings, read_body, read_frame
@@ -267,6 +268,13 @@ def test_paths() -> None:
     ]
 
 
+def test_a_name_that_cannot_be_read_is_refused() -> None:
+    named = {"base": EX, "properties": {'a.b"c': ":a"}}
+    with pytest.raises(InvalidMapping, match=r'mapping\.a\.b"c: has a quotation mark, a backslash or a control character'):
+        check_fields(compile_mapping(json.dumps(named)))
+    check_fields(compile_mapping(json.dumps(named | {"format": "csv"})))
+
+
 REJECTED = [
     pytest.param(BASIC, "[5]", "", "Expected `object`", id="no object"),
     pytest.param(BASIC, f"{READ}\n{{\n{READ}", "", "no JSON", id="a malformed line"),
@@ -361,6 +369,7 @@ DOCUMENTS = [
     ({"base": EX, "types": [":a"], "format": "xml"}, "mapping.format: cannot be 'xml'"),
     ({"base": EX, "types": [":a"], "items": "a[0]"}, "mapping.items: 'a[0]' is no path"),
     ({"base": EX, "types": [":a"], "items": ".".join("a" * 17)}, "mapping.items: has more than 16 steps"),
+    ({"base": EX, "types": [":a"], "items": 'a"[*]'}, "is no path"),
     ({"base": EX, "types": [":a"], "delimiter": ";;"}, "mapping.delimiter"),
     ({"base": EX, "types": [":a"], "decimal": "1"}, "mapping.decimal: is '1'"),
     ({"base": EX, "types": [":a"], "decimal": ",", "group": ","}, "mapping.group: is the decimal mark too"),

@@ -98,6 +98,11 @@ def test_day_and_month_that_the_rows_do_not_tell(order: str, day: str) -> None:
     assert "month-first" not in " ".join(propose(AIS.format("04", "04") + "31/12/2018 00:00:00,x,1,1\n").comments)
 
 
+def test_a_name_that_cannot_be_read_is_left_out() -> None:
+    body = json.dumps({"time": "2026-03-01T08:00:00Z", "id": "x", "v": 1, "a\\b": 2, 'c"': {"d": 3}})
+    assert propose_mapping(body.encode(), JSON, EX, Choices(NOW)).document["properties"].keys() == {"v"}
+
+
 def test_an_encoding_is_found() -> None:
     body = "Zeit;Gerät;Außen (°C)\n01.03.2026 08:00;Küche;21,5\n"
     expected = ['<Gerät/Küche> :Außen_C "21.5"^^xsd:decimal .  # 2026-03-01T08:00:00Z']
