@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import floor
 from typing import assert_never
 
 from epsparql import algebra
@@ -160,7 +161,7 @@ def longest(condition: Expression) -> Micros | None:
             algebra.Constant(term),
         ):
             months, micros = duration(term) or (1, 0)
-            return None if months else micros
+            return None if months else floor(micros)  # intervals have whole microseconds
         case algebra.Compare(
             algebra.Comparison.GREATER | algebra.Comparison.GREATER_OR_EQUAL, algebra.Constant(), algebra.Time(algebra.TimeFunction.DURATION)
         ):

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Request
 from starlette.types import Scope
 
-from engine.expressions.temporal import duration
+from engine.expressions.temporal import duration_micros
 from engine.messages import Micros
 from pipeline.errors import locate_undecodable
 from server.http.problem_details import Fault, Problem, bad_request, malformed_json, too_large
@@ -210,8 +210,7 @@ def read_duration_member(found: dict[str, Any], name: str) -> Micros | None:
         return None
     micros = None
     if isinstance(value, str):
-        parsed = duration(value)
-        micros = parsed.micros if parsed is not None and parsed.months == 0 else None
+        micros = duration_micros(value)
     elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12:
         micros = round(value * 1_000_000)
     if micros is None or micros < 0:
