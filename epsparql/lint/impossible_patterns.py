@@ -4,11 +4,11 @@ Source: semantics.md, sections 3 and 4. A timeless solution satisfies each relat
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from epsparql.errors import Span
-from epsparql.lint.scopes import Scopes
+from epsparql.lint.scopes import Scopes, strip_spans
 from epsparql.literals import duration_micros, duration_text
 from epsparql.parser import ast as s
 
@@ -190,14 +190,4 @@ def _triples_of(element: s.Element) -> list[tuple[object, ...]]:
     """Return the triples of an element without their places in the text; none for what is no triple."""
     if not isinstance(element, s.TriplesSameSubject):
         return []
-    return [
-        (_without_spans(element.subject), _without_spans(found.verb), _without_spans(each)) for found in element.properties for each in found.objects
-    ]
-
-
-def _without_spans(node: object) -> object:
-    if isinstance(node, tuple):
-        return tuple(map(_without_spans, node))
-    if is_dataclass(node):
-        return type(node).__name__, *(_without_spans(getattr(node, each.name)) for each in fields(node) if each.name != "span")
-    return node
+    return [(strip_spans(element.subject), strip_spans(found.verb), strip_spans(each)) for found in element.properties for each in found.objects]

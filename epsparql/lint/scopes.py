@@ -1,9 +1,14 @@
 """This module finds the variables that the written query binds (SPARQL 1.1, 18.2.1), for doubts that name a place."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from typing import assert_never
 
 from epsparql.parser import ast as s
+
+_LONGEST_NAME = 100
+"""Longer names are not compared."""
 
 
 class Scopes:
@@ -125,3 +130,18 @@ def needed(expression: s.Expression) -> Iterator[s.VariableName]:
             case s.BuiltInCall("BOUND" | "COALESCE", members, _):
                 looked_after.update(member.name for member in members if isinstance(member, s.VariableName))
     return (place for name, place in found.items() if name not in looked_after)
+
+
+def strip_spans(node: object) -> object:
+    """Return a node without its places in the text, so that equal texts give equal values."""
+    if isinstance(node, tuple):
+        return tuple(map(strip_spans, node))
+    if is_dataclass(node):
+        return type(node).__name__, *(strip_spans(getattr(node, each.name)) for each in fields(node) if each.name != "span")
+    return node
+
+
+def name_nearest(name: str, known: Collection[str]) -> str:
+    """Return the end of a message that names the variable which was probably meant; empty where no known name is near."""
+    near = get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME], 1, 0.7) if len(name) <= _LONGEST_NAME else []
+    return f"; the nearest is ?{near[0]}" if near else ""

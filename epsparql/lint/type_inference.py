@@ -84,7 +84,7 @@ _CALLS: dict[str, tuple[Kind, Kind]] = {
 }
 """The pairs hold the kinds that every argument must match, and the kinds of the result."""
 _AGGREGATES = {"COUNT": Kind.NUMBER, "GROUP_CONCAT": STRING}
-_TESTS = {
+TESTS = {
     "ISIRI": Kind.IRI,
     "ISURI": Kind.IRI,
     "ISBLANK": Kind.BLANK,
@@ -215,8 +215,8 @@ class Kinds:
             return (arguments[1] if Kind.TRUE in chosen else ERROR) | (arguments[2] if Kind.FALSE in chosen else ERROR)
         if not all(arguments):
             return ERROR
-        if call.name in _TESTS:
-            test = _TESTS[call.name]
+        if call.name in TESTS:
+            test = TESTS[call.name]
             return (Kind.TRUE if arguments[0] & test else ERROR) | (Kind.FALSE if arguments[0] & ~test or Kind.OTHER in test else ERROR)
         if call.name == "SAMETERM":
             return FLAG if arguments[0] & arguments[1] else Kind.FALSE

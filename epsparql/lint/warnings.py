@@ -4,15 +4,16 @@ It doubts what cannot be meant, and what costs more than it looks.
 """
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from epsparql.errors import Span, Warning_
 from epsparql.iris import Names
 from epsparql.lint.certain_bindings import bound_in_body
+from epsparql.lint.contradictions import find_contradiction
 from epsparql.lint.diagnostics import find_quoted_numbers, why_error, why_never_true
 from epsparql.lint.impossible_patterns import find_impossible
 from epsparql.lint.regex_arguments import find_doubled_escape
-from epsparql.lint.scopes import Scopes, needed, parts
+from epsparql.lint.scopes import Scopes, name_nearest, needed, parts
 from epsparql.lint.type_inference import Kind, Kinds
 from epsparql.parser import ast as s
 from epsparql.parser import ast_queries as f
@@ -20,9 +21,9 @@ from epsparql.parser import ast_queries as f
 _NONE: frozenset[str] = frozenset()
 
 
-def doubts(document: f.Document, names: Names) -> tuple[Warning_, ...]:
-    """Return the doubts that translation does not find on its way; `names` knows the document's prologue."""
-    reader = _Reader(names, windowed=any(isinstance(source, f.FromWindow) for source in document.query.sources))
+def doubts(document: f.Document, names: Names, text: str) -> tuple[Warning_, ...]:
+    """Return the doubts about a text that translation does not find on its way; `names` knows the document's prologue."""
+    reader = _Reader(names, text, windowed=any(isinstance(source, f.FromWindow) for source in document.query.sources))
     reader.read_query(document.query)
     return tuple(reader.found)
 
@@ -30,8 +31,9 @@ def doubts(document: f.Document, names: Names) -> tuple[Warning_, ...]:
 class _Reader:
     """Reads a query from the outside in; in a `windowed` one, each report is plain SPARQL over what its windows hold."""
 
-    def __init__(self, names: Names, *, windowed: bool) -> None:
+    def __init__(self, names: Names, text: str, *, windowed: bool) -> None:
         self._names = names
+        self._text = text
         self._windowed = windowed
         self._scopes = Scopes()
         self.found: list[Warning_] = []
@@ -75,12 +77,12 @@ class _Reader:
             if item.expression is not None:
                 self._assigned(item.expression, item.variable, scope, kinds)
                 scope.add(item.variable.name)
-        for condition in body.modifier.having:
-            self._condition(condition, scope, kinds, "HAVING condition")
+        self._conditions(body.modifier.having, scope, kinds, "HAVING condition")
         for order in body.modifier.order:
             for place in needed(order.expression):
                 if place.name not in scope:
-                    self._warn("never-bound", f"?{place.name} stands in ORDER BY and no pattern binds it, so it orders nothing", place.span)
+                    message = f"?{place.name} stands in ORDER BY and no pattern binds it, so it orders nothing{name_nearest(place.name, scope)}"
+                    self._warn("never-bound", message, place.span)
             self._patterns(order.expression, scope)
         self._aggregates(body, items, inherited)
         if not self._windowed:
@@ -100,7 +102,7 @@ class _Reader:
 
     def _read_run(self, run: s.RunClause, scope: Set[str], kinds: Kinds) -> None:
         if run.condition is not None:
-            self._condition(run.condition, scope, kinds, "WHILE condition")
+            self._conditions((run.condition,), scope, kinds, "WHILE condition")
         if run.until is not None:
             self._read_group(run.until, _NONE)
 
@@ -155,8 +157,8 @@ class _Reader:
         before: set[str] = set(inherited)
         for element in group.elements:
             match element:
-                case s.FilterElement(condition, _):
-                    self._condition(condition, scope, kinds, "FILTER")
+                case s.FilterElement():
+                    pass  # read below, together with the others of the group
                 case s.BindElement(expression, variable, _):
                     self._assigned(expression, variable, before, kinds, scope)
                 case s.OptionalElement(inner, span):
@@ -169,6 +171,7 @@ class _Reader:
                 case s.Chain():
                     self._chain(element, inherited)
             before |= self._scopes.element(element)
+        self._conditions([element.condition for element in group.elements if isinstance(element, s.FilterElement)], scope, kinds, "FILTER")
 
     def _chain(self, chain: s.Chain, inherited: Set[str]) -> None:
         after = chain.steps[0] if chain.steps else None
@@ -201,14 +204,25 @@ class _Reader:
             self._warn("unbounded-optional", f"{message}: {remedy}", Span(span.start, span.start + len("OPTIONAL")))
 
     # ------------------------------------------------ expressions
-    def _condition(self, condition: s.Expression, scope: Set[str], kinds: Kinds, what: str) -> None:
+    def _conditions(self, conditions: Sequence[s.Expression], scope: Set[str], kinds: Kinds, what: str) -> None:
+        """Read conditions that are true together."""
+        possible = [condition for condition in conditions if self._may_be_true(condition, scope, kinds, what)]
+        reason = find_contradiction(self._names, possible, self._text)
+        if reason is not None:
+            alone = len(possible) == 1 or any(find_contradiction(self._names, (condition,), self._text) for condition in possible)
+            subject = f"this {what} is never true" if alone else f"these {what}s are never all true"
+            self._warn("never-true", f"{subject}: {reason.message}", reason.span)
+
+    def _may_be_true(self, condition: s.Expression, scope: Set[str], kinds: Kinds, what: str) -> bool:
+        """Read one condition, and return whether kinds of values let it be true."""
         self._used(condition, scope)
         reason = why_never_true(kinds, condition)
         if reason is not None:
             self._warn("never-true", f"this {what} is never true: {reason.message}", reason.span)
-            return
+            return False
         for quoted in find_quoted_numbers(kinds, condition):
             self._warn("quoted-number", quoted.message, quoted.span)
+        return True
 
     def _assigned(self, expression: s.Expression, variable: s.VariableName, scope: Set[str], kinds: Kinds, later: Set[str] = _NONE) -> None:
         self._used(expression, scope, later)
@@ -224,7 +238,8 @@ class _Reader:
                 self._warn("out-of-scope", message, place.span)
             elif place.name not in scope:
                 message = f"?{place.name} is used where its own group does not bind it, so its value here is always an error"
-                self._warn("out-of-scope", f"{message}: move the expression to the group that binds it", place.span)
+                remedy = name_nearest(place.name, scope) or ": move the expression to the group that binds it"
+                self._warn("out-of-scope", message + remedy, place.span)
         self._patterns(expression, scope)
         for part in parts((expression,)):
             if isinstance(part, s.BuiltInCall) and part.name in ("REGEX", "REPLACE") and (doubt := find_doubled_escape(part)) is not None:

@@ -93,7 +93,7 @@ class _Translation:
         query = self._query(document.query, document.registration)
         if tree_depth(query) > MAX_TREE_DEPTH:
             self._context.fail_depth(_too_deep(document.query) or document.query.body.where.span)
-        found = (*self._context.warnings, *doubts(document, self._context.names))
+        found = (*self._context.warnings, *doubts(document, self._context.names, self._context.text))
         numbered, places = renumbered(query), self._context.places
         places = places if numbered is query else places.moved(query, numbered)
         return ParsedQuery(numbered, self._context.text, tuple(sorted(found, key=_find_position)), places)
