@@ -341,6 +341,10 @@ class NotOfThisStore(PipelineError):
         return f"{self.data} {self.reason} {self.place}; give an empty directory with --data, into which the store is copied, or an empty store with --store"
 
 
+class Withdrawn(OSError):
+    """Reports that entries which were evaluated while they were written are not in the log, because the disk failed."""
+
+
 class Gone(PipelineError):
     """A part of the log that would be needed has been removed (410)."""
 

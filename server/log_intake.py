@@ -43,6 +43,8 @@ class LogIntake:
         self._to_wake = False
         self._short: list[ShortBody] = []
         self._answered: deque[Callable[[], None]] = deque()
+        self.is_called_soon: Callable[[], bool] = lambda: False
+        """This tells whether the event loop was woken already, and will call `tell_answered`."""
         log.wakeups.on_answers(self._announce)
 
     def submit(self, stream: str, body: MappedBody, key: str | None, source: Source | None, arrived: Micros) -> Future[Ack]:
@@ -90,7 +92,7 @@ class LogIntake:
         self._loop = asyncio.get_running_loop()
         ack.add_done_callback(lambda _: self._answered.append(told))
         if ack.done():  # the committer may have announced it already
-            self._loop.call_soon(self._tell_answered)
+            self._loop.call_soon(self.tell_answered)
 
     async def wait_for(self, ack: Future[Ack]) -> None:
         """Wait until an ack, or the reason why there is none, has come."""
@@ -101,14 +103,15 @@ class LogIntake:
 
     def _announce(self) -> None:
         """Have the event loop wake those whose acks have come. The committer calls this."""
-        if self._answered and self._loop is not None:
+        if self._answered and self._loop is not None and not self.is_called_soon():
             with suppress(RuntimeError):  # the loop may be closed when the last acks come
-                self._loop.call_soon_threadsafe(self._tell_answered)
+                self._loop.call_soon_threadsafe(self.tell_answered)
 
-    def _tell_answered(self) -> None:
+    def tell_answered(self) -> None:
+        """Wake those whose acks have come. Runs on the event loop."""
         try:
             while self._answered:
                 self._answered.popleft()()
         finally:
             if self._answered:  # a fault in one holds nobody else up
-                asyncio.get_running_loop().call_soon(self._tell_answered)
+                asyncio.get_running_loop().call_soon(self.tell_answered)

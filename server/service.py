@@ -52,6 +52,7 @@ class Service:
         self.output = QueryOutput(self.catalog, self.notifier, self.solutions)
         self.lifecycle = Lifecycle(settings, log, self.solutions, self.notifier, export, keeper)
         self.intake = LogIntake(log)
+        self.notifier.first, self.intake.is_called_soon = self.intake.tell_answered, lambda: self.notifier.commit_announced
 
     def read_report(self) -> EngineReport | None:
         """Return the runner's latest report of the engine's state, if there is one."""

@@ -10,7 +10,7 @@ from threading import Condition, Lock
 import pyarrow as pa
 
 from engine.messages import Block, Entry, Events, Micros
-from pipeline.errors import Corrupt
+from pipeline.errors import Corrupt, Withdrawn
 from pipeline.head_poll import HeadPoll
 from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, decode, decode_records, decode_slices, rows_of
 from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
@@ -49,19 +49,44 @@ class RejectedRow:
     offset: int
 
 
+@dataclass(slots=True, eq=False)
+class _Conclusion:
+    """Holds what is to be called once the frame that was offered is durable, and how that ended."""
+
+    call: Callable[[], None]
+    ended: bool = False
+    fault: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.call()
+        except BaseException as fault:  # noqa: BLE001  # it is raised where `call` came from
+            self.fault = fault
+
+
 class Published:
     """Holds the position that a writer in this process has published, for readers that wait on it.
 
-    It also holds the contents of the last small frames, for readers that follow closely.
+    It also holds the contents of the last small frames, for readers that follow closely. One of them may read a small frame while it is synced:
+
+        writer   append ── offer ── sync ─────────────── announce ── acks ── run_conclusion ── next frame
+        runner             wait_ahead ── evaluate ── conclude (waits) ···················· ── wait_ahead
+
+    What the runner hands to `conclude` is called once the frame is durable, by whichever of both ends last. So nobody sees a solution of an event that
+    a crash could lose, and no thread is woken between the sync and the solutions.
     """
 
     def __init__(self, position: int, repair: Callable[[Corrupt], bool] = lambda _: False) -> None:
         """Create it; `repair` repairs a damaged segment, and returns whether it did."""
         self.position, self.repair = position, repair
+        self.reach = position
+        """The frame that is offered, if any, ends at this position, and begins at `position`."""
         self.damage = ""
         """The text says what is wrong with the log: nothing more is written to it then."""
         self._changed = Condition()
         self._recent: dict[int, tuple[Frame, Content]] = {}  # the key is the first position of a frame
+        self._conclusion: _Conclusion | None = None
+        self._read_ahead = self._withdrawn = False  # the frame that is offered was read; it was withdrawn after that
 
     def report(self, fault: Corrupt) -> bool:
         """Let a damaged segment be repaired. Where that cannot be, note the damage, and return False."""
@@ -73,16 +98,76 @@ class Published:
     def announce(self, position: int, last: tuple[Frame, Content] | None = None) -> None:
         """Publish a position, for whom `wake_readers` wakes. `last` is the frame that ends there, with its content, if it is small."""
         with self._changed:
-            if last is not None:
-                self._recent[self.position] = last
-                if len(self._recent) > KEPT_CONTENTS:
-                    del self._recent[next(iter(self._recent))]
-            self.position = position
+            self._keep_frame(last)
+            self.position = self.reach = position
+            self._read_ahead = False
+
+    def _keep_frame(self, frame: tuple[Frame, Content] | None) -> None:
+        if frame is not None:
+            self._recent[self.position] = frame
+            if len(self._recent) > KEPT_CONTENTS:
+                del self._recent[next(iter(self._recent))]
 
     def wake_readers(self) -> None:
         """Wake those who wait for a position."""
         with self._changed:
             self._changed.notify_all()
+
+    # ------------------------------------------------------------ one frame ahead of the disk
+    def offer(self, frame: Frame, content: Content) -> None:
+        """Let the runner read a frame while it is synced."""
+        with self._changed:
+            self._keep_frame((frame, content))
+            self.reach = frame.after
+            self._changed.notify_all()
+
+    def withdraw(self) -> None:
+        """Take the frame that is offered back, since it could not be made durable."""
+        with self._changed:
+            self._recent.pop(self.position, None)
+            self.reach, self._withdrawn, self._read_ahead = self.position, self._withdrawn or self._read_ahead, False
+            if self._conclusion is not None:
+                self._conclusion.ended, self._conclusion = True, None
+            self._changed.notify_all()
+
+    def wait_ahead(self, position: int, timeout: float) -> int:
+        """Wait as `wait` does. If all that is durable was read, return the end of the frame that is offered."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.reach > position, timeout)
+            self._read_ahead = self._read_ahead or self.reach > position >= self.position
+            return self.reach if position >= self.position else self.position
+
+    def conclude(self, position: int, call: Callable[[], None], *, briefly: bool) -> None:
+        """Call `call` once the log is durable up to a position. The writer calls it if that takes moments (`briefly`).
+
+        Raises: Withdrawn where it will not be durable, and what `call` raises.
+        """
+        mine = _Conclusion(call)
+        with self._changed:
+            if position > self.position and not self._withdrawn:
+                if briefly:
+                    self._conclusion = mine
+                self._changed.wait_for(lambda: mine.ended or self._withdrawn or (not briefly and self.position >= position))
+        self.check_withdrawn()
+        if not mine.ended:
+            mine.run()
+        if mine.fault is not None:
+            raise mine.fault
+
+    def check_withdrawn(self) -> None:
+        """Raises: Withdrawn where entries were read that are not in the log."""
+        with self._changed:
+            withdrawn, self._withdrawn = self._withdrawn, False
+        if withdrawn:
+            raise Withdrawn("the disk has not confirmed entries that were evaluated; they are withdrawn")
+
+    def run_conclusion(self) -> None:
+        """Call what waits for the frame that has become durable. The runner goes on by `wake_readers`."""
+        with self._changed:
+            conclusion, self._conclusion = self._conclusion, None
+        if conclusion is not None:
+            conclusion.run()
+            conclusion.ended = True
 
     def find_frame(self, first: int) -> tuple[Frame, Content] | None:
         """Return the frame that begins at a position, with its content, if it is still at hand."""
@@ -191,7 +276,8 @@ class LogReader:
         self._frames.close()
 
     def _parts(self, position: int, max_rows: int, until: int | None) -> Iterator[Block]:
-        until = self.head() if until is None else min(until, self.head())
+        head = self.head() if self.published is None else self.published.reach
+        until = self.head() if until is None else min(until, head)
         while position < until and self.published is not None and (known := self.published.find_frame(position)) is not None:
             (frame, content), entries = known, tuple(record.entry for record in known[1].records)
             if frame.after <= until and max(frame.rows, len(entries)) <= max_rows:

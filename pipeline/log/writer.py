@@ -397,6 +397,7 @@ class LogWriter:
             else:
                 for request, ack in answers:
                     request.done.set_result(ack)
+            self._published.run_conclusion()
             self.wakeups.tell_answered()
             self._published.wake_readers()  # last, since a runner that evaluates meanwhile would hold the answers up
 
@@ -435,13 +436,14 @@ class LogWriter:
         keys = {name: key for name in streams if (key := self.catalogue.stream(name).message_key) is not None}
         payload, flags, crc = encode(at, records, batch, self._partitions, keys)
         rotated = self._frames.append(payload, first, self.catalogue.position, batch.num_rows, flags, crc)
+        small = batch.num_rows <= SMALL_ROWS and sum(map(len, payload)) <= SMALL
+        recent = (self._frames.last, Content(at, tuple(records), batch)) if small and self._frames.last else None
+        if recent is not None and self._keep is None and all(type(entry := record.entry) is Events and not entry.retracts for record in records):
+            self._published.offer(*recent)  # other entries may have the engine read the past, which must be on disk, and a store may fail for minutes
         self._frames.sync()
         self._frames.publish()
         self.backlog.add(self._frames.position, batch.num_rows)
-        small = batch.num_rows <= SMALL_ROWS and sum(map(len, payload)) <= SMALL
-        self._published.announce(
-            self._frames.position, (self._frames.last, Content(at, tuple(records), batch)) if small and self._frames.last else None
-        )
+        self._published.announce(self._frames.position, recent)
         if rotated or self._keys.is_due():
             self._save()
 
@@ -547,6 +549,7 @@ class LogWriter:
 
         Bytes that were not on disk are cut off. Bytes on disk may be in the store already, so they stay, and are published once the store answers.
         """
+        self._published.withdraw()
         with suppress(OSError):
             self._frames.cut_back()
         with suppress(Exception):

@@ -18,6 +18,7 @@ from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
+from pipeline.log.reader import Published
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
 from pipeline.runners.engine_report import Reporter
 from pipeline.runners.host_messages import Advance
@@ -58,13 +59,18 @@ class EngineHost:
         engine = self._restore_engine(lo, max_rows)
         try:
             for piece in self._feed(engine, hi, max_rows):
-                self._reporter.tell(engine)
                 yield piece
+                self._reporter.tell(engine)  # now that it is committed
         except GeneratorExit:  # left between two pieces, where the engine is whole
             self._engine = engine
             raise
         self._engine = engine
         self._reporter.tell(engine)
+
+    @property
+    def published(self) -> Published | None:
+        """Return what the log's writer in this process hands on, if there is one. Then `run` may read ahead of the disk."""
+        return self._reader.published
 
     def tell(self) -> None:
         """Report the size of the kept engine's state, if that is due."""

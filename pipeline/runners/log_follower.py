@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +29,7 @@ from pipeline.solutions.query_index import RecentFrames
 from pipeline.solutions.solution_log import SolutionWriter
 
 _WAKE_S = 0.2  # how late it may notice that it is to stop
+_FEW = 256  # so many solutions may be committed by the log's writer, between two frames of the log
 _TURN_S = 0.0025  # between the beginnings of two evaluations: what comes meanwhile shares the second one, with its commit and its delivery
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 15.0  # before it tries again; twice as long each time that nothing was gained
 _log = logging.getLogger(__name__)
@@ -186,11 +188,12 @@ class Following:
                 raise AssertionError("an empty range brings nothing")
             self.state, turn_s = "running", 0.0
             while not self._over.is_set():
-                head = self._work.wait(self.position, _WAKE_S)
+                wait = self._work.wait if host.published is None else host.published.wait_ahead
+                head = wait(self.position, _WAKE_S)
                 if head > self.position:
                     if (early_s := turn_s - time.monotonic()) > 0:
                         self._over.wait(early_s)
-                        head = self._work.head()
+                        head = wait(self.position, 0.0)
                     turn_s = time.monotonic() + _TURN_S
                     self._advance(host, output, head)
                 else:
@@ -210,19 +213,27 @@ class Following:
 
     def _advance(self, host: Host, output: Output, head: int) -> None:
         began = time.perf_counter()
-        for piece in host.run(self.position, head, self._max_rows):
-            self._commit(output, piece)
-            now = time.perf_counter()
-            self._reached(piece.hi, now - began)
-            began = now
-            if self._over.is_set():
-                break
+        try:
+            for piece in host.run(self.position, head, self._max_rows):
+                commit = partial(self._commit, output, piece, began)
+                if host.published is None:
+                    commit()
+                else:
+                    host.published.conclude(piece.hi, commit, briefly=piece.outcome.solutions.num_rows <= _FEW)
+                began = time.perf_counter()
+                if self._over.is_set():
+                    break
+        except OutOfOrder:
+            if host.published is not None:
+                host.published.check_withdrawn()
+            raise
         if host.unswept:
             host.sweep(output.sync())  # snapshots may go only where solutions are there to stay
 
-    def _commit(self, output: Output, piece: Advance) -> None:
+    def _commit(self, output: Output, piece: Advance, began: float) -> None:
         self._calls.before_commit()
         output.commit(piece.lo, piece.hi, piece.outcome.solutions, piece.outcome.changes)
+        self._reached(piece.hi, time.perf_counter() - began)
 
     def _reached(self, position: int, seconds: float) -> None:
         begun, self.position = self.position, position

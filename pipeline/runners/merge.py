@@ -14,6 +14,7 @@ from engine.dictionary.arrow_encoding import one_after_another
 from engine.messages import SOLUTIONS, Outcome, StateChange, int64s
 from engine.runtime.result_assembly import Orders, rank_starts, read_orders, read_sort_key
 from pipeline.head_poll import HeadPoll
+from pipeline.log.reader import Published
 from pipeline.runners.host_messages import Advance
 from pipeline.solutions.partition_log import PartitionLogs, PartitionReader
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
@@ -57,6 +58,11 @@ class PartitionLogMerge:
             after = min(hi, *(reader.find_frame_end(lo) for reader in self._readers))
             yield Advance(lo, after, self._merger.merged(lo, [reader.read(lo, after) for reader in self._readers]))
             lo = after
+
+    @property
+    def published(self) -> Published | None:
+        """Return None, since the partitions' logs are read as they are on disk."""
+        return None
 
     def tell(self) -> None:
         """Do nothing: each partition's task reports its engine."""

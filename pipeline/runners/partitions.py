@@ -11,6 +11,7 @@ from typing import Protocol
 from engine.messages import StateChange
 from engine.partitioning import PartitionShare
 from pipeline.log import LogReader, SharedReader
+from pipeline.log.reader import Published
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.engine_host import MAX_ROWS, EngineHost
 from pipeline.runners.host_messages import Advance
@@ -36,6 +37,8 @@ class Host(Protocol):
     def close(self) -> None: ...
     @property
     def unswept(self) -> bool: ...
+    @property
+    def published(self) -> Published | None: ...
 
 
 class Partitions:
@@ -90,6 +93,11 @@ class Partitions:
     def sweep(self, committed: int) -> None:
         for host in self._hosts:
             host.sweep(committed)
+
+    @property
+    def published(self) -> Published | None:
+        """Return None, since the partitions read what is on disk."""
+        return None
 
     @property
     def unswept(self) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pipeline.log import LogWriter
@@ -61,7 +61,10 @@ class Notifier:
         self._news = asyncio.Event()
         self._signals: dict[int, _Signal] = {}
         self._changes = 0
-        self._commit_announced = False
+        self.commit_announced = False
+        """This tells whether the event loop was woken for a commit, and has not looked yet."""
+        self.first: Callable[[], None] = lambda: None
+        """The event loop calls this before it wakes those whom a commit concerns."""
         self._resampling = False
 
     # ------------------------------------------------------------ waking
@@ -73,15 +76,16 @@ class Notifier:
 
     def announce_commit(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the event loop wake those whom a commit of the runner concerns. Any thread may call this."""
-        if self._commit_announced:  # the scheduled call has not run yet, so it will see this commit too
+        if self.commit_announced:  # the scheduled call has not run yet, so it will see this commit too
             return
-        self._commit_announced = True
+        self.commit_announced = True
         with contextlib.suppress(RuntimeError):  # the loop may be closed when the runner's last commit comes
             loop.call_soon_threadsafe(self._wake_concerned)
 
     def _wake_concerned(self) -> None:
         """Wake those who wait for anything, and the followers of queries that have new solutions or states."""
-        self._commit_announced = False
+        self.commit_announced = False
+        self.first()
         self._advance()
         counts, changes = self._solutions.counts(self._signals), len(self._solutions.changes)
         for registered, signal in self._signals.items():
