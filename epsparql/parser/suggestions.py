@@ -13,6 +13,21 @@ _SEEN_BEFORE = 60
 _SCHEME = re.compile(r"(?<![\w.:?$-])[A-Za-z][A-Za-z0-9+.\-]*://\Z")
 _BARE_IRI = re.compile(r"""[^\s<>"{}|^`\\]*[^\s<>"{}|^`\\.,;()\[\]]""")
 _SECONDS = re.compile(r"(?<![\w:?$])(?:WITHIN|FOR)\s*([0-9]+(?:\.[0-9]+)?)\s*\Z", re.I)
+_SEQUENCE, _WINDOW = "{ ... } SEQ { ... }", "FROM NAMED WINDOW <w> ON <stream> [RANGE ... STEP ...], or WINDOW [RANGE ...] after GROUP BY"
+_FOREIGN: dict[str, dict[str, str]] = {
+    "an operator such as SEQ": {
+        **dict.fromkeys(("THEN", "FOLLOWED", "NEXT", "BEFORE", "AFTER", "-"), _SEQUENCE),
+        **dict.fromkeys(("OR", "||", "|"), "{ ... } UNION { ... }"),
+        **dict.fromkeys(("&&", "&"), "{ ... } AND { ... }"),
+    },
+    "an operator": {"LIKE": "REGEX(?x, ...), CONTAINS(?x, ...) or STRSTARTS(?x, ...)", "BETWEEN": "?x >= ... && ?x <= ...", "IS": "= or BOUND(?x)"},
+    "a pattern in braces": {"[": _WINDOW, "WINDOW": _WINDOW},
+    "the IRI of a graph": {"STREAM": "FROM STREAM <stream>, or " + _WINDOW},
+    "RSTREAM, ISTREAM or DSTREAM": {"QUERY": "the query alone; PUT /queries/{name} gives it a name"},
+    "variables, '*' or (expression AS ?variable)": dict.fromkeys(("ISTREAM", "RSTREAM", "DSTREAM"), "REGISTER ISTREAM <stream> AS SELECT ..."),
+    "a group, FILTER, BIND, OPTIONAL, MINUS, GRAPH, VALUES": {"EVERY": "the pattern alone: without a policy every match is found"},
+}
+"""These words of other languages are written where the key is expected. Each has what EP-SPARQL says instead."""
 _WITH_UNITS = re.compile(r"[0-9]+(?:\.[0-9]+)?\s*[A-Za-z]+(?:\s*[0-9]+(?:\.[0-9]+)?\s*[A-Za-z]+)*")
 
 
@@ -68,6 +83,12 @@ def _suggest_operator(stop: Stop) -> Slip | None:
     return Slip(f"{signs[0]} is no operator of an expression", _OPERATORS[signs[0]], *signs.span())
 
 
+def _foreign_word(stop: Stop) -> Slip | None:
+    """Recognise a word of SQL, C-SPARQL, Esper or Cypher where EP-SPARQL has another."""
+    meant = next((words[stop.word] for place, words in _FOREIGN.items() if place in stop.expected and stop.word in words), None)
+    return None if meant is None else Slip(f"unexpected {show_lexical(stop.lexeme)}", meant, stop.at, stop.end)
+
+
 def _negation(stop: Stop) -> Slip | None:
     if list(stop.expected) != ["EXISTS"] or stop.lexeme == "":
         return None
@@ -118,4 +139,13 @@ def _after_pattern(stop: Stop) -> Slip | None:
     return Slip(f"{stop.lexeme} stands after the pattern's last brace", "the whole pattern in braces, or WHERE before it", stop.at, stop.end)
 
 
-_SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (_suggest_operator, _negation, _lone_exists, _unit, _unnamed, _bare_iri, _after_pattern)
+_SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (
+    _suggest_operator,
+    _foreign_word,
+    _negation,
+    _lone_exists,
+    _unit,
+    _unnamed,
+    _bare_iri,
+    _after_pattern,
+)

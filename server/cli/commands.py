@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ _RUNNERS = ("spark", "inprocess")
 _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression", "pairs")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _SHELLS = ("bash", "zsh", "tcsh")
+_COMPARED = 40
+"""So many characters of an unknown command are compared with the known ones."""
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
 GARBAGE_LOOK = 50_000, 4, 1
 """Python looks for garbage among new objects each time that there are so many. With its usual 700 that is a tenth of a start, whose objects stay.
@@ -57,10 +60,10 @@ def _run_command(argv: list[str] | None) -> int:
     if first == "--version":
         _top_parser().parse_args([first])  # prints it, also where nothing but the base is installed
     if first in CLIENT_COMMANDS:
-        arguments = _parser_of(CLIENT_COMMANDS.values()).parse_args(argv)
+        arguments = _parse_command(CLIENT_COMMANDS.values(), argv)
     else:
         check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
-        arguments = parser().parse_args(argv)
+        arguments = _parse_command(_list_adders(), argv)
         if argv is None:  # the process is this command's
             from server.process import keep_freed_memory, leave_out_unused
 
@@ -99,6 +102,11 @@ def _top_parser() -> argparse.ArgumentParser:
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    return _build_parser(_list_adders())[0]
+
+
+def _list_adders() -> Iterable[Callable[[Commands], None]]:
     ours = (
         _add_serve,
         _add_connect,
@@ -116,15 +124,28 @@ def parser() -> argparse.ArgumentParser:
         _add_bench,
         _add_completion,
     )
-    return _parser_of((*ours, *CLIENT_COMMANDS.values()))
+    return *ours, *CLIENT_COMMANDS.values()
 
 
-def _parser_of(adders: Iterable[Callable[[Commands], None]]) -> argparse.ArgumentParser:
+def _build_parser(adders: Iterable[Callable[[Commands], None]]) -> tuple[argparse.ArgumentParser, Commands]:
     parser = _top_parser()
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in adders:
         add(commands)
-    return parser
+    return parser, commands
+
+
+def _parse_command(adders: Iterable[Callable[[Commands], None]], argv: list[str] | None) -> argparse.Namespace:
+    """Parse arguments. An unknown command is refused with the nearest one, and what is too many with the usage of its own command."""
+    parser, commands = _build_parser(adders)
+    first = next(iter(sys.argv[1:] if argv is None else argv), "-")
+    if first not in commands.choices and not first.startswith("-"):
+        near = get_close_matches(first[:_COMPARED], list(commands.choices), 1)
+        parser.error(f"there is no command {first!r}; {f'was {near[0]} meant?' if near else f'{parser.prog} --help lists the commands'}")
+    arguments, rest = parser.parse_known_args(argv)
+    if rest:
+        arguments.refuse(f"unrecognized arguments: {' '.join(rest)}")
+    return arguments
 
 
 class _Version(argparse.Action):

@@ -16,7 +16,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add_command(commands: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, refuse=parser.error)
     return parser
 
 
