@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 
+from pipeline.log.reader import Published
 from pipeline.object_store.backends import connect_store
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
 from pipeline.replication.task_mirror import LogMirror
@@ -63,6 +64,11 @@ class Remote:
     def sweep(self, committed: int) -> None:
         self._host.sweep(committed)
         self._mirror.remove_snapshots()
+
+    @property
+    def published(self) -> Published | None:
+        """Return None, since the copy of the log has what the store has."""
+        return None
 
     @property
     def unswept(self) -> bool:
