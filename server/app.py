@@ -30,7 +30,6 @@ from server.routes import (
     explain,
     ontologies,
     pause_resume,
-    provenance,
     queries,
     solutions,
     sparql,
@@ -42,6 +41,7 @@ from server.routes import (
 )
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
+from server.routes.reasons import diagnosis, provenance
 from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
 from server.routes.streams.feeds import DeadLetter
 from server.routes.streams.stream_settings import StreamSettings
@@ -67,7 +67,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 
 
 _ROUTE_MODULES = (
-    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, solutions, provenance, ontologies, sparql,
+    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, diagnosis, solutions, provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 

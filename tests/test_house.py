@@ -60,7 +60,7 @@ LARGE_CLASSES = {
     "pipeline/log/catalog.py: Version": "stored in the catalog under these names",
     "pipeline/log/catalog.py: Stream": "stored in the catalog under these names",
     "pipeline/replay/replay.py: Replay": "a field for each option of the command",
-    "server/routes/provenance.py: StepDocument": "a document of the HTTP interface",
+    "server/routes/reasons/provenance.py: StepDocument": "a document of the HTTP interface",
     "server/routes/queries.py: QuerySummary": "a document of the HTTP interface",
     "server/routes/queries.py: VersionDocument": "a document of the HTTP interface",
     "server/routes/trials.py: TrialDocument": "a document of the HTTP interface",

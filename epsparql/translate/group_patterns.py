@@ -86,6 +86,7 @@ class Groups:
                     if filters > MAX_TREE_DEPTH:
                         self.context.fail_depth(element.span)
                     further = expression(self, element.condition)
+                    self.context.places.note(further, element.span)
                     condition = further if condition is None else a.And(condition, further)
                 case _:
                     self._join_links(links, growing)
@@ -180,7 +181,7 @@ class Groups:
                     between = a.SeqWithout(pattern.left, pattern.right, EMPTY) if isinstance(pattern, a.SeqJoin) else None
                 case s.WithinStep(duration, _):
                     limit = micros_of(self.context, duration, zero=True)
-                    pattern = a.Within(pattern, limit)
+                    pattern = self._placed(a.Within(pattern, limit), step.span)
                     if between is not None:
                         between = replace(between, within=limit if between.within is None else min(between.within, limit))
                 case s.WithoutStep():

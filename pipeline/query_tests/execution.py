@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+from pipeline.diagnosis.model import Diagnosis
 from pipeline.query_tests.cases import Case
 from pipeline.query_tests.solutions import Solution, parse_solution
 from pipeline.query_tests.timelines import ORIGIN
 from pipeline.replay.input_files import SourceFault
-from pipeline.replay.replay import RunnerFailed, run
+from pipeline.replay.replay import ReplaySummary, RunnerFailed, run
 
 SHOWN = 20
 """A report names this many missing solutions, and as many that are not expected."""
@@ -24,7 +25,7 @@ SHOWN = 20
 class Result:
     """Reports a test. `fault` says why it could not run; `count` is the number of its solutions, `seconds` how long it took.
 
-    `left_out` counts the rows that `on_error` left out of its files.
+    `left_out` counts the rows that `on_error` left out of its files. `silent` says why queries found nothing, where solutions are expected.
     """
 
     case: Case
@@ -35,6 +36,7 @@ class Result:
     fault: str = ""
     is_updated: bool = False
     left_out: int = 0
+    silent: tuple[Diagnosis, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -71,32 +73,36 @@ def run_case(case: Case, *, update: bool = False, on_error: str | None = None) -
     began = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="epsparql-test-") as directory:
-            found, expected, left_out = _replayed(case, Path(directory), update=update, on_error=on_error)
+            found, expected, summary = _replayed(case, Path(directory), update=update, on_error=on_error)
         if update and case.update is not None and Counter(found) != Counter(expected):
             case.update(found)
-            return Result(case, time.monotonic() - began, len(found), is_updated=True, left_out=left_out)
+            return Result(case, time.monotonic() - began, len(found), is_updated=True, left_out=_count_left_out(summary))
     except SourceFault as fault:
         return Result(case, time.monotonic() - began, fault=str(fault))
     except RunnerFailed as failure:
         return Result(case, time.monotonic() - began, fault=f"the runner {failure}")
     missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
     differing = sorted(missing.elements(), key=str), sorted(extra.elements(), key=str)
-    return Result(case, time.monotonic() - began, len(found), *differing, left_out=left_out)
+    return Result(case, time.monotonic() - began, len(found), *differing, left_out=_count_left_out(summary), silent=summary.silent)
 
 
-def _replayed(case: Case, directory: Path, *, update: bool, on_error: str | None) -> tuple[list[Solution], list[Solution], int]:
-    """Return the solutions that were found, those that are expected, and how many rows of the files were left out."""
+def _count_left_out(summary: ReplaySummary) -> int:
+    return sum(each.count for each in summary.left_out)
+
+
+def _replayed(case: Case, directory: Path, *, update: bool, on_error: str | None) -> tuple[list[Solution], list[Solution], ReplaySummary]:
+    """Return the solutions that were found, those that are expected, and the summary of the replay."""
     if update and not case.path.exists():
         case.path.touch()
     replay, expected = case.read(directory)
     if on_error is not None:
         replay = replace(replay, on_error=on_error)
     out = io.BytesIO()
-    summary = run(replay, "ndjson", out, lambda: ORIGIN, lambda _: None, lambda _: None)
+    summary = run(replay, "ndjson", out, lambda: ORIGIN, lambda _: None, lambda _: None, explains=bool(expected) and not update)
     told = [json.loads(line) for line in out.getvalue().splitlines()]
     if len(replay.queries) == 1:
         told = [{name: value for name, value in each.items() if name != "query"} for each in told]
-    return [parse_solution(each) for each in told], expected, sum(each.count for each in summary.left_out)
+    return [parse_solution(each) for each in told], expected, summary
 
 
 def write_junit(path: Path, results: Iterable[Result]) -> None:

@@ -20,6 +20,7 @@ from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
 from pipeline.log.background_graphs import quads_of
+from pipeline.log.encoding.own_terms import with_own_terms
 from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, map_body, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.proposals.proposal import AmbiguousDates, Choices, Proposal, propose_mapping
@@ -357,7 +358,7 @@ class _OrderedRows:
         found, k = list[pa.RecordBatch](), int(np.searchsorted(self.begins, first, side="right")) - 1
         while count:
             part = self.batches[k].slice(first - int(self.begins[k]), count)
-            found.append(_with_own_terms(part))
+            found.append(with_own_terms(part))
             first, count, k = first + part.num_rows, count - part.num_rows, k + 1
         return found[0] if len(found) == 1 else pa.concat_batches(found)
 
@@ -418,14 +419,3 @@ def _blocks(pieces: Sequence[_Instants]) -> Iterator[tuple[int, int, int]]:
         for place, stream in sorted(zip(places.tolist(), found.tolist(), strict=True)):
             yield stream, int(firsts[begin + place]), int(sizes[stream])
         begin = after
-
-
-def _with_own_terms(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with only their own terms in the dictionaries: otherwise each block would carry all terms of the files."""
-    columns = []
-    for column in rows.columns:
-        if isinstance(column, pa.DictionaryArray):
-            own = column.indices.dictionary_encode()
-            column = pa.DictionaryArray.from_arrays(own.indices, column.dictionary.take(own.dictionary))
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

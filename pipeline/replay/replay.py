@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 import epsparql
 from engine.messages import NODE_NAMES, POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
+from pipeline.diagnosis.model import Diagnosis
 from pipeline.log import LogWriter, Queueing
 from pipeline.log.catalog import Stream
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
-from pipeline.registrations.stream_dependencies import find_alive, find_unfed, find_written
+from pipeline.registrations.stream_dependencies import find_alive, find_sources, find_unfed, find_written
 from pipeline.replay.dead_letters import DeadLetters, LeftOut
 from pipeline.replay.input_files import (
     NamedBody,
@@ -33,6 +34,7 @@ from pipeline.replay.input_files import (
     occurrences_of,
     read_mapping_file,
 )
+from pipeline.replay.silent_queries import explain_silent
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.log_follower import LogRunner
 from pipeline.slices.execution import SlicePiece, SliceWork
@@ -88,10 +90,13 @@ class ReplayStep:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySummary:
+    """Counts what went in, and the solutions by query. `silent` says why queries found nothing, if that was asked for."""
+
     entries: int
     occurrences: int
     solutions: dict[str, int]
     left_out: tuple[LeftOut, ...] = ()  # what `on_error` left out of files
+    silent: tuple[Diagnosis, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +141,23 @@ Doubt = Unfed | Unsliced | LeftOut | WrongUnit
 
 
 def run(
-    replay: Replay, fmt: str, out: BinaryIO, clock: Callable[[], Micros], tell: Callable[[ReplayStep], None], doubt: Callable[[Doubt], None]
+    replay: Replay,
+    fmt: str,
+    out: BinaryIO,
+    clock: Callable[[], Micros],
+    tell: Callable[[ReplayStep], None],
+    doubt: Callable[[Doubt], None],
+    *,
+    explains: bool = False,
 ) -> ReplaySummary:
-    """Write the solutions to `out`. Raises: SourceFault, RunnerFailed."""
+    """Write the solutions to `out`. If the run `explains`, queries without solutions are diagnosed. Raises: SourceFault, RunnerFailed."""
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     _check_format(fmt, replay.queries, shapes)
-    for each in unfed_streams(replay.streams, shapes):
+    unfed = unfed_streams(replay.streams, shapes)
+    for each in unfed:
         doubt(each)
+    warned = _find_readers(unfed, shapes)
     with tempfile.TemporaryDirectory(prefix="epsparql-replay-") as directory, LogWriter(directory, clock) as log:
         letters = DeadLetters(replay.on_error, replay.dead_letters)
         entries, occurrences = write_log(log, replay, shapes, letters)
@@ -153,12 +167,23 @@ def run(
         doubts: list[Doubt] = [*letters.left_out.values(), *_find_wrong_units(log.catalogue.streams.values(), clock())]
         for told in doubts:
             doubt(told)
-        return ReplaySummary(entries, occurrences, counts, tuple(letters.left_out.values()))
+        nothing = [name for name, count in counts.items() if not count and name not in warned] if explains else []
+        silent = explain_silent(Path(directory), {_stream_of(file) for file in replay.streams}, nothing) if nothing else ()
+        return ReplaySummary(entries, occurrences, counts, tuple(letters.left_out.values()), tuple(silent))
 
 
 def _find_wrong_units(streams: Iterable[Stream], now: Micros) -> list[WrongUnit]:
     found = [(stream.name, describe_wrong_unit(stream.latest, now)) for stream in streams if stream.latest is not None]
     return [WrongUnit(name, reason) for name, reason in found if reason is not None]
+
+
+def diagnose_files(replay: Replay, clock: Callable[[], Micros]) -> list[Diagnosis]:
+    """Diagnose the queries of a replay, without running them. Raises: SourceFault."""
+    _check_names(replay.queries)
+    shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
+    with tempfile.TemporaryDirectory(prefix="epsparql-diagnose-") as directory, LogWriter(directory, clock) as log:
+        write_log(log, replay, shapes, DeadLetters(replay.on_error, replay.dead_letters))
+        return [*explain_silent(Path(directory), {_stream_of(file) for file in replay.streams}, list(shapes))]
 
 
 # ---------------------------------------------------------------- what goes in
@@ -221,6 +246,12 @@ def unfed_streams(files: Sequence[NamedFile | NamedBody], shapes: Mapping[str, S
     written = find_written(shapes.values())
     empty = find_unfed(read, written, find_alive(written, given))
     return [Unfed(stream, tuple(name for name, found in shapes.items() if stream in found.streams), unread) for stream in empty]
+
+
+def _find_readers(unfed: Sequence[Unfed], shapes: Mapping[str, Shape]) -> set[str]:
+    """Return the queries that rest on streams without events, of which the user was told."""
+    empty, written = {each.stream for each in unfed}, find_written(shapes.values())
+    return {name for name, found in shapes.items() if not empty.isdisjoint(find_sources(found.streams, written))}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -18,6 +18,8 @@ from server.cli.subcommands.backup import add_backup
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, GREEN, OK, POLICIES, RED, Commands, add_command, fail, paint
+from server.cli.subcommands.diagnose import print_silent
+from server.cli.subcommands.input_options import add_entailment, add_inputs
 from server.cli.subcommands.token import add_token
 from server.cli.subcommands.verify import add_verify
 
@@ -37,7 +39,6 @@ GARBAGE_LOOK = 50_000, 4, 1
 
 Each tenth look is among all objects, if a quarter of them are new. With its usual hundredth, a busy server kept 20 minutes of closed connections.
 """
-_ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
 _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server", "token": "server"}
 """Commands that need more than the extra `engine`."""
@@ -189,12 +190,6 @@ def _add_serve(commands: Commands) -> None:
         parser.add_argument(flag_of(removed), action="store_true", default=None, help=argparse.SUPPRESS)
 
 
-def _add_entailment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--entailment", choices=_ENTAILMENTS, help="Triples are inferred from the background's schema by these rules. The default is rdfs."
-    )
-
-
 def _warn(message: object) -> None:
     print(f"epsparql: {message}", file=sys.stderr, flush=True)
 
@@ -234,16 +229,6 @@ def _connect(arguments: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- replay
-def _add_mapping(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--mapping",
-        action="append",
-        default=[],
-        metavar="[STREAM=]FILE",
-        help="This mapping turns the fields of .csv, .json and .ndjson files into triples, for one stream or for all streams. The flag may be repeated.",
-    )
-
-
 def _add_on_error(parser: argparse.ArgumentParser, default: str | None, about: str) -> None:
     parser.add_argument(
         "--on-error",
@@ -298,39 +283,9 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
 def _add_replay(commands: Commands) -> None:
     parser = add_command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     _add_asked(parser)
-    parser.add_argument(
-        "--stream",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="These files hold the events of a stream. Without NAME, this is the stream default. Files of one stream are merged in the order of their events' end times. The flag may be repeated.",
-    )
-    parser.add_argument(
-        "--background",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="[GRAPH=]FILE",
-        help="These files hold background triples, which always hold. The flag may be repeated.",
-    )
-    _add_mapping(parser)
+    add_inputs(parser)
     _add_on_error(parser, REFUSE, "The default is refuse.")
     _add_dead_letters(parser)
-    _add_entailment(parser)
-    parser.add_argument(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="[QUERY=]POLICY",
-        help="This is the consumption policy of a query, or of all queries: unrestricted (the default), recent or chronological. The flag may be repeated.",
-    )
-    parser.add_argument(
-        "--default-graph",
-        choices=("all", "unnamed"),
-        default="all",
-        help="Patterns outside GRAPH match all triples (all, the default), or only triples that are in no named graph (unnamed).",
-    )
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="This runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="With --runner spark, queries run on this Spark master. The default is local[*,4].")
     parser.add_argument(
@@ -379,14 +334,14 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.master,
             arguments.default_graph,
             policies,
-            arguments.entailment or _ENTAILMENTS[0],
+            arguments.entailment or "rdfs",
             [named_file(each) for each in arguments.mapping],
             arguments.slices,
             arguments.on_error,
             arguments.dead_letters or Path(DEAD_LETTERS),
         )
         with _progress() as tell:
-            summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn)
+            summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn, explains=True)
     except PolicyFault as fault:
         return fail(f"--policy: {fault}")
     except SourceFault as fault:
@@ -395,6 +350,7 @@ def _replay(arguments: argparse.Namespace) -> int:
         print(f"epsparql: the {arguments.runner} runner {failure}", file=sys.stderr)
         return BROKEN
     _summarise(summary, time.monotonic() - began)
+    print_silent(summary.silent)
     return OK
 
 
@@ -511,7 +467,7 @@ def _add_explain(commands: Commands) -> None:
         metavar="[GRAPH=]FILE",
         help="The query is planned with the background triples of this file. The plan shows which of them are copied and which are looked up. The flag may be repeated.",
     )
-    _add_entailment(parser)
+    add_entailment(parser)
 
 
 def _rates(text: str) -> dict[str, int]:
@@ -530,7 +486,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     try:
         query, policy = read_asked(arguments.query, arguments.policy)
         background = nquads_of([named_file(each) for each in arguments.background])
-        reads = find_background_reads(background, query.text, policy, arguments.entailment or _ENTAILMENTS[0])
+        reads = find_background_reads(background, query.text, policy, arguments.entailment or "rdfs")
         print(explain_query(query.text, arguments.format, policy=policy, rates=arguments.rates, without=arguments.without, observed=Observed(reads)))
     except SourceFault as fault:
         return fail(fault)
@@ -578,6 +534,7 @@ def _test(arguments: argparse.Namespace) -> int:
         results.append(run_case(case, update=arguments.update, on_error=arguments.on_error))
         colour = GREEN if results[-1].passed else RED
         print("\n".join([paint(results[-1].headline(), colour, sys.stdout), *results[-1].details()]), flush=True)
+        print_silent(results[-1].silent)
     failed = sum(not result.passed for result in results)
     print(f"{len(results) - failed} passed, {failed} failed in {time.monotonic() - began:.1f} s")
     if arguments.junit is not None:

@@ -42,6 +42,8 @@ class StreamInspector:
         self._reader, self._clock, self._turn = BackwardReader(data), clock, asyncio.Lock()
         self._tail, self._tail_turn = TailReader(data), asyncio.Lock()
         self._profiles: dict[str, _KnownProfile] = {}
+        self.diagnosing = asyncio.Lock()
+        """Diagnoses take turns, since each keeps a core busy."""
 
     async def read_last(self, stream: Stream, count: int, before: int | None = None) -> Look:
         """Return the last rows of a stream, at most `count`, as `BackwardReader.read_last`."""

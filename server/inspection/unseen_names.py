@@ -1,8 +1,8 @@
 """Warns of predicates and classes in a query that its streams have never carried: most often the name is misspelt."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from epsparql.algebra import Iri, Select, TriplePattern
 from epsparql.algebra.paths import Link
@@ -11,6 +11,7 @@ from epsparql.errors import Span, Warning_
 from epsparql.terms import RDF
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
+from pipeline.inspection.nearest_terms import find_nearest
 from pipeline.inspection.stream_profile import StreamProfile
 from pipeline.log.catalog import Stream
 from pipeline.registrations.query_cache import compute_shape
@@ -20,8 +21,6 @@ from server.inspection.stream_inspector import FRESH_S, STALE_S, StreamInspector
 
 PREDICATE, CLASS = "predicate", "class"
 MOST_WARNINGS, MOST_STREAMS = 20, 8
-_COMPARED = 1000  # the nearest name is looked for among this many of the most frequent
-_LONGEST = 200  # longer names are not compared
 _VOCABULARIES = (RDF, "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#")
 """Names of these vocabularies may be entailed."""
 
@@ -97,16 +96,9 @@ def _list_used(parsed: ParsedQuery) -> Iterator[Used]:
 
 
 def _nearest(kind: str, iri: str, profiles: Sequence[StreamProfile]) -> str:
-    """Return the words that name the nearest seen name, by the part after the last '/', '#' or ':'; empty where none is near."""
-    seen = [each.name[1:-1] for profile in profiles for each in (profile.predicates if kind == PREDICATE else profile.classes)[:_COMPARED]]
-    by_local: dict[str, str] = {}
-    for name in seen:
-        if len(name) <= _LONGEST:
-            by_local.setdefault(_local(name), name)
-    near = get_close_matches(_local(iri), list(by_local), 1) if len(iri) <= _LONGEST else []
-    return f"; the nearest is <{by_local[near[0]]}>" if near else ""
-
-
-def _local(iri: str) -> str:
-    """Return the last part of an IRI without regard to case, or all of it where that part is empty."""
-    return (iri[max(iri.rfind(sign) for sign in "/#:") + 1 :] or iri).casefold()
+    """Return the words that name the nearest seen name; empty where none is near."""
+    seen = Counter[str]()
+    for profile in profiles:
+        seen.update({each.name: each.count for each in (profile.predicates if kind == PREDICATE else profile.classes)})
+    nearest = find_nearest(f"<{iri}>", seen)
+    return "" if nearest is None else f"; the nearest is {nearest}"

@@ -335,6 +335,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/queries/{name}/diagnosis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say why the query finds nothing */
+        get: operations["get_diagnosis"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/queries/{name}/solutions": {
         parameters: {
             query?: never;
@@ -777,6 +794,68 @@ export interface components {
             connectors: components["schemas"]["ConnectorDocument"][];
         };
         /**
+         * DiagnosisDocument
+         * @description Says why a query finds nothing.
+         *
+         *     `state` is found if the query has found something, or finds something in the events that were examined. It is nothing if it has not, for the
+         *     `reason`. It is unknown if no reason is known. `steps` are those of the query, each after its inputs.
+         */
+        DiagnosisDocument: {
+            /** Query */
+            query: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "found" | "nothing" | "unknown";
+            examined: components["schemas"]["ExaminedDocument"];
+            /** Steps */
+            steps: components["schemas"]["DiagnosisStep"][];
+            reason: components["schemas"]["DiagnosisReason"] | null;
+        };
+        /**
+         * DiagnosisReason
+         * @description Says why a query finds nothing. `code` is stable, and docs/diagnosis.md lists the codes.
+         *
+         *     `nearest` is the nearest thing that would have passed, or nearly so: a name, a value or a time. It is null where nothing is near.
+         */
+        DiagnosisReason: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /** Remedy */
+            remedy: string;
+            /** Nearest */
+            nearest: string | null;
+            /** Line */
+            line: number | null;
+            /** Column */
+            column: number | null;
+        };
+        /**
+         * DiagnosisStep
+         * @description Counts what one step of the query lets through: the solutions of each input (`in`), and its own (`out`).
+         *
+         *     `more` says that there are more of these: counting ends at some thousands. `line` and `column` are its place in the query's text.
+         */
+        DiagnosisStep: {
+            /** Operator */
+            operator: string;
+            /** Text */
+            text: string;
+            /** Line */
+            line: number | null;
+            /** Column */
+            column: number | null;
+            /** In */
+            in: number[];
+            /** Out */
+            out: number;
+            /** More */
+            more: boolean;
+        };
+        /**
          * EndedQuery
          * @description Tells of a query that failed or completed within the trial.
          */
@@ -806,6 +885,20 @@ export interface components {
             reserved_bytes: number;
             /** Offset */
             offset: number;
+        };
+        /**
+         * ExaminedDocument
+         * @description Says which events were examined: the last `events` of the query's streams, which end between `from` and `to`. `bounded` if there are more.
+         */
+        ExaminedDocument: {
+            /** Events */
+            events: number;
+            /** From */
+            from: string | null;
+            /** To */
+            to: string | null;
+            /** Bounded */
+            bounded: boolean;
         };
         /**
          * GivenUpDocument
@@ -4333,6 +4426,74 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_diagnosis: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Percent-encoded as one path segment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiagnosisDocument"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.definition import BROKEN, EMITS, OK, POLICIES, USER_FAULT, Commands, add_command, fail
+from server.cli.subcommands.diagnose import add_diagnose
 
 _LAST, _MOST_LAST = 10, 1_000
 
@@ -131,4 +132,5 @@ CLIENT_COMMANDS: Mapping[str, Callable[[Commands], None]] = {
     "send": _add_send,
     "tail": _add_tail,
     "drop": _add_drop,
+    "diagnose": add_diagnose,
 }
