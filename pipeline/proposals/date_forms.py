@@ -10,6 +10,9 @@ _DATES = (
     (re.compile(r"\d{4}/\d{1,2}/\d{1,2}"), "%Y/%m/%d"),
     (re.compile(r"\d{4}\.\d{1,2}\.\d{1,2}"), "%Y.%m.%d"),
     (re.compile(r"(?:19|20)\d{6}"), "%Y%m%d"),
+    (re.compile(r"(?:19|20)\d{8}"), "%Y%m%d%H"),
+    (re.compile(r"(?:19|20)\d{10}"), "%Y%m%d%H%M"),
+    (re.compile(r"(?:19|20)\d{12}"), "%Y%m%d%H%M%S"),
     (re.compile(r"[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4}"), "%a, %d %b %Y"),
     (re.compile(r"[A-Za-z]{3} [A-Za-z]{3} +\d{1,2} \d{4}"), "%a %b %d %Y"),
     (re.compile(r"\d{1,2}/[A-Za-z]{3}/\d{4}"), "%d/%b/%Y"),
@@ -23,7 +26,7 @@ _DATES = (
 )  # fmt: skip
 _TIME = re.compile(r"(\d{1,2}:\d\d)(:\d\d)?([.,]\d{1,9})?( ?[AaPp][Mm])?( ?[+-]\d\d:?\d\d|Z| UTC| GMT| [+-]\d{4} UTC)?")
 _SHORT_TIMES = ((re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d"), "%H%M%S"), (re.compile(r"(?:[01]\d|2[0-3])[0-5]\d"), "%H%M"))
-_BETWEEN = re.compile(r"(?<=\d)(, |[T ]+|:(?=\d\d:\d\d))(?=\d)")
+_BETWEEN = re.compile(r"(?<=\d)(, |[T ]+|[:-](?=\d\d:\d\d))(?=\d)")
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 
 
@@ -62,7 +65,7 @@ def _date_form(text: str) -> Form | None:
     if ordered is not None:
         mark = ordered[2]
         return Form(f"{{order}}{mark}{'%Y' if len(ordered[4]) == 4 else '%y'}", mark, has_time=False)
-    return next((Form(fmt, has_time=False) for pattern, fmt in _DATES if pattern.fullmatch(text)), None)
+    return next((Form(fmt, has_time="%H" in fmt) for pattern, fmt in _DATES if pattern.fullmatch(text)), None)
 
 
 def _time_form(text: str) -> str | None:

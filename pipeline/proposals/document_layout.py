@@ -5,7 +5,7 @@ An array has the rows if its elements have times of their own. Where the documen
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -15,11 +15,14 @@ from pipeline.mapping.json_fields import Token
 from pipeline.mapping.json_reader import ROOT, split_documents
 from pipeline.mapping.mapping import MAX_DEPTH, MAX_PROPERTIES, escape_name, is_readable
 from pipeline.proposals.table_layout import Layout
+from pipeline.proposals.times import is_time_name
 
 LOOKED_AT = 1_000
 """The fields of so many documents, and of so many rows, are found."""
 _POSITIONS = 4  # the positions of an array of at most so many numbers become fields
+_LONGEST_TUPLE = 32
 _LONGEST_PATH = 200
+_ALL = "[*]"
 _ISO = re.compile(r"(?:19|20)\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 _EPOCH = re.compile(r"(?:\d{9,10}|\d{12,13}|\d{15,16}|\d{18,19})(?:\.\d+)?")
 _ENVELOPE = ("schema", "payload")
@@ -42,8 +45,8 @@ class _Array:
     samples: list[Any] = field(default_factory=list)
 
 
-def find_document_layout(body: bytes) -> Layout:
-    """Return where the rows of a body are, and their fields. Raises: FormatError where an array cannot be read."""
+def find_document_layout(body: bytes, *, by_items: bool = True) -> Layout:
+    """Return where the rows of a body are, within documents only `by_items`, and their fields. Raises: FormatError where there are none."""
     documents = [_decode(bytes(each)) for each in split_documents(to_utf8(body))[:LOOKED_AT]]
     if not documents:
         raise FormatError("mapping", "there are no rows to propose a mapping from", expected="an object of JSON, or an array or lines of them")
@@ -51,21 +54,24 @@ def find_document_layout(body: bytes) -> Layout:
     arrays: dict[Path, _Array] = {}
     for document in documents:
         _survey(document, (), root, arrays)
-    chosen = _choose(documents, root, arrays)
+    chosen = _choose(documents, root, arrays) if by_items else []
     words: dict[str, Any] = {"format": "json"}
     if not chosen:
-        skipped = sorted("".join(_show(path)) for path in arrays)
-        told = (
-            [f"each document is a row; the arrays {', '.join(map(repr, skipped[:3]))} are left out, and items leads to their elements"]
-            if skipped
-            else []
-        )
+        told = [f"each document is a row; {_tell_left_out(map(_show, arrays))}, and items leads to their elements"] if arrays else []
         return Layout(words, _limit(_paths(documents), told), told)
     shown = [_show(path) for path in chosen]
     words["items"] = shown[0] if len(shown) == 1 else shown
     told = [f"rows are the elements of {' and '.join(map(repr, shown))}; without items each document is a row"]
+    others = [path for path in arrays if all(path != each[: len(path)] for each in chosen)]
+    told += [f"{_tell_left_out(map(_show, others))}; a position, such as values[0], leads into one"] if others else []
     rows = [row for path in chosen for row in arrays[path].samples]
     return Layout(words, _limit([*_paths(rows), *_paths_around(documents, chosen[0])], told), told)
+
+
+def _tell_left_out(arrays: Iterable[str]) -> str:
+    shown = sorted(arrays)
+    named = f"{', '.join(map(repr, shown[:3]))}{' and others' if len(shown) > 3 else ''}"
+    return f"the array {named} is left out" if len(shown) == 1 else f"the arrays {named} are left out"
 
 
 def _decode(text: Token) -> Any:
@@ -76,7 +82,11 @@ def _decode(text: Token) -> Any:
 
 
 def _limit(paths: Sequence[str], told: list[str]) -> tuple[str, ...]:
-    found = tuple(path for path in dict.fromkeys(paths) if len(path) <= _LONGEST_PATH)
+    """Return the paths that a mapping takes: not those of arrays as a whole, nor very long ones, nor more than it may have."""
+    arrays = [path.removesuffix(_ALL) for path in dict.fromkeys(paths) if path.endswith(_ALL)]
+    if arrays:
+        told.append(f"{_tell_left_out(arrays)}; a position leads into one, such as {arrays[0]}[0]")
+    found = tuple(path for path in dict.fromkeys(paths) if len(path) <= _LONGEST_PATH and not path.endswith(_ALL))
     if len(found) > MAX_PROPERTIES:
         told.append(f"the fields after {found[MAX_PROPERTIES - 1]!r} are left out: a mapping has at most {MAX_PROPERTIES}")
     return found[:MAX_PROPERTIES]
@@ -88,8 +98,7 @@ def _survey(value: Any, path: Path, own: _Array, arrays: dict[Path, _Array]) -> 
     if len(path) >= MAX_DEPTH:
         return False
     if isinstance(value, dict):
-        inner = {name: each for name, each in value.items() if is_readable(name) and not (name == _ENVELOPE[0] and _ENVELOPE[1] in value)}
-        times = [_survey(each, (*path, name), own, arrays) for name, each in inner.items()]
+        times = [_survey(each, (*path, name), own, arrays) for name, each in _members(value)]
         return any(times)
     if isinstance(value, list) and any(isinstance(each, dict) or _is_tuple(each) for each in value):
         array = arrays.setdefault((*path, "*"), _Array())
@@ -107,12 +116,18 @@ def _survey(value: Any, path: Path, own: _Array, arrays: dict[Path, _Array]) -> 
     return _is_time(value)
 
 
+def _members(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the members of an object whose names can be read, without the schema of a payload."""
+    yield from ((name, each) for name, each in value.items() if is_readable(name) and not (name == _ENVELOPE[0] and _ENVELOPE[1] in value))
+
+
 def _is_tuple(value: Any) -> bool:
     """Tell whether a value is an array of a time and some values."""
     return (
         isinstance(value, list)
-        and 2 <= len(value) <= 2 * _POSITIONS
+        and 2 <= len(value) <= _LONGEST_TUPLE
         and _is_time(value[0])
+        and not all(map(_is_time, value))
         and not any(isinstance(each, dict | list) for each in value)
     )
 
@@ -126,9 +141,9 @@ def _is_time(value: Any) -> bool:
 def _choose(documents: Sequence[Any], root: _Array, arrays: dict[Path, _Array]) -> list[Path]:
     """Return the paths of the arrays whose elements are rows; [] where documents are."""
     if all(isinstance(each, list) for each in documents):
-        return _choose_timed({path: each for path, each in arrays.items() if path[0] == "*"}) or [("*",)]
+        return _choose_timed({path: each for path, each in arrays.items() if path[0] == "*"}) or [path for path in arrays if path == ("*",)]
     timed = _choose_timed(arrays)
-    has_time = all(_survey(each, (), _Array(), {}) for each in documents)
+    has_time = all(map(_has_time, documents))
     if timed:
         inside = sum(arrays[path].values for path in timed)
         return timed if not has_time or 2 * inside >= root.values + inside else []
@@ -137,6 +152,13 @@ def _choose(documents: Sequence[Any], root: _Array, arrays: dict[Path, _Array]) 
     if len(tables) == 1 and 2 * arrays[tables[0]].values >= root.values + arrays[tables[0]].values:
         return tables
     return []
+
+
+def _has_time(value: Any) -> bool:
+    """Tell whether a document has a time outside of its arrays, named as one."""
+    if not isinstance(value, dict):
+        return False
+    return any(_has_time(each) or (_is_time(each) and is_time_name(name)) for name, each in _members(value))
 
 
 def _choose_timed(arrays: dict[Path, _Array]) -> list[Path]:
@@ -157,7 +179,7 @@ def _last_star(path: Path) -> int:
 def _show(path: Path) -> str:
     shown = ""
     for step in path:
-        shown += "[*]" if step == "*" else f"{'.' if shown else ''}{escape_name(step)}"
+        shown += _ALL if step == "*" else f"{'.' if shown else ''}{escape_name(step)}"
     return shown
 
 
@@ -174,13 +196,13 @@ def _paths(rows: Sequence[Any], before: str = "") -> list[str]:
 
 def _flatten(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and depth < MAX_DEPTH - 1:
-        for name, each in value.items():
-            if not is_readable(name):
-                continue
+        for name, each in _members(value):
             yield from _flatten(each, f"{path}{'.' if path and not path.endswith('.') else ''}{escape_name(name)}", depth + 1)
     elif isinstance(value, list):
         if _is_tuple(value) or (len(value) <= _POSITIONS and value and all(isinstance(each, _Written) for each in value)):
             yield from ((f"{path}[{k}]", each) for k, each in enumerate(value))
+        elif value and not any(isinstance(each, dict) for each in value):
+            yield f"{path}{_ALL}", value
     elif path and not isinstance(value, dict):
         yield path, value
 

@@ -15,7 +15,7 @@ def name_fields(fields: Sequence[Field]) -> dict[str, str]:
     while True:
         names = {path: _join_steps(by_path[path], length) for path, length in lengths.items()}
         counts = Counter(names.values())
-        longer = [path for path, name in names.items() if counts[name] > 1 and lengths[path] < len(by_path[path].steps)]
+        longer = [path for path, name in names.items() if counts[name] > 1 and lengths[path] < len(_steps(by_path[path]))]
         if not longer:
             return _number_equals(names)
         for path in longer:
@@ -33,8 +33,13 @@ def _shortest(field: Field) -> int:
 
 
 def _join_steps(field: Field, count: int) -> str:
-    steps = [str(step) for step in field.steps[-count:]]
-    return clean_name("_".join(steps if isinstance(field.steps[-count], str) else ["value", *steps]))
+    steps = _steps(field)[-count:]
+    return clean_name("_".join([*([] if isinstance(steps[0], str) else ["value"]), *map(str, steps)]))
+
+
+def _steps(field: Field) -> tuple[str | int, ...]:
+    """Return the steps of a field's path, which for a field of the document begins there."""
+    return ("document", *field.steps) if field.is_around else field.steps
 
 
 def clean_name(text: str) -> str:

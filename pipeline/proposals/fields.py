@@ -16,6 +16,11 @@ from pipeline.mapping.mapping import steps_of
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 
+def split_words(name: str) -> tuple[str, ...]:
+    """Return the words of a name in small letters: `lastReported` and `last_reported` have the same."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
 @dataclass(frozen=True)
 class Field:
     """Holds a field: its distinct values by first appearance, and how many of the `rows` rows have one. `is_cell` says that it is a column of CSV."""
@@ -63,8 +68,8 @@ class Field:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Return the words of the last name in small letters: `lastReported` and `last_reported` have the same."""
-        return tuple(word.lower() for word in _WORD.findall(self.last_name))
+        """Return the words of the last name in small letters."""
+        return split_words(self.last_name)
 
     @property
     def is_scalar(self) -> bool:

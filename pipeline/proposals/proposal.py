@@ -7,18 +7,21 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from epsparql.events.media_types import CSV
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
-from pipeline.mapping.columns import Table
+from pipeline.mapping.columns import ABSENT, Table
 from pipeline.mapping.csv_dialect import read_number_format
 from pipeline.mapping.mapper import map_body, read_table, refuse_rejected
-from pipeline.mapping.mapping import Mapping, compile_mapping, read_mapping
+from pipeline.mapping.mapping import Mapping as RowMapping
+from pipeline.mapping.mapping import compile_mapping, read_mapping
 from pipeline.proposals.document_layout import find_document_layout
 from pipeline.proposals.field_names import name_fields
 from pipeline.proposals.fields import Field
@@ -27,6 +30,8 @@ from pipeline.proposals.subjects import guess_subject, is_identifier
 from pipeline.proposals.table_layout import Layout, find_table_layout
 from pipeline.proposals.times import AmbiguousDates, Choices, guess_time
 from pipeline.proposals.values import guess_number_format, guess_values
+
+_EXPECTED = "a header and a row of CSV, or an object of JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,11 @@ class Proposal:
 
 
 def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -> Proposal:
-    """Return a mapping for a body that runs on it. Raises: FormatError where there are no rows, or one cannot be read; AmbiguousDates."""
-    layout = find_table_layout(body) if media_type == CSV else find_document_layout(body)
-    if not layout.fields:
-        raise FormatError("mapping", "there are no rows to propose a mapping from", expected="a header and a row of CSV, or an object of JSON")
-    table = _read_all(body, media_type, layout, base)
+    """Return a mapping for a body that runs on it.
+
+    Raises: FormatError where there are no rows, one cannot be read, or no field has a name that can be read; AmbiguousDates.
+    """
+    layout, table = _read_all(body, media_type, base)
     fields = [Field.from_column(path, table.columns[path], is_cell=table.has_header) for path in layout.fields]
     comments = [f"looked at {table.count} row{'s'[: table.count != 1]}", *layout.comments, *_tell_unusable(fields)]
     fields = [each for each in fields if each.is_usable]
@@ -53,20 +58,51 @@ def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -
     comments += told
     document = layout.words | {"base": base} | time | ({"subject": subject} if subject else {})
     rest = [each for each in fields if each not in used and each is not about]
-    document |= _describe_values(rest, layout, comments)
+    document |= _describe_types(rest, table, comments)
+    document |= _describe_values(rest, name_fields(fields), layout, comments)
     mapping = compile_mapping(json.dumps(document))
     return Proposal(document, tuple(comments), _run(body, media_type, mapping, table))
 
 
-def _read_all(body: bytes, media_type: str, layout: Layout, base: str) -> Table:
-    """Return all fields of all rows. Raises: FormatError where a row cannot be read."""
+def _read_all(body: bytes, media_type: str, base: str) -> tuple[Layout, Table]:
+    """Return all fields of all rows. Raises: FormatError where there is none, or one cannot be read."""
+    layout = find_table_layout(body) if media_type == CSV else find_document_layout(body)
+    table = _read_rows(body, media_type, layout, base)
+    if table.faults and "items" in layout.words:
+        told = f"row {_show_fault(table)}; so each document is a row, though items {json.dumps(layout.words['items'])} leads to rows in others"
+        layout = find_document_layout(body, by_items=False)
+        layout.comments.append(told)
+        table = _read_rows(body, media_type, layout, base)
+    if table.faults:
+        raise FormatError("mapping", f"row {_show_fault(table)}", expected="rows that can be read; no mapping runs on this one")
+    if not table.count:
+        raise FormatError("mapping", "there are no rows to propose a mapping from", expected=_EXPECTED)
+    return layout, table
+
+
+def _read_rows(body: bytes, media_type: str, layout: Layout, base: str) -> Table:
+    if not layout.fields:
+        raise FormatError("mapping", "; ".join(["no field has a value and a name that can be read", *layout.comments]), expected=_EXPECTED)
     properties = {path: {"iri": "urn:x"} for path in layout.fields}
     mapping = read_mapping(layout.words | {"base": base, "properties": properties})
-    table = read_table(body, media_type, mapping, ExpansionBudget(len(body)))
-    if table.faults:
-        fault = min(table.faults)
-        raise FormatError("mapping", f"row {fault.row + 1}: {fault.reason}", expected="rows that can be read; no mapping runs on this one")
-    return table
+    return read_table(body, media_type, mapping, ExpansionBudget(len(body)))
+
+
+def _show_fault(table: Table) -> str:
+    fault = min(table.faults)
+    return f"{fault.row + 1}: {fault.reason}"
+
+
+def _describe_types(fields: Sequence[Field], table: Table, comments: list[str]) -> dict[str, Any]:
+    """Return a class for the rows where some would give no triple, which does not map; add why."""
+    present = [table.columns[each.path].indices != ABSENT for each in fields]
+    if not present:
+        comments.append("no field is left for properties: each row becomes an :Event")
+    elif not table.has_header and not (found := np.any(present, axis=0)).all():
+        comments.append(f"row {int(np.argmin(found)) + 1} has none of the fields below, so each row becomes an :Event; without types it does not map")
+    else:
+        return {}
+    return {"types": [":Event"]}
 
 
 def _tell_unusable(fields: Sequence[Field]) -> list[str]:
@@ -77,12 +113,12 @@ def _tell_unusable(fields: Sequence[Field]) -> list[str]:
     ]
 
 
-def _describe_values(fields: Sequence[Field], layout: Layout, comments: list[str]) -> dict[str, Any]:
+def _describe_values(fields: Sequence[Field], names: Mapping[str, str], layout: Layout, comments: list[str]) -> dict[str, Any]:
     """Return the words about what fields become; add what was guessed."""
     cells = [each for each in fields if each.is_cell]
     words, told = guess_number_format(cells, layout.words.get("delimiter", ","))
     comments += told
-    numbers, names = read_number_format(words), name_fields(fields)
+    numbers = read_number_format(words)
     properties: dict[str, Any] = {}
     for each in fields:
         guess = guess_values(each, numbers, is_identifier=is_identifier(each))
@@ -91,13 +127,10 @@ def _describe_values(fields: Sequence[Field], layout: Layout, comments: list[str
         comments.append(
             f"{each.path!r}: {iri}{' as ' + guess.words['datatype'] if 'datatype' in guess.words else ''}{'; ' + guess.comment if guess.comment else ''}"
         )
-    if not properties:
-        comments.append("no field is left for properties: each row becomes an :Event")
-        return {"types": [":Event"]}
-    return words | {"properties": properties}
+    return words | ({"properties": properties} if properties else {})
 
 
-def _run(body: bytes, media_type: str, mapping: Mapping, table: Table) -> tuple[tuple[str, ...], ...]:
+def _run(body: bytes, media_type: str, mapping: RowMapping, table: Table) -> tuple[tuple[str, ...], ...]:
     """Return the triples of the first rows, after the mapping has run on all of them. Raises: FormatError where a row does not map."""
     timeless = Interval(0, 0)
     refuse_rejected(map_body(body, media_type, mapping, timeless))

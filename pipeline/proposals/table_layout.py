@@ -101,14 +101,14 @@ def _split(body: bytes, delimiter: str) -> _Head:
     counts = Counter(len(row) for row in rows[len(rows) // 3 :])
     width = max(counts, key=lambda count: (counts[count], count), default=0)
     header = next((k for k, row in enumerate(rows) if len(row) == width), 0)
-    while header + 2 < len(rows) and _is_comment(rows[header], rows[header + 1], rows[header + 2]):
-        header += 1
-    return _Head(delimiter, rows, starts, header)
+    return _Head(delimiter, rows, starts, header + _count_comments(rows[header:]))
 
 
-def _is_comment(row: Sequence[str], following: Sequence[str], third: Sequence[str]) -> bool:
-    """Tell whether a row is a comment above a header, and not a header that begins with the sign of comments."""
-    return row[0].startswith("#") and len(row) == len(following) and not any(map(_is_datum, following)) and any(map(_is_datum, third))
+def _count_comments(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows above a header are comments. A header that begins with the sign of comments has a row of values below it."""
+    count = next((k for k, row in enumerate(rows) if not row[0].startswith("#") or len(row) != len(rows[0])), len(rows))
+    is_header = count + 1 < len(rows) and not any(map(_is_datum, rows[count])) and any(map(_is_datum, rows[count + 1]))
+    return count if is_header else 0
 
 
 def _is_datum(cell: str) -> bool:

@@ -11,84 +11,23 @@ from pipeline.formats.batches.timestamps import iso
 from pipeline.mapping.columns import BOOLEAN, NUMBER
 from pipeline.mapping.time_formats import UNITS, TimeFormat, read_zone
 from pipeline.proposals.date_forms import DAY_FIRST, MONTH_FIRST, Form, find_form, find_order, find_short_time
-from pipeline.proposals.fields import Field
+from pipeline.proposals.fields import Field, split_words
 
 _NAMES = frozenset(
-    [
-        "time",
-        "timestamp",
-        "ts",
-        "date",
-        "datetime",
-        "at",
-        "when",
-        "t",
-        "zeit",
-        "datum",
-        "uhrzeit",
-        "zeitstempel",
-        "zeitpunkt",
-        "epoch",
-        "millis",
-        "ms",
-        "nanos",
-        "nano",
-        "valid",
-        "seen",
-        "reported",
-        "changed",
-        "updated",
-        "modified",
-        "created",
-        "observed",
-        "measured",
-        "recorded",
-        "sampled",
-        "received",
-        "utc",
-        "tst",
-        "stamp",
-        "clock",
-        "heure",
-        "fecha",
-        "hora",
-        "jour",
-    ]
-)
+    ["time", "timestamp", "ts", "date", "datetime", "at", "when", "t", "zeit", "datum", "uhrzeit", "zeitstempel", "zeitpunkt", "epoch",
+     "millis", "ms", "nanos", "nano", "valid", "seen", "reported", "changed", "updated", "modified", "created", "observed", "measured",
+     "recorded", "sampled", "received", "utc", "tst", "stamp", "clock", "heure", "fecha", "hora", "jour", "dt"]
+)  # fmt: skip
 _NAME_ENDS = ("time", "date", "timestamp", "zeit", "datum", "datetime", "stamp")
 _LIFECYCLE = frozenset(
-    [
-        "created",
-        "create",
-        "modified",
-        "updated",
-        "update",
-        "expires",
-        "expiry",
-        "expire",
-        "start",
-        "begin",
-        "started",
-        "end",
-        "ended",
-        "next",
-        "published",
-        "ingested",
-        "processed",
-        "birth",
-        "due",
-        "until",
-        "deadline",
-        "build",
-        "built",
-        "install",
-        "installed",
-        "boot",
-        "uptime",
-        "version",
-        "valid_until",
-    ]
-)
+    ["created", "create", "modified", "updated", "update", "expires", "expiry", "expire", "start", "begin", "started", "end", "ended",
+     "next", "published", "ingested", "processed", "birth", "due", "until", "deadline", "build", "built", "install", "installed", "boot",
+     "uptime", "version"]
+)  # fmt: skip
+_OBSERVED = frozenset(
+    ["obs", "observed", "observation", "measured", "measurement", "sampled", "recorded", "event", "phenomenon"]
+)  # fmt: skip
+_TIME_ENDS = _OBSERVED | frozenset(["at", "on", "time", "date", "timestamp", "datetime", "dt", "utc", "ts", "ms", "us", "s", "epoch", "millis"])
 _PARTS = (("year",), ("month",), ("day",), ("hour",), ("minute", "min"), ("second", "sec"))
 _ZONE_NAMES = frozenset(("timezone", "time_zone", "tz", "zone", "zeitzone"))
 _ZONE_IN_NAME = re.compile(r"(?:UTC|GMT)\s*(?:([+-])(\d{1,2})(?::?(\d\d))?)?")
@@ -176,20 +115,32 @@ def _candidates(fields: Sequence[Field], choices: Choices) -> Iterator[TimeGuess
     parts = _find_parts(whole)
     if parts:
         fmt = " ".join(("%Y", "%m", "%d", "%H", "%M", "%S")[: len(parts)])
-        yield TimeGuess(parts, fmt, is_naive=True, rank=(0, 0, 0, 0, 1, 0, 0, 0))
+        yield TimeGuess(parts, fmt, is_naive=True, rank=(0, 0, 1, 0, 1, 0, 0, 0))
 
 
 def _ranked(guess: TimeGuess, place: int, *, is_date: bool) -> TimeGuess:
     """Return the guess with its rank: the row's own time first, one with a telling name, and one that changes from row to row."""
     first = guess.fields[0]
-    words = set(first.words)
     is_constant = first.rows > 1 and len(first.texts) == 1
-    rank = (first.is_around, not _is_named(first), bool(words & _LIFECYCLE), len(guess.orders) > 1, is_date, len(first.steps), is_constant, place)
+    rank = (first.is_around, not _is_named(first), _lateness(first.words), len(guess.orders) > 1, is_date, len(first.steps), is_constant, place)
     return TimeGuess(guess.fields, guess.format, guess.form, guess.orders, guess.rounds, guess.is_naive, rank)
 
 
+def _lateness(words: Sequence[str]) -> int:
+    """Return 0 for the name of an observation's time, and 2 for one of a record's life, such as its creation, or when a collector saw it."""
+    named = set(words)
+    if named & _OBSERVED:
+        return 0 if words[-1] in _TIME_ENDS else 2
+    return 2 if named & _LIFECYCLE else 1
+
+
 def _is_named(each: Field) -> bool:
-    return bool(_NAMES & set(each.words)) or each.last_name.lower().endswith(_NAME_ENDS)
+    return is_time_name(each.last_name)
+
+
+def is_time_name(name: str) -> bool:
+    """Tell whether a field's name says that it is a time."""
+    return bool(_NAMES & set(split_words(name))) or name.lower().endswith(_NAME_ENDS)
 
 
 def _guess_field(each: Field, choices: Choices) -> TimeGuess | None:
@@ -207,7 +158,7 @@ def _guess_field(each: Field, choices: Choices) -> TimeGuess | None:
                 (each,), "iso", Form("%Y-%m-%d", has_time=False) if is_date else None, (), rounding, not all(map(fmt.names_zone, each.texts))
             )
     form = find_form(each.texts[0])
-    if form is None or (form.text == "%Y%m%d" and not _is_named(each)):
+    if form is None or (form.text.startswith("%Y%m%d") and each.texts[0].isdigit() and not _is_named(each)):
         return None
     return _guess_form(each, form, choices, rounds=rounds)
 
@@ -246,7 +197,7 @@ def _implausible(fields: Sequence[Field], choices: Choices) -> Iterator[str]:
     """Yield the fields that are named as times and whose numbers lie beyond 1990 to tomorrow in every unit."""
     for each in fields:
         numbers = each.texts and all(_NUMBER.fullmatch(text) for text in each.texts)
-        if numbers and _is_named(each) and not (each.values.kinds == BOOLEAN).any() and _guess_epoch(each, choices) is None:
+        if numbers and _is_named(each) and not (each.values.kinds == BOOLEAN).any() and _guess_field(each, choices) is None:
             yield f"{each.path!r} is not taken as a time: {each.texts[0]} lies beyond 1990 to tomorrow"
 
 
@@ -345,4 +296,4 @@ def _tell_zone(guess: TimeGuess, zone: str, *, from_file: bool) -> list[str]:
     return ["times name no zone and are read as UTC; a time zone, such as Europe/Vienna, makes them local"]
 
 
-__all__ = ["AmbiguousDates", "Choices", "guess_time"]
+__all__ = ["AmbiguousDates", "Choices", "guess_time", "is_time_name"]

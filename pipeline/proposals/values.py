@@ -21,6 +21,8 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _GROUPED_BY_POINTS = re.compile(r"[+-]?[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?")
 _GROUPED_BY_COMMAS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _DATES = (("dateTime", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"), ("date", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))
+_TEXT_NAMES = frozenset(["version", "code", "zip", "plz", "postcode", "phone", "unit", "units"])
+"""Texts of JSON under these names stay text, also if they are numbers."""
 _SHOWN = 3
 
 
@@ -87,8 +89,8 @@ def guess_values(field: Field, numbers: NumberFormat, *, is_identifier: bool) ->
             words | {"datatype": "xsd:string"}, f"{code!r} begins with zero, so values are codes and text; datatype xsd:integer makes them numbers"
         )
     are_strings = bool((read.kinds == STRING).all())
-    if are_strings and is_identifier:
-        return ValueGuess(words, "values are identifiers and stay text; datatype xsd:integer makes them numbers")
+    if are_strings and (is_identifier or _TEXT_NAMES & set(field.words)):
+        return ValueGuess(words, f"texts such as {texts[0]!r} stay text; datatype xsd:decimal makes them numbers")
     return _guess_numbers(read, words, told, are_strings=are_strings)
 
 
@@ -98,7 +100,9 @@ def _guess_numbers(read: Column, words: dict[str, Any], told: str, *, are_string
     alike = any(all(re.search(form, text) for text in texts) for form in (INTEGER, DECIMAL, DOUBLE))
     if alike and bool(np.isin(read.kinds, (CELL, NUMBER)).all()):
         return ValueGuess(words, told)
-    name = next(name for name in ("integer", "decimal", "double", "string") if not find_ill_formed(read, XSD + name))
+    # texts of which all are whole in this file may have fractions in the next one
+    names = ("decimal", "double", "string") if are_strings else ("integer", "decimal", "double", "string")
+    name = next(name for name in names if not find_ill_formed(read, XSD + name))
     if are_strings:
         told = "; ".join(filter(None, [told, f"texts such as {texts[0]!r} are numbers; without datatype they stay text"]))
     return ValueGuess(words | {"datatype": f"xsd:{name}"}, told)

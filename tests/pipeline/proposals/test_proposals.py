@@ -103,6 +103,19 @@ def test_a_name_that_cannot_be_read_is_left_out() -> None:
     assert propose_mapping(body.encode(), JSON, EX, Choices(NOW)).document["properties"].keys() == {"v"}
 
 
+def test_what_is_left_out_is_told() -> None:
+    told = " ".join(propose({"ts": "2026-03-01T08:00:00Z", "id": "x", "tags": ["a"], "v": 1, "parts": [{"n": 1}, {"n": 2}]}).comments)
+    assert "the array 'parts[*]' is left out, and items leads to their elements" in told
+    assert "the array 'tags' is left out; a position leads into one, such as tags[0]" in told
+
+
+def test_a_row_without_values_is_an_event() -> None:
+    found = propose(b'{"id":1,"v":2}\n{"id":2}\n{"id":3,"v":null}\n')
+    assert [len(row) for row in found.preview] == [2, 1, 1]
+    assert any("row 2 has none of the fields below, so each row becomes an :Event" in each for each in found.comments)
+    assert "types" not in propose(b'{"id":1,"v":2}\n{"id":3,"v":null}\n').document
+
+
 def test_an_encoding_is_found() -> None:
     body = "Zeit;Gerät;Außen (°C)\n01.03.2026 08:00;Küche;21,5\n"
     expected = ['<Gerät/Küche> :Außen_C "21.5"^^xsd:decimal .  # 2026-03-01T08:00:00Z']
@@ -125,6 +138,12 @@ def test_guesses_are_told_with_their_alternatives() -> None:
 FAULTS = [
     pytest.param("a,b\n1,2\n3\n", {}, FormatError, "row 2: the row has 1 cells and the header 2", id="a short row"),
     pytest.param("", {}, FormatError, "there are no rows", id="nothing"),
+    pytest.param("time,v\n", {}, FormatError, "there are no rows", id="a header alone"),
+    pytest.param(
+        "v,v\n1,2\n", {}, FormatError, "'v' is the name of 2 columns, which are left out; names that differ include them", id="one name for all"
+    ),
+    pytest.param(",\n1,2\n", {}, FormatError, "a name in the header includes it", id="columns without names"),
+    pytest.param(b'{"a":{}}', {}, FormatError, "no field has a value and a name that can be read", id="an object without values"),
     pytest.param("ts,v\n2026-03-01 08:00,1\n", {"zone": "Mars/Phobos"}, InvalidMapping, "'Mars/Phobos' is no time zone", id="a zone"),
     pytest.param(b'{"a":1}\n5\n', {}, FormatError, "row 2: Expected `object`", id="a document that is no object"),
 ]
