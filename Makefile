@@ -9,17 +9,18 @@ JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
 # Those that take longest begin first; a file that is named again is run once.
-SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser fault_tolerance connectors server/operations) tests --include='test_*.py')
+SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser artefacts fault_tolerance connectors server/operations) tests --include='test_*.py')
 
-# What drives the compiled functions' accesses to memory: operators in every shape, stored states, terms, aggregates, bodies.
-MEMORY := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_snapshot_format.py \
-    runtime/test_registration.py clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py \
-    aggregation/test_native_group_by.py aggregation/test_group_by.py dictionary) tests/pipeline/formats/test_fast_path.py tests/fault_tolerance/test_stored_versions.py
+# What drives the compiled functions' accesses to memory. Their tables are arrays, in which operators of every shape, stored states and aggregates are.
+TABLES := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_registration.py \
+    clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py aggregation/test_group_by.py) tests/fault_tolerance/test_stored_versions.py
+# Bodies, terms and numbers come as bytes, too.
+BYTES := tests/pipeline/formats/test_fast_path.py tests/engine/dictionary tests/engine/aggregation/test_native_group_by.py
 
 # The compiled code's sources, and the modules that name the columns of its tables.
 NATIVE := setup.py $(shell find engine -path 'engine/native/*.[ch]' -o -name '*layout.py' -o -path engine/native/headers.py -o -path engine/kernel/state/arrays.py)
 
-.PHONY: demo serve test check fast slow bounds bench chaos takeovers mutants partitions soak native checked lint format clean chromium gcc brokers client clients console docs wheel wheels sbom pictures
+.PHONY: demo serve test check fast slow bounds classes bench chaos takeovers mutants partitions soak native checked lint format clean chromium gcc brokers client clients console docs wheel wheels sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
@@ -78,20 +79,26 @@ fast: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
 # Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the compiled code with sanitizers.
-# What computes runs beside what waits: a target's output is shown when it ends. The tests of MEMORY run with sanitizers alone.
-test: export PASSED_OVER = $(MEMORY:%=--ignore=%)
+# What computes runs beside what waits: a target's output is shown when it ends. The tests of TABLES and BYTES run with sanitizers alone.
+test: export PASSED_OVER = $(patsubst %,--ignore=%,$(TABLES) $(BYTES))
 test:
-	@$(MAKE) $(BESIDE) 2 checked brokers
+	@$(MAKE) $(BESIDE) 2 checked brokers classes
 	@$(MAKE) $(BESIDE) 4 slow fast bounds lint
+
+# Each start of Spark takes half the time then.
+classes: $(TEST_STAMP)
+	$(BIN)/epsparql warm
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
 slow: $(TEST_STAMP) brokers
 	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
-# Python's own allocator would hide what the sanitizer looks for.
-SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc EPSPARQL_NATIVE=checked
+# Arrays come from the system's allocator, which a sanitizer sees. Small bytes come from Python's, which would hide what it looks for, and with the system's each
+# object of Python costs twice as much. Stacks of what was allocated would double it again: EPSPARQL_STACKS=30 has reports name them.
+SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0:malloc_context_size=$${EPSPARQL_STACKS:-0} EPSPARQL_NATIVE=checked
 bounds: checked
-	$(SANITIZED) $(BIN)/python -m pytest $(MEMORY) -m "not slow and not soak"
+	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest $(BYTES) -m "not slow and not soak"
+	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not slow and not soak" --durations=10
 
 # The browser tests run in Debian's Chromium; it is installed only where there is none.
 chromium:
@@ -213,7 +220,7 @@ soak: export EPSPARQL_SOAK_S = $(SOAK)
 soak: export EPSPARQL_RECONNECTS = $(RECONNECTS)
 soak: $(TEST_STAMP) wheels checked brokers partitions
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
-	$(SANITIZED) $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
+	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
 	$(MAKE) --no-print-directory mutants
 
 format: $(TEST_STAMP)

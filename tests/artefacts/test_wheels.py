@@ -33,11 +33,6 @@ OLDEST = ("--resolution", "lowest-direct", "-r", str(ROOT / "pyproject.toml"))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
 def pythons() -> dict[str, str]:
     found = find_pythons()
     print(f"tried: {', '.join(found)}; not on this machine: {', '.join(version for version in VERSIONS if version not in found)}")

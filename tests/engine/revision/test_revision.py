@@ -260,21 +260,14 @@ QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.slow
-@settings(QUIET, max_examples=300)
+@settings(QUIET, max_examples=examples(10_000, 100))
 @CASES
 def test_after_all_revisions_the_standing_set_is_that_of_a_replay(case: tuple[str, Steps], cuts: set[int], restores: set[int]) -> None:
     check(*case, cuts, restores)
 
 
-@pytest.mark.soak
-@settings(QUIET, max_examples=10_000)
-@CASES
-def test_many_logs_are_revised_to_what_a_replay_gives(case: tuple[str, Steps], cuts: set[int], restores: set[int]) -> None:
-    check(*case, cuts, restores)
-
-
 @pytest.mark.slow
-@settings(QUIET, max_examples=examples(25_000, 125))
+@settings(QUIET, max_examples=examples(25_000, 250))
 @OVER_CHANGES
 def test_a_background_that_changes_between_revisions_is_that_of_each_instant(case: tuple[str, Steps], cuts: set[int], restores: set[int]) -> None:
     check(*case, cuts, restores)

@@ -1,15 +1,19 @@
-"""The reference evaluator against sentences of semantics.md, one table row each."""
+"""The reference evaluator against sentences of semantics.md, one table row each, and against the conformance cases."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import epsparql
+from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri, Variable
+from tests.engine.semantics.test_conformance import CASES, RUNS, read
 from tests.reference import evaluator
 from tests.reference.describe import description
 from tests.support.feeds import PREFIXES, SECOND, intervals, parse_facts, parse_feed, select, show, term
 from tests.support.ntriples import parse_statements
+from tests.support.run_both import run_oracle
 from verification.definitions.rdfs import RDFS, closed
 
 
@@ -191,3 +195,20 @@ def test_descriptions_follow_blank_nodes_and_reifications() -> None:
 
 def test_shorthand_of_graphs() -> None:
     assert show([*parse_feed("g/A(x,1)@1-2"), *parse_facts("g/A(x,1) A")]) == "g/A(x,1)@1-2 g/A(x,1) A(s,o)"
+
+
+# ---------------------------------------------------------------- conformance cases
+@pytest.mark.parametrize("directory", CASES, ids=lambda path: path.name)
+def test_conformance(directory: Path) -> None:
+    case = read(directory)
+    query = epsparql.parse(case.text).query
+    solved = evaluator.solutions({"query": query}, {DEFAULT_STREAM: case.stream}, case.background)["query"]
+    assert isinstance(solved, Counter)
+    assert set(solved) == case.expected
+    assert set(solved.values()) <= {1}
+
+
+@pytest.mark.parametrize("directory", RUNS, ids=lambda path: path.name)
+def test_conformance_of_runs(directory: Path) -> None:
+    case = read(directory)
+    assert set(run_oracle({"query": case.text}, {DEFAULT_STREAM: case.stream}, case.background)["query"]) == case.expected

@@ -7,6 +7,8 @@ from pipeline.spark import slice_tasks
 from tests.pipeline.slices.test_operators import RUNS, random_bodies
 from tests.support.slices import by_one_engine, list_solutions, plan_of, written_log
 
+pytestmark = pytest.mark.slow
+
 
 def test_slices_are_tasks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short results come with the task's, long ones by the store."""

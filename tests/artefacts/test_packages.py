@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.conftest import serving
-from tests.support.wheels import build_wheel, call, make_environment
+from tests.support.wheels import call, make_environment
 
 pytestmark = pytest.mark.slow
 MOST_MEGABYTES, MOST_SECONDS = 25, 0.3
@@ -31,10 +31,10 @@ print(epsparql.parse("ASK { ?s ?p ?o }").warnings, solution["v"].n3(), solution[
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder with the commands of an environment that has nothing but the base."""
     directory = tmp_path_factory.mktemp("base")
-    yield make_environment(directory / "venv", sys.executable, str(build_wheel(directory)))
+    yield make_environment(directory / "venv", sys.executable, str(wheel))
     shutil.rmtree(directory)
 
 
