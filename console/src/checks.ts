@@ -8,6 +8,7 @@ import { tab } from "./tabs";
 
 const PAUSE_MS = 250;
 const AGAIN_MS = 2000;
+const LIVE_MS = 30_000;
 /** No answer, too many requests, not ready. */
 const PASSING = [0, 429, 503];
 
@@ -46,6 +47,11 @@ export function lookAgain(): void {
   const now = tab.peek();
   if (now?.query.trim()) void look(now.query, now.policy, now.default_graph, now.name);
 }
+
+/** Warnings follow the data of the server, so a text that rests is looked at again. */
+setInterval(() => {
+  if (!document.hidden && checked.peek()?.text === tab.peek()?.query) lookAgain();
+}, LIVE_MS);
 
 async function look(query: string, policy: string, default_graph: string, name: string): Promise<void> {
   if (!admin.peek()) return void (checked.value = null);

@@ -1,10 +1,12 @@
 """This module holds what all parts of a translation share: the query's text and names, its warnings, its constants."""
 
+from collections.abc import Collection
 from typing import NoReturn, cast
 
 from epsparql import algebra as a
 from epsparql.errors import InvalidLiteral, QueryError, Span, Warning_
 from epsparql.iris import Names
+from epsparql.lint.scopes import name_nearest
 from epsparql.literals import MAX_TREE_DEPTH, literal_fault
 from epsparql.parser import ast as s
 from epsparql.terms import RDF, XSD, Iri, Literal, TripleTerm, Variable
@@ -31,6 +33,11 @@ class Context:
 
     def warn(self, code: str, message: str, span: Span | None) -> None:
         self.warnings.append(Warning_(code, message, span))
+
+    def warn_unbound(self, variable: Variable, message: str, span: Span, visible: Collection[Variable]) -> None:
+        """Warn of a variable that no pattern binds; the message names the nearest one that is visible."""
+        nearest = name_nearest(variable.name, [each.name for each in visible if not each.hidden])
+        self.warn("never-bound", f"{variable} {message}{nearest}", span)
 
     def numbered(self, kind: str) -> Variable:
         """Return the next hidden variable of its kind; no label of a blank node has a '#'."""

@@ -10,11 +10,21 @@ from epsparql.translate.durations import micros_of
 def streams_of(context: Context, sources: tuple[f.Source, ...]) -> tuple[str, ...]:
     """Return the streams, each once; those of the windows where the query has any."""
     streams = [source for source in sources if isinstance(source, f.FromStream)]
+    _note_places(context, sources)
     if streams and context.windows:
         message = "FROM STREAM and FROM NAMED WINDOW do not go together: outside of its windows such a query sees the background alone"
         context.fail(SyntaxFault, message, streams[0].span, "a window on this stream as well")
     names = [window.stream for window in context.windows] or [stream_name(context, source.name) for source in streams]
     return tuple(dict.fromkeys(names)) or (a.DEFAULT_STREAM,)
+
+
+def _note_places(context: Context, sources: tuple[f.Source, ...]) -> None:
+    for source in sources:
+        match source:
+            case f.FromGraph(name, _, span):
+                context.places.sources.setdefault(context.names.iri(name), span)
+            case f.FromStream(stream, span) | f.FromWindow(_, stream, _, _, span):
+                context.places.sources.setdefault(stream_name(context, stream), span)
 
 
 def stream_name(context: Context, stream: f.StreamName) -> str:

@@ -82,7 +82,7 @@ class SelectTranslator:
             if isinstance(key.expression, s.VariableName) and key.variable is None:
                 variable = Variable(key.expression.name)
                 if variable not in scope:
-                    self._context.warn("never-bound", f"{variable} is a key of GROUP BY and no pattern binds it", key.span)
+                    self._context.warn_unbound(variable, "is a key of GROUP BY and no pattern binds it", key.span, scope)
             else:
                 translated = expression(self._scope, key.expression)
                 variable = self._context.numbered("key") if key.variable is None else Variable(key.variable.name)
@@ -128,7 +128,7 @@ class SelectTranslator:
             variable = Variable(item.variable.name)
             if assigned is None:
                 if variable not in scope:
-                    self._context.warn("never-bound", f"{variable} is selected and no pattern binds it", item.span)
+                    self._context.warn_unbound(variable, "is selected and no pattern binds it", item.span, scope)
             else:
                 if variable in scope or variable in projection:
                     self._fail_assigned(variable, item.variable.span, "the query already has it")

@@ -1,6 +1,7 @@
 """This module maps the nodes of a query's algebra to their places in its text: what planning doubts or refuses is named by its place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from epsparql.errors import Span
 from epsparql.trees import walk_nodes
@@ -12,15 +13,16 @@ def beginning(span: Span, keyword: str) -> Span:
 
 
 class SourceMap:
-    """Keeps places by the identity of nodes, since equal ones may stand in several places."""
+    """Keeps places by the identity of nodes, since equal ones may stand in several places. `sources` has those of FROM clauses by their name."""
 
-    __slots__ = ("_noted",)
+    __slots__ = ("_noted", "sources")
 
-    def __init__(self, noted: Iterable[tuple[object, Span]] = ()) -> None:
+    def __init__(self, noted: Iterable[tuple[object, Span]] = (), sources: Mapping[str, Span] = MappingProxyType({})) -> None:
+        self.sources = dict(sources)
         self._noted = {id(node): (node, span) for node, span in noted}  # with the node, so that no other gets its identity
 
-    def __reduce__(self) -> tuple[type["SourceMap"], tuple[tuple[tuple[object, Span], ...]]]:
-        return SourceMap, (tuple(self._noted.values()),)  # a copy's nodes have other identities
+    def __reduce__(self) -> tuple[type["SourceMap"], tuple[tuple[tuple[object, Span], ...], dict[str, Span]]]:
+        return SourceMap, (tuple(self._noted.values()), self.sources)  # a copy's nodes have other identities
 
     def note(self, node: object, span: Span) -> None:
         self._noted[id(node)] = node, span
@@ -32,4 +34,4 @@ class SourceMap:
     def moved(self, before: object, after: object) -> "SourceMap":
         """Return the places of `before` for a tree of the same shape."""
         pairs = zip(walk_nodes(before), walk_nodes(after), strict=True)
-        return SourceMap((new, span) for old, new in pairs if (span := self.find_span(old)) is not None)
+        return SourceMap(((new, span) for old, new in pairs if (span := self.find_span(old)) is not None), self.sources)

@@ -13,6 +13,7 @@ from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.algebra.normalize import renumbered
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
 from epsparql.etalis.translator import is_program, split_header, translate_program
+from epsparql.lint.near_variables import find_near_variables
 from epsparql.lint.warnings import doubts
 from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, word_beyond
 from epsparql.parser import ast as s
@@ -93,7 +94,8 @@ class _Translation:
         query = self._query(document.query, document.registration)
         if tree_depth(query) > MAX_TREE_DEPTH:
             self._context.fail_depth(_too_deep(document.query) or document.query.body.where.span)
-        found = (*self._context.warnings, *doubts(document, self._context.names, self._context.text))
+        found = [*self._context.warnings, *doubts(document, self._context.names, self._context.text)]
+        found += find_near_variables(document.query, [warning.span for warning in found if warning.span is not None])
         numbered, places = renumbered(query), self._context.places
         places = places if numbered is query else places.moved(query, numbered)
         return ParsedQuery(numbered, self._context.text, tuple(sorted(found, key=_find_position)), places)
@@ -164,7 +166,7 @@ class _Translation:
         for target in targets:
             term = Variable(target.name) if isinstance(target, s.VariableName) else Iri(self._context.names.iri(target))
             if isinstance(term, Variable) and term not in visible:
-                self._context.warn("never-bound", f"{term} is described and no pattern binds it", target.span)
+                self._context.warn_unbound(term, "is described and no pattern binds it", target.span, visible)
             found[term] = None
         return tuple(found)
 

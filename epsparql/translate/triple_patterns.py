@@ -221,8 +221,8 @@ class TripleTranslator:
         used = dict.fromkeys(variable for t in triples for variable in a.variables_in(t.subject, t.predicate, t.object) if not variable.hidden)
         for variable in used:
             if variable not in visible:
-                message = f"{variable} stands in the template and no pattern binds it: triples with it are never written"
-                self._context.warn("never-bound", message, element.span)
+                message = "stands in the template and no pattern binds it: triples with it are never written"
+                self._context.warn_unbound(variable, message, element.span, visible)
 
 
 def join_patterns(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:

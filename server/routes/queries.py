@@ -17,7 +17,6 @@ import epsparql
 from engine.messages import CERTAIN, EMITS, NODE_NAMES, POLICIES, REVISED, UNRESTRICTED, Drop, Promote, Register, Withdraw
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
-from epsparql.translate.translator import ParsedQuery
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack, Queueing
 from pipeline.log.catalog import Registration, Version
@@ -29,6 +28,7 @@ from server.http import auth
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
+from server.inspection.unknown_sources import warn_of_sources
 from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.promotion_notices import hash_text
 from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
@@ -395,7 +395,6 @@ class _Place:
 
     name: str
     wish: Wish
-    parsed: ParsedQuery
     warnings: tuple[Warning_, ...]
     known: Registration | None
     same: bool
@@ -422,18 +421,17 @@ async def _register(service: Service, response: Response, name: str, wish: Wish,
     response.status_code = HTTPStatus.OK if place.same else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}"
     registration = service.catalog.get_query(name)
-    warnings = *place.warnings, *await warn_of_names(service, name, place.parsed)
-    return await build_document(service, registration, warnings, is_reported=place.same)
+    return await build_document(service, registration, place.warnings, is_reported=place.same)
 
 
 async def _find_place(service: Service, name: str, wish: Wish, replace: bool) -> _Place:
     """Check that a wish can be met under a name. Raises: Fault 400, 409, 422."""
-    parsed, warnings = await check_wish(service, name, wish)
+    warnings = await check_wish(service, name, wish)
     known = service.catalog.get_query(name) if name in service.log.catalogue.queries else None
     same = known is not None and wish.is_met_by(known) and not (replace and not known.stands)
     if known is not None and same and wish.text != known.text:  # the places of warnings are those in the text that is shown
         wish = replace_fields(wish, text=known.text)
-        parsed, warnings = await check_wish(service, name, wish)
+        warnings = await check_wish(service, name, wish)
     if known is not None and not same and not replace:
         detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
         raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
@@ -441,7 +439,7 @@ async def _find_place(service: Service, name: str, wish: Wish, replace: bool) ->
         _check_options(name, wish)
         others = [rule for rule in service.catalog.list_rules() if rule.name != name]
         await asyncio.to_thread(service.background.check_rule, name, wish.text, wish.default_graph, others)
-    return _Place(name, wish, parsed, warnings, known, same)
+    return _Place(name, wish, warnings, known, same)
 
 
 async def promote_query(
@@ -449,7 +447,7 @@ async def promote_query(
 ) -> QueryDocument:  # fmt: skip
     """Let a text take a query's place. Return the query's document, with the status 200 if it has and 202 if it is to. Raises: Fault 400, 404, 409."""
     async with service.catalog.changing:
-        parsed, warnings = await check_wish(service, name, wish)
+        warnings = await check_wish(service, name, wish)
         known = service.catalog.get_query(name)
         refuse_revised(known, "be promoted", "PUT with ?replace=true")
         if wish.emit == REVISED:
@@ -464,7 +462,7 @@ async def promote_query(
     waits = promotion is not None and not await _wait_for_promotion(service, known, promotion)
     response.status_code = HTTPStatus.ACCEPTED if waits else HTTPStatus.OK
     response.headers["Location"] = f"/queries/{encode_name(name)}/promotion" if waits else f"/queries/{encode_name(name)}"
-    return await build_document(service, service.catalog.get_query(name), (*warnings, *await warn_of_names(service, name, parsed)))
+    return await build_document(service, service.catalog.get_query(name), warnings)
 
 
 def _append_promotion(service: Service, known: Registration, wish: Wish, by: str) -> int:
@@ -504,10 +502,16 @@ def _check_options(name: str, wish: Wish) -> None:
             raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, expected=f"the registration without {option!r}", query=name))
 
 
-async def warn_of_names(service: Service, name: str, parsed: ParsedQuery) -> list[Warning_]:
-    """Warn of the names in a query that the streams which it reads have never carried. `name` is that of the query, which is no other rule."""
-    written = find_written(get_shape(rule.text) for rule in service.catalog.list_rules() if rule.name != name)
-    return await warn_of_unseen(parsed, dict(service.log.catalogue.streams), written, service.inspector, service.background)
+async def warn_of_data(service: Service, name: str, text: str) -> list[Warning_]:
+    """Return the warnings about a query's text that the server's present data give. `name` is that of the query, which is no other rule."""
+    parsed = await asyncio.to_thread(epsparql.parse, text)
+    shapes = [get_shape(rule.text) for rule in service.catalog.list_rules() if rule.name != name]
+    streams, written = dict(service.log.catalogue.streams), find_written(shapes)
+    graphs = {*service.log.catalogue.graphs, *(shape.graph for shape in shapes if shape.graph is not None)}
+    return [
+        *warn_of_sources(parsed, streams, written, graphs),
+        *await warn_of_unseen(parsed, streams, written, service.inspector, service.background),
+    ]
 
 
 def _append_registrations(service: Service, places: Sequence[_Place], gone: Sequence[Registration]) -> None:
@@ -565,22 +569,18 @@ def list_bounds(settings: Settings) -> tuple[int, int, int]:
     return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
-async def check_wish(service: Service, name: str, wish: Wish) -> tuple[ParsedQuery, tuple[Warning_, ...]]:
-    """Return a query that can stand under a name, in place of one of this name, with its warnings. Raises: Fault 400."""
+async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
+    """Check that a query can stand under a name, in place of one of this name, and return the warnings of its text. Raises: Fault 400."""
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]  # what reads no rule's stream is checked by itself
     policies = {rule.name: rule.policy for rule in rules} | {name: wish.policy}
     try:
-        checked = await asyncio.to_thread(_check_text, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
+        warnings = await asyncio.to_thread(check_registration, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
     except epsparql.QueryError as error:
         raise Fault(describe_exception(error, query=name)) from None
     if wish.emit == REVISED:
         check_revised_text(name, wish.text, wish.policy)
         check_revised_place(service.settings.data, name)
-    return checked
-
-
-def _check_text(text: str, others: Mapping[str, str], name: str, policies: Mapping[str, str]) -> tuple[ParsedQuery, tuple[Warning_, ...]]:
-    return epsparql.parse(text), check_registration(text, others, name, policies)
+    return warnings
 
 
 def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
@@ -684,15 +684,16 @@ def _measure_memory(report: EngineReport | None, registration: Registration) -> 
 async def build_document(
     service: Service, registration: Registration, warnings: tuple[Warning_, ...], *, is_reported: bool = True
 ) -> QueryDocument:  # fmt: skip
-    """Return the query's document, with the warnings of its text and of the streams for which it waits.
+    """Return the query's document, with the warnings of its text, and those that the data give now.
 
     The runner's report is long, so it is not read where it has nothing about the query (`is_reported`).
     """
     told = is_reported and registration.registered < service.solutions.position
     context = _read_context(service, await asyncio.to_thread(service.read_report) if told else None)
+    found = await warn_of_data(service, registration.name, registration.text) if registration.state in _AT_WORK else []
     shown = [
         _warning_document(warning, registration.text)
-        for warning in (*warnings, *_warn_of_unfed(registration, context), *_warn_of_silence(service, registration, context))
+        for warning in (*warnings, *found, *_warn_of_unfed(registration, context), *_warn_of_silence(service, registration, context))
     ]
     promotion = None if not registration.versions else describe_version(registration.versions[-1])
     summary = _build_summary(service, registration, context).model_dump(by_alias=True)

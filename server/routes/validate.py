@@ -20,7 +20,7 @@ from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.problem_details import bad_request, describe_responses
 from server.routes.explain import PlanDocument
-from server.routes.queries import DEFAULT_GRAPHS, ETALIS, warn_of_names
+from server.routes.queries import DEFAULT_GRAPHS, ETALIS, warn_of_data
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
@@ -100,7 +100,7 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
             return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
     checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)
     if not checked.errors:
-        checked.warnings += [_doubt(warning, text) for warning in await warn_of_names(service, name, await asyncio.to_thread(epsparql.parse, text))]
+        checked.warnings += [_doubt(warning, text) for warning in await warn_of_data(service, name, text)]
     return checked
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +15,7 @@ from epsparql.connection.messages import change_of
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
 from epsparql.solutions.solution import term_of
+from server.cli.subcommands.client_commands import MOST_WARNED
 from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
 
 _PART_BYTES = 1 << 20
@@ -29,11 +31,39 @@ class WrongInput(Exception):
 
 # ---------------------------------------------------------------- lists
 def list_queries(client: Client, arguments: Namespace) -> None:
-    queries = client.queries()
-    if not arguments.json:
-        rows = [(each["name"], each["state"], f"{each['solutions']:,}", f"{each['lag']:,}", each["reason"] or "") for each in queries]
-        return _print_table(("query", "state", "solutions", "lag", "reason"), rows)
-    return _print_json(queries)
+    """Print the queries, with the warnings of those that are named, or of the first ones: each costs a request."""
+    queries = [each for each in client.queries() if not arguments.name or each["name"] in arguments.name]
+    if unknown := set(arguments.name) - {each["name"] for each in queries}:
+        raise WrongInput(f"there is no query {min(unknown)!r}")
+    documents = [document for each in queries[: None if arguments.name else MOST_WARNED] if (document := _find_query(client, each["name"]))]
+    if arguments.json:
+        return _print_json([*documents, *queries[len(documents) :]])
+    doubts = {each["name"]: f"{len(each['warnings']):,}" for each in documents}
+    rows = [
+        (each["name"], each["state"], f"{each['solutions']:,}", f"{each['lag']:,}", doubts.get(each["name"], "-"), each["reason"] or "")
+        for each in queries
+    ]
+    _print_table(("query", "state", "solutions", "lag", "warnings", "reason"), rows)
+    for document in documents:
+        _print_warnings(_printable(document["name"]), document)
+    return None
+
+
+def _find_query(client: Client, name: str) -> dict[str, Any] | None:
+    """Return a query's document; None if it was dropped meanwhile."""
+    try:
+        return client.query(name)
+    except ApiError as fault:
+        if fault.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+
+
+def _print_warnings(place: str, document: Mapping[str, Any]) -> None:
+    """Print the warnings of a query to stderr; `place` is its name or file."""
+    for warning in document["warnings"]:
+        at = f"{place}:{warning['line']}:{warning['column']}" if warning["line"] else place
+        print(f"{at}: warning: {_printable(warning['message'])} [{warning['code']}]", file=sys.stderr)
 
 
 def list_streams(client: Client, arguments: Namespace) -> None:
@@ -84,9 +114,7 @@ def register_query(client: Client, arguments: Namespace) -> None:
         expected = f"; expected {fault.problem['expected']}" if fault.problem.get("expected") else ""
         raise WrongInput(f"{place}: {fault.problem.get('detail', fault)}{expected}") from None
     document = json.loads(content)
-    for warning in document["warnings"]:
-        place = f"{path}:{warning['line']}:{warning['column']}" if warning["line"] else str(path)
-        print(f"{place}: warning: {_printable(warning['message'])} [{warning['code']}]", file=sys.stderr)
+    _print_warnings(str(path), document)
     print(f"{_printable(name)} {_describe_registration(status, document['promotion'] if arguments.promote else None)}")
 
 

@@ -10,6 +10,8 @@ from server.cli.subcommands.definition import BROKEN, EMITS, OK, POLICIES, USER_
 from server.cli.subcommands.diagnose import add_diagnose
 
 _LAST, _MOST_LAST = 10, 1_000
+MOST_WARNED = 100
+"""The warnings of so many queries are listed, unless queries are named."""
 
 
 def _add_client_command(commands: Commands, name: str, act: str, text: str) -> argparse.ArgumentParser:
@@ -45,7 +47,10 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_queries(commands: Commands) -> None:
-    _add_json(_add_client_command(commands, "queries", "list_queries", "List the queries of a server, with their state and counts."))
+    parser = _add_client_command(commands, "queries", "list_queries", "List the queries of a server, with their state, counts and warnings.")
+    text = f"Only these queries are listed. Without names, all are listed, and the first {MOST_WARNED} with their warnings, which go to stderr."
+    parser.add_argument("name", nargs="*", metavar="NAME", help=text)
+    _add_json(parser)
 
 
 def _add_streams(commands: Commands) -> None:

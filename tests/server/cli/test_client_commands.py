@@ -56,11 +56,17 @@ def test_register_send_tail_and_drop(
     assert main(["tail", stream, "--stream", "--last", "1", "--count", "1"]) == 0
     assert capsys.readouterr().out == f'{moment(2)}  <{EX}s> <{EX}value> "2"\n'
     assert main(["queries"]) == main(["streams"]) == 0
-    shown = capsys.readouterr().out
-    assert [line.split() for line in shown.splitlines() if line.startswith("joined")] == [["joined", "running", "3", "0"]]
+    shown, warned = capsys.readouterr()
+    assert [line.split() for line in shown.splitlines() if line.startswith("joined")] == [["joined", "running", "3", "0", "1"]]
+    assert next(line for line in warned.splitlines() if line.startswith("joined:")).endswith("[unbounded-state]")
     assert any(line.startswith(stream) and line.split()[2:] == ["3", "0", "0"] for line in shown.splitlines())
     assert main(["queries", "--json"]) == 0
     assert "joined" in [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
+    assert main(["queries", "joined", "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert [warning["code"] for warning in json.loads(line)["warnings"]] == ["unbounded-state"]
+    assert main(["queries", "joyned"]) == 2
+    assert "no query 'joyned'" in capsys.readouterr().err
     assert main(["drop", "joined"]) == main(["drop", stream, "--stream"]) == 0
     assert main(["drop", "joined"]) == USER_FAULT
     assert "404" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from epsparql.terms import RDF, XSD
 from server.routes.streams.inspection import MOST_NAMES
 from tests.server.conftest import DEADLINE_S, EX, event, moment, serving
 from tests.server.routes.test_streams import assert_problem, post
+from tests.support.logs import until
 
 TYPED = f'{{"s":"<{EX}s>","p":"<{RDF}type>","o":"<{EX}Sensor>","at":"{moment(2)}"}}'
 NUMBER = f'{{"s":"<{EX}s>","p":"<{EX}temperature>","o":"\\"21.5\\"^^<{XSD}decimal>","at":"{moment(3)}"}}'
@@ -308,3 +309,49 @@ class TestNeverSeen:
         feed(http, stream, event(1))
         query = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> FROM STREAM <{stream}-silent> WHERE {{ ?s :temperature ?v }}"
         assert self.told(http, query) == []
+
+
+class TestSources:
+    def check(self, http: httpx.Client, clause: str) -> list[tuple[str, str, int]]:
+        found = http.post("/check", json={"query": f"SELECT * {clause} {{ ?s ?p ?o }}"}).json()
+        return [(each["code"], each["message"], each["column"]) for each in found["warnings"] if each["code"] in ("from-stream", "unknown-stream")]
+
+    def test_from_where_a_stream_was_meant(self, http: httpx.Client, stream: str) -> None:
+        feed(http, stream, event(1))
+        reads = f"FROM <{stream}> reads a graph of the background; FROM STREAM <{stream}> reads the events of the stream {stream!r}"
+        assert self.check(http, f"FROM <{stream}>")[0] == ("from-stream", reads, 10)
+        assert self.check(http, f"FROM STREAM <{stream}>") == []
+
+    def test_from_without_a_graph(self, http: httpx.Client, stream: str) -> None:
+        feed(http, stream, event(1))
+        graph = f"{EX}graphs/{stream}-places"
+        path = f"/ontologies/{segment(graph)}"
+        assert http.put(path, content=f"<{EX}a> <{EX}in> <{EX}b> .", headers={"Content-Type": "text/turtle"}).status_code == 201
+        feed(http, "default", event(1))
+        assert self.check(http, f"FROM <{graph}>") == self.check(http, f"FROM NAMED <{graph}>") == []
+        wrong = f"{EX}graphs/{stream}-plces"
+        missing = f"the background has no graph <{wrong}>; the nearest is <{graph}>"
+        assert self.check(http, f"FROM NAMED <{wrong}>") == [("from-stream", missing, 10)]
+        http.delete(path)
+
+    def test_an_unknown_stream(self, http: httpx.Client) -> None:
+        feed(http, f"{EX}sources/temperature", event(1))
+        wrong = f"{EX}sources/temprature"
+        unknown = f"there is no stream {wrong!r}: nothing was sent to it, and no rule writes it; the nearest is <{EX}sources/temperature>"
+        assert self.check(http, f"FROM STREAM <{EX}sources/temperature> FROM STREAM <{wrong}>") == [
+            ("unknown-stream", unknown, len(f"SELECT * FROM STREAM <{EX}sources/temperature> ") + 1)
+        ]
+
+    def test_a_warning_lives(self, http: httpx.Client, client: Client, stream: str, name: str) -> None:
+        def codes(document: dict[str, Any]) -> list[str]:
+            return [warning["code"] for warning in document["warnings"]]
+
+        feed(http, "default", event(1))
+        query = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ ?s :temprature ?v }}"
+        assert codes(client.register(name, query)) == ["unknown-stream"]
+        feed(http, stream, event(1))
+        assert codes(client.query(name)) == ["never-seen"], "the name was not seen, in a stream that has come since"
+        assert codes(http.post(f"/queries/{segment(name)}/pause").json()) == ["never-seen"]
+        feed(http, stream, json.dumps({"s": f"<{EX}s>", "p": f"<{EX}temprature>", "o": '"1"', "at": moment(2)}))
+        until(lambda: codes(client.query(name)) == [], "the name is seen")
+        client.drop(name)

@@ -29,7 +29,7 @@ def test_registered_as_text(http: httpx.Client, name: str, stream: str) -> None:
     assert document["name"] == name
     assert document["query"] == values(stream)
     assert (document["state"], document["reason"], document["solutions"], document["last"]) == ("running", None, 0, None)
-    assert document["warnings"] == []
+    assert {warning["code"] for warning in document["warnings"]} <= {"unknown-stream"}
     for link in document["links"].values():
         assert (
             http.get(link, headers={"Accept": "*/*"} if "events" not in link else {}, params={"limit": 1} if "solutions" in link else {}).status_code
@@ -188,7 +188,7 @@ def test_an_unknown_query_is_told_the_nearest(http: httpx.Client, name: str, str
 def test_warnings_tell_of_unbounded_state(http: httpx.Client, name: str, stream: str) -> None:
     text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ {{ ?s :a ?v }} SEQ {{ ?s :b ?w }} }}"
     for document in (put(http, name, text).json(), http.get(f"/queries/{segment(name)}").json()):
-        assert [warning["code"] for warning in document["warnings"]] == ["unbounded-state"]
+        assert [warning["code"] for warning in document["warnings"] if warning["code"] != "unknown-stream"] == ["unbounded-state"]
 
 
 def test_warnings_tell_of_streams_that_are_waited_for(http: httpx.Client, client: Client, name: str, stream: str) -> None:
@@ -283,7 +283,7 @@ def test_policies(http: httpx.Client, client: Client, name: str, stream: str) ->
 
 def test_a_query_without_a_triple_pattern(http: httpx.Client, client: Client, name: str, stream: str) -> None:
     answer = put(http, name, f"SELECT ?x FROM STREAM <{stream}> WHERE {{ BIND(1 AS ?x) }}")
-    assert (answer.status_code, answer.json()["warnings"]) == (201, [])
+    assert (answer.status_code, {warning["code"] for warning in answer.json()["warnings"]} - {"unknown-stream"}) == (201, set())
     assert "BIND of ?x" in http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "text/plain"}).text
     client.send(stream, event(1))
     assert len(client.solutions(name, wait_s=30)) == 1

@@ -1,0 +1,64 @@
+"""This module finds variables that were probably misspelt: each stands once in the query, and another name differs from it by a slip."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import fields, is_dataclass
+
+from epsparql.errors import Span, Warning_
+from epsparql.parser import ast as s
+
+_SHORTEST, _SHORTEST_REPLACED = 4, 6
+"""Names of fewer letters are not compared: `?a1` and `?b1`, `?date` and `?rate` are meant to be different."""
+MOST_COMPARED = 200
+"""A query with more names is not looked at: each single one is compared with all others."""
+
+
+def find_near_variables(query: object, warned: Collection[Span]) -> Iterator[Warning_]:
+    """Yield a warning for each variable of a query that stands once, near another one that stands before it or more often; `warned` are places already doubted."""
+    places: dict[str, list[Span]] = {}
+    for variable in _list_variables(query):
+        places.setdefault(variable.name, []).append(variable.span)
+    if len(places) > MOST_COMPARED:
+        return
+    doubted = {name for name, found in places.items() if any(span.start <= found[0].start and found[0].end <= span.end for span in warned)}
+    for name, found in places.items():
+        if len(found) == 1 and name not in doubted:
+            before = [known for known in places if known not in doubted and (len(places[known]) > 1 or places[known][0].start < found[0].start)]
+            near = next((known for known in before if _is_slip(name, known)), None)
+            if near is not None:
+                yield Warning_("near-variable", f"?{name} stands only here, so it equals nothing else; was ?{near} meant?", found[0])
+
+
+def _list_variables(query: object) -> Iterator[s.VariableName]:
+    pending = [query]
+    while pending:
+        match pending.pop():
+            case s.VariableName() as found:
+                yield found
+            case tuple() as members:
+                pending += members
+            case node if is_dataclass(node) and not isinstance(node, Span):
+                pending += (getattr(node, each.name) for each in fields(node))
+
+
+def _is_slip(name: str, known: str) -> bool:
+    """Return whether two names differ by case, or by one small letter that is missing, doubled, replaced or has changed places.
+
+    Differences at the beginning, and replaced last letters, tell names apart on purpose; so do digits and capitals.
+    """
+    if name.casefold() == known.casefold():
+        return name != known
+    start = _count_shared(name, known)
+    end = _count_shared(name[start:][::-1], known[start:][::-1])
+    mine, yours = name[start : len(name) - end], known[start : len(known) - end]
+    if not start or min(len(name), len(known)) < _SHORTEST or not (mine + yours).isalpha() or not (mine + yours).islower():
+        return False
+    if len(mine) + len(yours) == 1:
+        return True
+    if len(mine) == len(yours) == 1:
+        return end > 0 and len(name) >= _SHORTEST_REPLACED
+    return len(mine) == 2 and mine == yours[::-1]
+
+
+def _count_shared(name: str, known: str) -> int:
+    """Return how many letters two names share from their start on."""
+    return next((k for k, (mine, yours) in enumerate(zip(name, known, strict=False)) if mine != yours), min(len(name), len(known)))
