@@ -1,6 +1,5 @@
 """This module finds what looks like a wrong clock in the times of events: another unit, another zone, or the time of a whole body."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from engine.messages import Micros
@@ -11,8 +10,10 @@ from pipeline.formats.batches.timestamps import iso
 _EARLY: Micros = 631_152_000_000_000  # 1990-01-01
 _FAR: Micros = 4_102_444_800_000_000  # 2100-01-01
 _HALF_HOUR: Micros = 1_800_000_000
+_TEN_MINUTES: Micros = 600_000_000
 _DAY: Micros = 86_400_000_000
-_NEAR = 0.1
+_SHIFTS = 28  # half hours: zones are at most 14 h from UTC
+_LONGEST_WINDOW: Micros = 4 * _HALF_HOUR
 
 
 def tell_clocks(case: Examination) -> str:
@@ -36,13 +37,14 @@ def describe_clock(instant: Micros, now: Micros) -> str:
     return f"{write_duration(instant - now)} ahead of the clock: do its sources count in other units?" if instant - now > _DAY else ""
 
 
-def tell_shift(gaps: Sequence[Micros]) -> str:
-    """Return in words that two sides are apart by nearly whole hours each time, "" where they are not."""
-    shifts = Counter(round(gap / _HALF_HOUR) for gap in gaps)
-    if not shifts:
+def tell_shift(gaps: Sequence[Micros], window: Micros | None = None) -> str:
+    """Return in words that two sides are apart by whole hours, or half ones, and at most a window more; "" where they are not."""
+    most = min(max(window or _HALF_HOUR, _TEN_MINUTES), _LONGEST_WINDOW)
+    fitting = {shift: sum(0 <= gap - shift * _HALF_HOUR <= most for gap in gaps) for shift in range(-_SHIFTS, _SHIFTS + 1)}
+    shift = max(fitting, key=lambda each: (fitting[each], each % 2 == 0, each))
+    if abs(shift) < 2 or fitting[shift] * 2 < max(len(gaps), 1):
         return ""
-    shift, _ = min(shifts.items(), key=lambda each: (-each[1], abs(each[0])))
-    near = [gap for gap in gaps if abs(gap - shift * _HALF_HOUR) <= _NEAR * _HALF_HOUR]
-    if shift == 0 or abs(shift) * _HALF_HOUR > _DAY * 14 // 24 or len(near) < 2 or len(near) * 2 < len(gaps):
-        return ""
-    return f"they are apart by about {abs(shift) / 2:g} h each time: does one source send its local time without a zone?"
+    if fitting[shift] == 1 and (len(gaps) > 1 or gaps[0] - shift * _HALF_HOUR > _TEN_MINUTES):
+        return ""  # a single pair says less
+    each_time = " each time" if fitting[shift] > 1 else ""
+    return f"they are apart by about {abs(shift) / 2:g} h{each_time}: does one source send its local time without a zone?"

@@ -23,6 +23,8 @@ _UNITS = (
     ("divided by 60", lambda value: value / 60), ("multiplied by 60", lambda value: value * 60),
     ("taken as °F", lambda value: (value - 32) / 1.8), ("taken as K", lambda value: value - 273.15),
 )  # fmt: skip
+_MAGNITUDE = 10
+"""Values in the right unit are hardly more than so many times a limit, or less than that part of it."""
 
 
 def explain_filter(case: Examination, node: Node) -> Reason:
@@ -189,14 +191,14 @@ def _measure_term(term: Term) -> _Measure | None:
 
 
 def _passes(op: a.Comparison, numbers: Sequence[tuple[_Measure, _Measure]], change: Callable[[float], float], *, left: bool) -> bool:
-    """Return whether some comparison would hold if one side were changed."""
+    """Return whether some comparison would hold if one side were changed, and would then be of the other side's magnitude."""
     for one, two in numbers:
         if one.is_duration or one.text.startswith('"'):
             return False
         first, second = (change(one.value), two.value) if left else (one.value, change(two.value))
-        if op in (a.Comparison.LESS, a.Comparison.LESS_OR_EQUAL) and first < second:
-            return True
-        if op in (a.Comparison.GREATER, a.Comparison.GREATER_OR_EQUAL) and first > second:
+        if op in (a.Comparison.GREATER, a.Comparison.GREATER_OR_EQUAL):
+            first, second = second, first
+        if op is not a.Comparison.EQUAL and 0 < first < second <= _MAGNITUDE * first:
             return True
     return False
 

@@ -9,6 +9,7 @@ from engine.messages import Micros
 from epsparql import algebra as a
 from epsparql.literals import duration_text
 from epsparql.terms import Term, Variable
+from epsparql.trees import walk_nodes
 from pipeline.diagnosis.clocks import tell_clocks, tell_shift
 from pipeline.diagnosis.evaluation.probing import Row
 from pipeline.diagnosis.evaluation.steps import Node
@@ -110,7 +111,7 @@ def write_interval(row: Row) -> str:
 def _explain_order(case: Examination, node: Node, pairs: Sequence[Pair]) -> Reason:
     one, other = (case.words.write_group(each.pattern) for each in node.inputs)
     nearest = max(pairs, key=lambda pair: pair.gap)
-    clocks = tell_clocks(case) or tell_shift([pair.gap for pair in pairs])
+    clocks = tell_clocks(case) or tell_shift([pair.gap for pair in pairs], _find_window(case))
     hint = f"; {clocks}" if clocks else ""
     if nearest.gap == 0:
         message = (
@@ -131,7 +132,7 @@ def _explain_intervals(case: Examination, node: Node, pairs: Sequence[Pair]) -> 
 
     nearest, word = min(pairs, key=measure_difference), case.words.name_operator(node)
     difference = max(abs(nearest.left.start - nearest.right.start), abs(nearest.left.end - nearest.right.end))
-    clocks = tell_clocks(case) or tell_shift([pair.right.start - pair.left.start for pair in pairs])
+    clocks = tell_clocks(case) or tell_shift([pair.right.start - pair.left.start for pair in pairs], _find_window(case))
     message = f"{word} never holds: the nearest intervals are {write_pair(nearest)}, which differ by {write_duration(difference)}"
     remedy = "use AND with WITHIN for events that are merely near" if word == "EQUALS" else "use the relation that these intervals have"
     return case.make_reason(node, "never-equal" if word == "EQUALS" else "never-related", message + (f"; {clocks}" if clocks else ""), remedy)
@@ -147,7 +148,7 @@ def explain_within(case: Examination, node: Node) -> Reason:
     written = f"WITHIN is {write_duration(limit)}, and the closest solution lasts {write_duration(lasts)}: {write_interval(shortest)}"
     clocks = tell_clocks(case) or _tell_joined_shift(case, below)
     times = lasts / max(limit, 1)
-    hint = "; is WITHIN in another unit?" if not clocks and any(1 <= times / unit < 1.5 for unit in (60, 1000, 3600)) else ""
+    hint = "; is it, or the time of the events, in another unit?" if not clocks and any(0.1 <= times / unit <= 1 for unit in (60, 1000)) else ""
     remedy = f"write WITHIN {duration_text(lasts)} or more, if that is meant{hint}"
     return case.make_reason(node, "too-far-apart", written + (f"; {clocks}" if clocks else ""), remedy, duration_text(lasts))
 
@@ -170,7 +171,12 @@ def _tell_joined_shift(case: Examination, below: Node) -> str:
     if len(joined.inputs) != 2:
         return ""
     left, right = (case.list_rows(each) for each in joined.inputs)
-    return tell_shift([pair.gap for pair in _list_pairs(left, right, _find_shared(left, right))])
+    return tell_shift([pair.gap for pair in _list_pairs(left, right, _find_shared(left, right))], _find_window(case))
+
+
+def _find_window(case: Examination) -> Micros | None:
+    """Return the longest WITHIN of the query."""
+    return max((each.limit for each in walk_nodes(case.parsed.query.pattern) if isinstance(each, a.Within)), default=None)
 
 
 __all__ = ["Pair", "explain_join", "explain_within", "write_interval", "write_pair"]

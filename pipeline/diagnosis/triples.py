@@ -78,7 +78,7 @@ def _explain_triple(case: Examination, node: Node, triple: a.TriplePattern) -> R
         return _explain_repeated(case, node)
     culprit = culprits[0]
     relaxed = _Relaxed(sample, _others(case, masks, culprit) if predicate_seen or culprit != "p" else case.of_query)
-    if culprit == "g" and not isinstance(node.graph, Iri):
+    if culprit == "g" and not (isinstance(node.graph, Iri) and relaxed.count_terms("g")):
         return _explain_graph(case, node, relaxed, wanted["g"])
     return _explain_term(case, node, culprit, wanted[culprit], relaxed, is_class=culprit == "o" and wanted.get("p") == TYPE)
 
@@ -131,9 +131,14 @@ def _name_frequent(case: Examination, node: Node, told: tuple[str, str, str], ca
 
 def _explain_graph(case: Examination, node: Node, relaxed: _Relaxed, wanted: str) -> Reason:
     count = int(relaxed.rows.sum())
-    where = "no named graph" if wanted == "a graph" else "named graphs only"
+    is_named = node.graph is not None
+    where = "no named graph" if is_named else "named graphs only"
     message = f"{case.words.describe_pattern(node.pattern)} was seen {write_times(count)}, in {where}"
-    remedy = "leave GRAPH out" if wanted == "a graph" else "put the pattern into GRAPH ?g { ... }, or set default_graph to all"
+    remedy = (
+        f"leave GRAPH out, or send the events in {shorten(wanted)}"
+        if is_named
+        else "put the pattern into GRAPH ?g { ... }, or set default_graph to all"
+    )
     return case.make_reason(node, "graph-never-seen", message, remedy)
 
 
