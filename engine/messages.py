@@ -84,6 +84,7 @@ class SetStream:
     key: str = ""  # the message key's predicate, an IRI; "" for none
     parts: tuple[str, ...] = ()  # predicates that link the nodes of a message
     revisable: Micros | None = None  # late occurrences and retractions are taken within this horizon behind the latest end
+    round: str = ""  # "microsecond": finer times are rounded
 
     @property
     def message_key(self) -> "MessageKey | None":

@@ -70,7 +70,19 @@ __all__ = [
     "segment",
     "solution_of",
 ]  # fmt: skip
-_STREAM_SETTINGS = ("description", "max_delay", "revisable", "idle_timeout", "max_ahead", "base", "on_error", "sources", "key", "parts")
+_STREAM_SETTINGS = (
+    "description",
+    "max_delay",
+    "revisable",
+    "idle_timeout",
+    "max_ahead",
+    "base",
+    "on_error",
+    "sources",
+    "key",
+    "parts",
+    "round",
+)
 _PAGE = 10_000
 _AGAIN_S = 0.1
 _ENDS = (": the stream is finished", ": the stream was deleted")

@@ -88,8 +88,6 @@ def _datetime_fault(lexical: str) -> LexicalFault | None:
     found = _DATETIME.fullmatch(lexical)
     if found is None or not _is_instant(found):
         return LexicalFault(f'"{show_lexical(lexical)}" is no xsd:dateTime', likely_datetime(lexical), True)
-    if found[7] is not None and len(found[7]) > 6:
-        return LexicalFault(f'"{show_lexical(lexical)}" is finer than a microsecond', "at most six digits after the seconds' point", True)
     return None
 
 

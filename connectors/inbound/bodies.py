@@ -1,6 +1,7 @@
 """Joins messages to bodies, as far as their format allows."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 
 from connectors.inbound.source import BY_LINE, Message, find_kind
@@ -43,7 +44,7 @@ def _is_line(message: Message, kind: str) -> bool:
 
 def _body_of(messages: Sequence[Message]) -> bytes:
     head = [messages[0].head] if messages[0].head else []
-    return b"\n".join([*head, *(message.payload for message in messages)])
+    return b"\n".join([*head, *(message.payload.removeprefix(BOM_UTF8) for message in messages)])
 
 
 def wrap_payload(members: Mapping[str, object], payload: bytes) -> bytes:

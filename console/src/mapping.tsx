@@ -30,6 +30,8 @@ export const settingsOf = (stream: StreamDocument) => ({
   on_error: stream.on_error,
   key: stream.key,
   parts: stream.parts,
+  revisable: stream.revisable,
+  round: stream.round,
 });
 
 export function FileOfRows({ stream }: { stream: StreamDocument }) {

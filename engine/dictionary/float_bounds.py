@@ -4,7 +4,7 @@ import math
 from decimal import Decimal
 
 from engine.expressions import numeric
-from engine.expressions.values import NumericType
+from engine.expressions.values import ExactMicros, NumericType
 from epsparql.terms import XSD
 
 _MARK = f'"^^<{XSD}'
@@ -38,7 +38,7 @@ def _bounded(exact: int | Decimal | float, kind: NumericType) -> tuple[float, fl
     return value, abs(value) * 2.0**-52 + 2.0**-1000
 
 
-def constant_micros(micros: int) -> tuple[float, float]:
+def constant_micros(micros: ExactMicros) -> tuple[float, float]:
     """Return a filter's duration as (value, error bound)."""
     value = float(micros)
-    return value, 0.0 if int(value) == micros else abs(value) * 2.0**-52
+    return value, 0.0 if value == micros else abs(value) * 2.0**-52

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from math import floor
 
 from engine.expressions.literals import value_of
 from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
@@ -25,10 +26,10 @@ def _exact_value(term: Term) -> int | Decimal | float:
 
 
 def _micros(term: Term) -> int:
-    """Return an instant: an xsd:dateTime, or a number of seconds since 1970."""
+    """Return an instant in whole microseconds: an xsd:dateTime, or a number of seconds since 1970."""
     value = value_of(term)
     if isinstance(value, DateTime):
-        return value.micros
+        return floor(value.micros)
     return _duration(term)
 
 
@@ -87,7 +88,7 @@ def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
     n, k = int(_exact_value(size)), int(_exact_value(place))
     value = value_of(whole)
     if name.lexical == "datime" and isinstance(value, DateTime):
-        return literal_of_value(_instant_parts(value.micros)[k])
+        return literal_of_value(_instant_parts(floor(value.micros))[k])
     if not isinstance(whole, Literal) or whole.datatype != TERM:
         raise ExpressionError
     from epsparql.etalis.parser.grammar import read_one_term  # only processes that parse load pyparsing

@@ -4,7 +4,6 @@ An error is an exception here, `ExpressionError`; `truth` gives the three-valued
 """
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import assert_never
 
 from engine.expressions import numeric, temporal
@@ -13,7 +12,7 @@ from engine.expressions.functions import supported as in_library
 from engine.expressions.literals import FALSE, TRUE, effective, parse_number, parse_term, term_of, value_of
 from engine.expressions.nondeterministic import INDIVIDUAL, Identity, individual, now
 from engine.expressions.temporal import duration_micros, format_duration, format_instant, instant_micros
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Number, Text, TimeOfDay, Value
+from engine.expressions.values import DateTime, Day, Duration, ExactMicros, ExpressionError, Number, Text, TimeOfDay, Value
 from epsparql import algebra
 from epsparql.algebra import Comparison, Operator, TimeFunction
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm, Variable
@@ -237,7 +236,7 @@ def _less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
     return order < 0 or (or_equal and order == 0)
 
 
-def _ordered(order: int | Fraction | None) -> int | Fraction:
+def _ordered(order: ExactMicros | None) -> ExactMicros:
     if order is None:
         raise ExpressionError
     return order
@@ -266,7 +265,7 @@ def calculate(operator: Operator, left: Value, right: Value) -> Value:
         case Operator.DIVIDE, Duration(), Number():
             return temporal.divide(left, right)
         case Operator.SUBTRACT, DateTime(a), DateTime(b):
-            return Duration(0, a - b)
+            return temporal.day_time_duration(a - b)
         case (Operator.ADD, DateTime() as when, Duration() as by) | (Operator.ADD, Duration() as by, DateTime() as when):
             return temporal.shifted(when, by, 1)
         case Operator.SUBTRACT, DateTime(), Duration():

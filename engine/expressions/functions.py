@@ -14,7 +14,7 @@ from urllib.parse import quote
 from engine.expressions import casts, etalis, numeric, temporal
 from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, term_of, value_of
-from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExpressionError, Number, NumericType, Text
+from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExactMicros, ExpressionError, Number, NumericType, Text
 from engine.regex.matching import find_match, replace_matches
 from epsparql.iris import resolve
 from epsparql.ntriples import is_absolute_iri, is_language_tag
@@ -324,14 +324,14 @@ def _round_float(value: float) -> int:
 
 
 # ---------------------------------------------------------------- dates and times
-def _field(read: Callable[[int], int], term: Term) -> Term:
+def _field(read: Callable[[ExactMicros], int], term: Term) -> Term:
     """Return a field of the dateTime as it was written, in its own zone."""
     instant = _instant(term)
     return term_of(Number(NumericType.INTEGER, read(instant.micros + (instant.zone or 0) * temporal.MINUTE)))
 
 
 def seconds(term: Term) -> Term:
-    return term_of(Number(NumericType.DECIMAL, Decimal(_instant(term).micros % temporal.MINUTE).scaleb(-6)))
+    return term_of(Number(NumericType.DECIMAL, Decimal(temporal.format_seconds(_instant(term).micros % temporal.MINUTE))))
 
 
 def timezone(term: Term) -> Term:

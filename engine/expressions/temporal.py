@@ -1,21 +1,22 @@
-"""dateTimes, dates and durations of XML Schema lie on the proleptic Gregorian calendar. Durations are exact, all else is to the microsecond."""
+"""dateTimes, dates and durations of XML Schema lie on the proleptic Gregorian calendar, exact to the last digit."""
 
 import re
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil
 
 from engine.expressions import numeric
-from engine.expressions.values import DateTime, Day, Duration, ExpressionError, Micros, Number, NumericType, TimeOfDay
+from engine.expressions.values import DateTime, Day, Duration, ExactMicros, ExpressionError, Number, NumericType, TimeOfDay
 from epsparql.terms import XSD, Literal
 
-SECOND: Micros = 1_000_000
-MINUTE: Micros = 60 * SECOND
-HOUR: Micros = 60 * MINUTE
-DAY: Micros = 24 * HOUR
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
 
 _DATE = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _ZONE = r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
-_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,6}))?"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
 _DATE_TIME = re.compile(_DATE + "T" + _TIME + _ZONE)
 _TIME_OF_DAY = re.compile(_TIME + _ZONE)
 _DAY = re.compile(_DATE + _ZONE)
@@ -26,7 +27,7 @@ _DURATION = re.compile(
 _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 """Durations compare as they do from each of these months (XML Schema part 2, 3.2.6.2)."""
 _LONGEST = 1000
-"""A duration's lexical form has at most so many characters; a longer one has no value, and is none of a calculation."""
+"""The lexical form of a dateTime, time or duration has at most so many characters; a longer one has no value, and is none of a calculation."""
 _BEYOND = 10**_LONGEST
 
 
@@ -71,22 +72,22 @@ def _zone(text: str | None) -> int | None:
 
 # ---------------------------------------------------------------- lexical forms
 def instant(lexical: str) -> DateTime | None:
-    """Return the instant of an xsd:dateTime; None if it is none or has more than six fraction digits."""
-    match = _DATE_TIME.fullmatch(lexical)
+    """Return the instant of an xsd:dateTime; None if it is none or too long."""
+    match = _DATE_TIME.fullmatch(lexical) if len(lexical) <= _LONGEST else None
     days = match and _days(match)
     time = match and _read_time(match)
     return None if days is None or time is None else DateTime(days * DAY + time.micros, time.zone)
 
 
 def time_of_day(lexical: str) -> TimeOfDay | None:
-    match = _TIME_OF_DAY.fullmatch(lexical)
+    match = _TIME_OF_DAY.fullmatch(lexical) if len(lexical) <= _LONGEST else None
     found = match and _read_time(match)
     midnight = 0 if found is None else -(found.zone or 0) * MINUTE
     return found if found is None or found.micros - midnight < DAY else TimeOfDay(midnight, found.zone)  # 24:00:00 is 00:00:00
 
 
 def _read_time(match: re.Match[str]) -> TimeOfDay | None:
-    hour, minute, second, fraction = int(match["hour"]), int(match["minute"]), int(match["second"]), int((match["fraction"] or "").ljust(6, "0"))
+    hour, minute, second, fraction = int(match["hour"]), int(match["minute"]), int(match["second"]), _read_fraction(match["fraction"])
     last = (hour, minute, second, fraction) == (24, 0, 0, 0)
     if not last and (hour > 23 or minute > 59 or second > 59):
         return None
@@ -95,6 +96,12 @@ def _read_time(match: re.Match[str]) -> TimeOfDay | None:
     except ValueError:
         return None
     return TimeOfDay(hour * HOUR + (minute - (zone or 0)) * MINUTE + second * SECOND + fraction, zone)
+
+
+def _read_fraction(digits: str | None) -> ExactMicros:
+    """Return the microseconds of a second's fraction digits."""
+    found, finer = int((digits or "")[:6].ljust(6, "0")), (digits or "")[6:].rstrip("0")
+    return found + Fraction(int(finer), 10 ** len(finer)) if finer else found
 
 
 def day(lexical: str) -> Day | None:
@@ -111,20 +118,16 @@ def day(lexical: str) -> Day | None:
 
 def duration(lexical: str) -> Duration | None:
     """Return the duration of an xsd:duration; None if it is none or too long."""
-    match = _DURATION.fullmatch(lexical)
-    if match is None or len(lexical) > _LONGEST:
+    match = _DURATION.fullmatch(lexical) if len(lexical) <= _LONGEST else None
+    if match is None:
         return None
 
     def part(name: str) -> int:
         return int(match[name] or 0)
 
     seconds = ((part("days") * 24 + part("hours")) * 60 + part("minutes")) * 60 + part("seconds")
-    fraction = (match["fraction"] or "").ljust(6, "0")
-    micros: Micros | Fraction = seconds * SECOND + int(fraction[:6])
-    if finer := fraction[6:].rstrip("0"):
-        micros += Fraction(int(finer), 10 ** len(finer))
     sign = -1 if match["sign"] else 1
-    return Duration(sign * (part("years") * 12 + part("months")), sign * micros)
+    return Duration(sign * (part("years") * 12 + part("months")), sign * (seconds * SECOND + _read_fraction(match["fraction"])))
 
 
 def year_month(lexical: str) -> Duration | None:
@@ -137,19 +140,19 @@ def day_time(lexical: str) -> Duration | None:
     return duration(lexical) if "Y" not in date and "M" not in date else None
 
 
-def instant_micros(lexical: str) -> Micros | None:
-    """Return the microseconds since 1970 of an xsd:dateTime's lexical form, None if it is none."""
+def instant_micros(lexical: str) -> int | None:
+    """Return the first microsecond since 1970 that is not before an xsd:dateTime, None if the text is none."""
     found = instant(lexical)
-    return None if found is None else found.micros
+    return None if found is None else ceil(found.micros)
 
 
-def duration_micros(lexical: str) -> Micros | None:
+def duration_micros(lexical: str) -> int | None:
     """Return the microseconds of a day-time duration's lexical form; None if it is no duration, has months or is finer."""
     found = duration(lexical)
     return None if found is None or found.months or isinstance(found.micros, Fraction) else found.micros
 
 
-def format_instant(micros: Micros, zone: int | None = 0) -> str:
+def format_instant(micros: ExactMicros, zone: int | None = 0) -> str:
     """Return the xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
     local = micros + (zone or 0) * MINUTE
     return f"{_format_days(local // DAY)}T{format_time(TimeOfDay(micros, zone))}"
@@ -157,7 +160,7 @@ def format_instant(micros: Micros, zone: int | None = 0) -> str:
 
 def format_time(value: TimeOfDay) -> str:
     rest = (value.micros + (value.zone or 0) * MINUTE) % DAY
-    text = f"{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{_format_seconds(rest % MINUTE, 2)}"
+    text = f"{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{format_seconds(rest % MINUTE, 2)}"
     return text if value.zone is None else text + format_zone(value.zone)
 
 
@@ -176,8 +179,11 @@ def _format_days(days: int) -> str:
     return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{day_of_month:02}"
 
 
-def _format_seconds(micros: Micros, width: int) -> str:
+def format_seconds(micros: ExactMicros, width: int = 1) -> str:
+    """Return microseconds as seconds, whose whole part has at least `width` digits, with all digits of the fraction."""
     seconds, fraction = divmod(micros, SECOND)
+    if isinstance(fraction, Fraction):
+        return f"{seconds:0{width}}" + numeric.lexical(_seconds(fraction)).removeprefix("0")
     return f"{seconds:0{width}}" + (f".{fraction:06}".rstrip("0") if fraction else "")
 
 
@@ -188,11 +194,11 @@ def format_duration(value: Duration) -> str:
     date = "".join(f"{n}{unit}" for n, unit in ((months // 12, "Y"), (months % 12, "M"), (micros // DAY, "D")) if n)
     time = "".join(f"{n}{unit}" for n, unit in ((micros % DAY // HOUR, "H"), (micros % HOUR // MINUTE, "M")) if n)
     if rest := micros % MINUTE:
-        time += f"{_format_seconds(rest, 1) if isinstance(rest, int) else numeric.lexical(_seconds(rest))}S"
+        time += f"{format_seconds(rest)}S"
     return f"{sign}P{date}" + (f"T{time}" if time else "") if date or time else "PT0S"
 
 
-def instant_literal(micros: Micros) -> Literal:
+def instant_literal(micros: ExactMicros) -> Literal:
     return Literal(format_instant(micros), XSD + "dateTime")
 
 
@@ -204,26 +210,30 @@ def duration_literal(value: Duration) -> Literal:
 def shifted(when: DateTime, by: Duration, sign: int) -> DateTime:
     """Return a dateTime plus or minus (`sign` -1) a day-time duration, in the same zone, or without one.
 
-    Raises: ExpressionError for a duration with months, or with a part of a microsecond, which no dateTime has.
+    Raises: ExpressionError for a duration with months, or for a dateTime whose lexical form is too long.
     """
-    micros = day_time_micros(by)
-    if isinstance(micros, Fraction):
+    micros = when.micros + sign * day_time_micros(by)
+    if isinstance(micros, Fraction) and len(format_instant(micros, when.zone)) > _LONGEST:
         raise ExpressionError
-    return DateTime(when.micros + sign * micros, when.zone)
+    return DateTime(_simplify(micros), when.zone)
 
 
-def day_time_micros(value: Duration) -> Micros | Fraction:
+def _simplify(micros: ExactMicros) -> ExactMicros:
+    return micros.numerator if micros.denominator == 1 else micros
+
+
+def day_time_micros(value: Duration) -> ExactMicros:
     """Return the length of a day-time duration. Raises: ExpressionError for a duration with months."""
     if value.months:
         raise ExpressionError
     return value.micros
 
 
-def day_time_duration(micros: int | Fraction) -> Duration:
+def day_time_duration(micros: ExactMicros) -> Duration:
     """Return a calculated day-time duration. Raises: ExpressionError for one whose lexical form is too long."""
     if max(abs(micros.numerator), micros.denominator) >= _BEYOND:
         raise ExpressionError
-    value = Duration(0, micros.numerator if micros.denominator == 1 else micros)
+    value = Duration(0, _simplify(micros))
     if len(format_duration(value)) > _LONGEST:
         raise ExpressionError
     return value
@@ -234,7 +244,7 @@ def total_seconds(value: Duration) -> Number:
     return _seconds(day_time_micros(value))
 
 
-def _seconds(micros: int | Fraction) -> Number:
+def _seconds(micros: ExactMicros) -> Number:
     return Number(NumericType.DECIMAL, numeric.exact_decimal(Fraction(micros, SECOND)))
 
 
@@ -260,7 +270,7 @@ def divide(value: Duration, by: Number) -> Duration:
     return day_time_duration(Fraction(quotient.value) * SECOND)
 
 
-def order_durations(left: Duration, right: Duration) -> int | Fraction | None:
+def order_durations(left: Duration, right: Duration) -> ExactMicros | None:
     """Compare durations: negative, zero or positive as left is less, equal or greater; None where XML Schema leaves it open."""
     if left.months == right.months:
         return left.micros - right.micros
@@ -269,17 +279,17 @@ def order_durations(left: Duration, right: Duration) -> int | Fraction | None:
     return differences[0] if agree else None
 
 
-def _from_reference(value: Duration, year: int, month: int) -> Micros | Fraction:
+def _from_reference(value: Duration, year: int, month: int) -> ExactMicros:
     total = year * 12 + month - 1 + value.months
     return days_from_civil(total // 12, total % 12 + 1, 1) * DAY + value.micros
 
 
-def order_days(left: Day, right: Day) -> int | None:
+def order_days(left: Day, right: Day) -> ExactMicros | None:
     """Compare dates, with results as of `order_durations`.
 
     A date without a zone may lie 14 hours to either side.
     """
-    difference = left.micros - right.micros
+    difference: ExactMicros = left.micros - right.micros
     if (left.zone is None) == (right.zone is None):
         return difference
-    return difference if abs(difference) > 14 * HOUR else None
+    return difference if difference > 14 * HOUR or difference < -14 * HOUR else None

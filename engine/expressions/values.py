@@ -8,7 +8,8 @@ from fractions import Fraction
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
 Micros = int
-
+ExactMicros = int | Fraction
+"""Microseconds are a fraction where a literal is finer, for its value is exact."""
 
 MAX_TEXT = 1 << 20
 """A computed string has at most so many code points: a longer one is an error, so that no query makes strings without bound."""
@@ -47,7 +48,7 @@ class Text:
 class DateTime:
     """Represents an xsd:dateTime; `zone` is its offset in minutes, None if it had none and was read as UTC."""
 
-    micros: Micros
+    micros: ExactMicros
     zone: int | None = 0
 
 
@@ -55,7 +56,7 @@ class DateTime:
 class Day:
     """Represents an xsd:date by the instant at which it begins in its zone, or in UTC if it has none."""
 
-    micros: Micros
+    micros: ExactMicros
     zone: int | None
 
 
@@ -63,7 +64,7 @@ class Day:
 class TimeOfDay:
     """Represents an xsd:time by the microseconds since midnight in UTC, which a zone may move beyond a day; without a zone it is read as UTC."""
 
-    micros: Micros
+    micros: ExactMicros
     zone: int | None
 
 
@@ -72,7 +73,7 @@ class Duration:
     """Represents months and microseconds, which no exchange rate joins. A part of a microsecond is there if it was written or calculated."""
 
     months: int
-    micros: Micros | Fraction
+    micros: ExactMicros
 
 
 Value = bool | Number | Text | DateTime | Day | TimeOfDay | Duration | Iri | BlankNode | Literal | TripleTerm

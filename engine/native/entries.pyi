@@ -39,9 +39,10 @@ def renumber_slices(indices: Ints32, order: Ints, bounds: Ints, size: int, numbe
 
 # ---------------------------------------------------------------- bodies and solutions (formats.c)
 def events_of(
-    text: Bytes, seed: int, frame: bool, start: int, end: int, columns: Ints32, starts: Ints, ends: Ints, spans: Ints, flags: Bytes, /
+    text: Bytes, seed: int, frame: bool, rounds: bool, start: int, end: int, columns: Ints32, starts: Ints, ends: Ints, spans: Ints, flags: Bytes, /
 ) -> tuple[int, int, int, int]:
-    """Read events of ndjson, a line each. `frame` says that lines may have an id; an event without time has the default `start` and `end`.
+    """Read events of ndjson, a line each. `frame` says that lines may have an id, `rounds` that times are rounded to microseconds; an event
+    without time has the default `start` and `end`.
 
     Fill `columns` with term numbers (a row a place), `starts`, `ends`, `spans` and `flags` of the terms. Return the number of events, or OTHERWISE, and
     the number of terms, and where in the text the first line's id begins and ends, both -1 if there is none.
@@ -60,9 +61,10 @@ def renamed(text: Bytes, seed: int, numbers: Ints, places: Ints, spans: Ints, co
     """
 
 def timed(
-    text: Bytes, spans: Ints, count: int, cells: Ints32, rows: int, start: int, end: int, columns: Ints32, starts: Ints, ends: Ints, /
+    text: Bytes, spans: Ints, count: int, cells: Ints32, rows: int, start: int, end: int, rounds: bool, columns: Ints32, starts: Ints, ends: Ints, /
 ) -> tuple[int, int]:
-    """Fill the columns of term numbers (a row a place) and the times of what the statements say beside the times of their graphs.
+    """Fill the columns of term numbers (a row a place) and the times of what the statements say beside the times of their graphs, which are rounded to
+    microseconds with `rounds`.
 
     Return how many occurrences these are, and how many of them are at the default `start` and `end`. The count is OTHERWISE where the times are not of the
     usual shape.

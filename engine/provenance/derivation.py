@@ -5,6 +5,7 @@ What is known of the solution goes down into the pattern. So nearly every triple
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from math import ceil
 from typing import Any, assert_never
 
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
@@ -271,7 +272,8 @@ def _under(part: TermOrVariable, bound: Bindings) -> TermOrVariable:
 def _at_alarm(x: Proof, variable: Variable) -> Proof | None:
     """Return a solution as the alarm that it sets; None if that is not later."""
     due = value_of(x.bindings[variable]) if variable in x.bindings else None
-    return replace(x, end=due.micros) if isinstance(due, DateTime) and x.end is not None and due.micros > x.end else None
+    at = ceil(due.micros) if isinstance(due, DateTime) else None
+    return replace(x, end=at) if at is not None and x.end is not None and at > x.end else None
 
 
 def _match_rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:

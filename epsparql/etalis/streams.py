@@ -1,5 +1,6 @@
 """This module reads streams of events as ETALIS writes them: `event(E).`, `event(E, [T1, T2]).`, `event(E, T).`, `sleep(S).` and `halt.`"""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from epsparql.terms import RDF, Iri
 from epsparql.terms import Term as RdfTerm
 
 SECOND = 1_000_000
+_FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
 TYPE = Iri(RDF + "type")
 
 
@@ -93,6 +95,8 @@ def _read_time(term: Term, program: Program) -> int:
         case Struct("datime", _):
             return instant_micros(term, program)
         case Name(text, span):
+            if _FINER.search(text):
+                refuse(f"'{text}' is finer than a microsecond", span, program.text, "whole microseconds")
             try:
                 at = datetime.fromisoformat(text)
             except ValueError:

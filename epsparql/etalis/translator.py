@@ -60,6 +60,7 @@ def translate_told(text: str) -> a.Select:
 
 def query_text(program: str, policy: str | None = None) -> tuple[str, str]:
     """Return a program as a query's text, and its policy: the one that is given, else its own, else unrestricted. Raises EleRefused."""
+    program = program.removeprefix("\ufeff")
     chosen = policy or read_program(program).policy or "unrestricted"
     return f"#!etalis {chosen}\n{program}", chosen
 

@@ -1,6 +1,7 @@
 """This module reads bodies and files of background knowledge, RDF in any of its syntaxes, into graphs of N-Triples text. Nothing is fetched."""
 
 import re
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,7 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
     kind = media_type.partition(";")[0].strip().lower()
     if kind not in _FORMATS:
         raise FormatError("media-type", f"{kind!r} is no format of background here", expected=", ".join(SYNTAXES))
+    body = body.removeprefix(BOM_UTF8)
     labels, budget = Labels(body, None), ExpansionBudget(len(body), _GRANTED, _FACTOR)
     graphs: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for s, p, o, g in _quads(body, kind, name, budget):

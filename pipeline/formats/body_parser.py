@@ -1,5 +1,6 @@
 """This module turns request bodies, WebSocket frames and files into occurrences: interfaces.md, stream formats."""
 
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.rdf.rdf_messages import MESSAGE_VERSIONS, announces_messages, parse_ld_lines, parse_messages, read_timed_message
 from pipeline.formats.rdf.rdf_version import VERSIONS
 from pipeline.formats.rdf.rdf_xml import placed, plain_xml
-from pipeline.formats.short_terms import ShortTerms
+from pipeline.formats.reading_rules import PLAIN_RULES, ReadingRules
 
 _RDF = {
     N_TRIPLES: ox.RdfFormat.N_TRIPLES,
@@ -55,15 +56,15 @@ def media_type_of(path: Path | str) -> str:
     return SUFFIXES[suffix]
 
 
-def interval_of(at: str | None, start: str | None, end: str | None) -> Interval | None:
+def interval_of(at: str | None, start: str | None, end: str | None, *, rounds: bool = False) -> Interval | None:
     """Return the request's `?at=` or `?start=&end=`, given as xsd:dateTime; None where none is given. Raises: FormatError."""
     if at is None and start is None and end is None:
         return None
     try:
         if at is not None and start is None and end is None:
-            return Interval(instant(at), instant(at))
+            return Interval(instant(at, rounds), instant(at, rounds))
         if at is None and start is not None and end is not None:
-            found = Interval(instant(start), instant(end))
+            found = Interval(instant(start, rounds), instant(end, rounds))
             if found.start > found.end:
                 raise FormatError("interval", f"the start {start} is after the end {end}")
             return found
@@ -73,21 +74,22 @@ def interval_of(at: str | None, start: str | None, end: str | None) -> Interval 
 
 
 def parse_body(
-    body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None, short: ShortTerms | None = None
+    body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None, rules: ReadingRules = PLAIN_RULES
 ) -> pa.RecordBatch:
     """Return OCCURRENCES of one body, in which retractions are marked as late. Rows without a time stand at `default`, or else at `arrived`.
 
     `media_type` may carry parameters, of which `version` counts: RDF Messages are read where it is one of MESSAGE_VERSIONS, or where the body begins with
-    one. `timing` is the property that times messages; `short` lets terms of ndjson be short. Raises: FormatError, code `media-type` for an unknown media type.
+    one. `timing` is the property that times messages; `rules` are those of the stream. Raises: FormatError, code `media-type` for an unknown media type.
     """
     kind = media_type.partition(";")[0].strip().lower()
+    body = body if kind == ARROW else body.removeprefix(BOM_UTF8)
     otherwise = default or Interval(arrived, arrived)
     if kind == NDJSON:
-        return parse_ndjson(body, otherwise, short)
+        return parse_ndjson(body, otherwise, rules)
     if kind == ARROW:
         return parse_arrow(body, otherwise)
     if kind == NDJSON_LD:
-        rows = RowBuilder(ExpansionBudget(len(body)))
+        rows = RowBuilder(ExpansionBudget(len(body)), rounds=rules.rounds)
         parse_ld_lines(body, otherwise, rows, timing)
         return rows.batch()
     if kind == ETALIS_STREAM:
@@ -99,25 +101,25 @@ def parse_body(
         expected = f"one of {', '.join(VERSIONS)}; of {TURTLE}, {TRIG}, {N_TRIPLES} and {N_QUADS} also of {', '.join(MESSAGE_VERSIONS)}"
         raise FormatError("media-type", f"{kind} has no version {version!r} here", expected=expected)
     if version in MESSAGE_VERSIONS or (may_have_messages and announces_messages(body)):
-        rows = RowBuilder(ExpansionBudget(len(body)))
+        rows = RowBuilder(ExpansionBudget(len(body)), rounds=rules.rounds)
         parse_messages(body, _RDF[kind], otherwise, rows, timing)
         return rows.batch()
     if kind == RDF_XML:
-        return _read_rdf_xml(body, otherwise, timing)
-    batch = quads_batch(body, otherwise, graphs=kind == N_QUADS) if kind in (N_TRIPLES, N_QUADS) else None
-    return batch if batch is not None else read_statements(body, _RDF[kind], otherwise)
+        return _read_rdf_xml(body, otherwise, timing, rounds=rules.rounds)
+    batch = quads_batch(body, otherwise, graphs=kind == N_QUADS, rounds=rules.rounds) if kind in (N_TRIPLES, N_QUADS) else None
+    return batch if batch is not None else read_statements(body, _RDF[kind], otherwise, rounds=rules.rounds)
 
 
-def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval) -> pa.RecordBatch:
+def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, *, rounds: bool = False) -> pa.RecordBatch:
     """Read any RDF message by the exact path: return its OCCURRENCES, those without a time at `otherwise`. Raises: FormatError."""
-    rows = RowBuilder(ExpansionBudget(len(body)))
+    rows = RowBuilder(ExpansionBudget(len(body)), rounds=rounds)
     read_message(body, fmt, MessageTime(otherwise), rows)
     return rows.batch()
 
 
-def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None) -> pa.RecordBatch:
+def _read_rdf_xml(body: bytes, otherwise: Interval, timing: str | None, *, rounds: bool) -> pa.RecordBatch:
     """Read RDF/XML as one message, which has no graphs and so is timed as a whole. Raises: FormatError."""
-    rows = RowBuilder(ExpansionBudget(len(body)))
+    rows = RowBuilder(ExpansionBudget(len(body)), rounds=rounds)
     try:
         read_timed_message(plain_xml(body, rows.budget), ox.RdfFormat.RDF_XML, otherwise, rows, timing, scope=body)
     except FormatError as fault:
@@ -134,14 +136,14 @@ def version_of(media_type: str) -> str | None:
     return None
 
 
-def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, short: ShortTerms | None = None) -> EventFrame:
+def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, rules: ReadingRules = PLAIN_RULES) -> EventFrame:
     """Read a WebSocket frame: ndjson, with the `"id"` and `"source"` that its first line may carry, alone or with an event; a binary frame is Arrow.
 
     Raises: FormatError.
     """
     if binary:
         return EventFrame(parse_arrow(body, Interval(arrived, arrived)), None, None)
-    return parse_ndjson_frame(body, Interval(arrived, arrived), short)
+    return parse_ndjson_frame(body.removeprefix(BOM_UTF8), Interval(arrived, arrived), rules)
 
 
 __all__ = [

@@ -24,6 +24,7 @@ from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJE
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.rdf.rdf import MessageTime, read_message
+from pipeline.formats.reading_rules import PLAIN_RULES, ReadingRules
 from pipeline.formats.short_terms import ShortTerms
 from pipeline.source_positions import Source, parse_source
 
@@ -82,23 +83,23 @@ _STRING = r'"((?:[^"\\]|\\.)*)"'
 _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
 
 
-def parse_ndjson(body: bytes, default: Interval, short: ShortTerms | None = None) -> pa.RecordBatch:
-    """Return OCCURRENCES of a body. `default` is the time of lines without one; with `short`, terms may be short. Raises: FormatError."""
-    found = events_batch(body, default, frame=False) or read_lines(body, default, _LINE if short is None else _SHORT_LINE, short)
+def parse_ndjson(body: bytes, default: Interval, rules: ReadingRules = PLAIN_RULES) -> pa.RecordBatch:
+    """Return OCCURRENCES of a body. `default` is the time of lines without one. Raises: FormatError."""
+    found = events_batch(body, default, frame=False, rounds=rules.rounds) or read_lines(body, default, rules=rules)
     return found[0]
 
 
-def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None = None) -> EventFrame:
+def parse_ndjson_frame(body: bytes, default: Interval, rules: ReadingRules = PLAIN_RULES) -> EventFrame:
     """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold nothing else. Raises: FormatError."""
-    decoder = _FRAME_LINE if short is None else _SHORT_FRAME_LINE
+    decoder = _FRAME_LINE if rules.short is None else _SHORT_FRAME_LINE
     first, end, rest = body.partition(b"\n")
     header = _decode(first, 1, decoder) if b'"source"' in first else None
     source = _read_source(header, first)
     if header is not None and source is not None and not _is_event(header):
-        batch = parse_ndjson(end + rest, default, short)  # the compiled way knows no source; lines keep their numbers
+        batch = parse_ndjson(end + rest, default, rules)  # the compiled way knows no source; lines keep their numbers
         key = header.id if isinstance(header, FrameLine) and header.id is not UNSET else None
     else:
-        batch, key = events_batch(body, default, frame=True) or read_lines(body, default, decoder, short)
+        batch, key = events_batch(body, default, frame=True, rounds=rules.rounds) or read_lines(body, default, decoder, rules)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
     return EventFrame(batch, key, source)
@@ -107,7 +108,8 @@ def parse_ndjson_frame(body: bytes, default: Interval, short: ShortTerms | None 
 def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBatch] | None:
     """Read frames that hold events with times and nothing else, as one body: return each one's OCCURRENCES.
 
-    Return None where a frame has to be read by itself. Names of blank nodes and warnings depend on the frame, and faults have places in it.
+    Return None where a frame has to be read by itself. Names of blank nodes and warnings depend on the frame, and faults have places in it. A frame without
+    events is refused.
     """
     joined = b"\n".join(bodies)
     found = None if b"_:" in joined else events_batch(joined, Interval(arrived, arrived), frame=False)
@@ -117,7 +119,7 @@ def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.Reco
     named = b"\\u" in joined and any(
         b"_:" in terms.buffers()[2].to_pybytes() for terms in (batch.column(k).dictionary for k in range(4)) if len(terms)
     )
-    if named or sum(counts) != batch.num_rows or (int64s(batch.column("end")) == arrived).any():
+    if named or 0 in counts or sum(counts) != batch.num_rows or (int64s(batch.column("end")) == arrived).any():
         return None
     begins = accumulate(counts, initial=0)
     return [batch.slice(begin, count) for begin, count in zip(begins, counts, strict=False)]
@@ -144,17 +146,18 @@ def _too_long(body: bytes) -> FormatError:
 
 
 def read_lines(
-    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] = _LINE, short: ShortTerms | None = None
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] | None = None, rules: ReadingRules = PLAIN_RULES
 ) -> tuple[pa.RecordBatch, str | None]:
     """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
-    rows, first = RowBuilder(ExpansionBudget(len(body))), None
+    rows, first = RowBuilder(ExpansionBudget(len(body)), rounds=rules.rounds), None
+    decoder = decoder or (_LINE if rules.short is None else _SHORT_LINE)
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line, place = _decode(text, number, decoder), _Place(text, number)
             if first is not None and isinstance(line, FrameLine) and line.source is not UNSET:
                 raise FormatError("field", "only a frame's first line has a source", number, place.key("source"))
-            if short is not None:
-                place.lengthen(line, short)
+            if rules.short is not None:
+                place.lengthen(line, rules.short)
             place.read(line, default, rows)
             first = first or line
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
@@ -228,7 +231,7 @@ class _Place:
             rows.retract_from(begin)
 
     def _read_event(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
-        when = self._when(line)
+        when = self._when(line, rounds=rows.rounds)
         labels = Labels(self.text, default if when is None else None)
         if isinstance(line, FrameLine) and line.id is not UNSET and not _is_event(line):
             return
@@ -276,27 +279,27 @@ class _Place:
             offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1
             raise FormatError(fault.code, fault.message, self.number, self.column("triples", offset), fault.expected) from None
 
-    def _when(self, line: EventLine) -> Interval | None:
+    def _when(self, line: EventLine, *, rounds: bool) -> Interval | None:
         """Return the time that the line states, or None."""
         if line.at is not UNSET:
             for name in ("start", "end"):
                 if getattr(line, name) is not UNSET:
                     raise self.fault("field", f"'at' and {name!r} exclude each other", name)
-            at = self._instant(line, "at")
+            at = self._instant(line, "at", rounds)
             return Interval(at, at)
         if line.start is UNSET and line.end is UNSET:
             return None
         for name, other in (("start", "end"), ("end", "start")):
             if getattr(line, name) is UNSET:
                 raise self.fault("field", f"{other!r} comes with {name!r}", other)
-        start, end = self._instant(line, "start"), self._instant(line, "end")
+        start, end = (self._instant(line, name, rounds) for name in ("start", "end"))
         if start > end:
             raise self.fault("interval", f"the event starts at {line.start}, which is after its end {line.end}", "start")
         return Interval(start, end)
 
-    def _instant(self, line: EventLine, name: str) -> Micros:
+    def _instant(self, line: EventLine, name: str, rounds: bool) -> Micros:
         try:
-            return instant(getattr(line, name))
+            return instant(getattr(line, name), rounds)
         except ValueError as fault:
             raise self.fault("time", str(fault), name) from None
 

@@ -75,6 +75,7 @@ class Stream(msgspec.Struct, frozen=True):
     message_key: MessageKey | None = None
     waiting: Waiting = ()  # accepted events that the watermark has not reached, where sources are declared
     revisable: Micros | None = None
+    round: str = ""  # "microsecond", or "" for none
     retractable: Waiting = ()  # marks (end, position) of a revisable stream: all events before the position end by the instant
 
     @property
@@ -486,6 +487,7 @@ class Catalogue:
             on_error=entry.on_error,
             message_key=entry.message_key,
             revisable=entry.revisable,
+            round=entry.round,
             retractable=() if entry.revisable is None else known.retractable or ((-END_OF_TIME, entry.offset + 1),),
         )
         self.streams[entry.stream] = changed

@@ -42,7 +42,7 @@ class CloudEvents:
     key: str | None
 
 
-def read_cloud_events(body: bytes, media_type: str) -> CloudEvents:
+def read_cloud_events(body: bytes, media_type: str, *, rounds: bool = False) -> CloudEvents:
     """Return the events of a body. Raises: FormatError."""
     try:
         batch = media_type == CLOUD_EVENTS
@@ -50,7 +50,7 @@ def read_cloud_events(body: bytes, media_type: str) -> CloudEvents:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise FormatError("cloud-event", f"the body is no CloudEvent: {fault}", expected=_EXPECTED) from None
     documents = [_data_of(event, number) for number, event in enumerate(events, 1)]
-    times = [time_of(event.time, number) for number, event in enumerate(events, 1) if event.time is not None]
+    times = [time_of(event.time, number, rounds=rounds) for number, event in enumerate(events, 1) if event.time is not None]
     if times and len(times) < len(events):
         untimed = next(number for number, event in enumerate(events, 1) if event.time is None)
         raise FormatError("cloud-event", f"event {untimed} has no time, and others of the batch have", expected="times for all or for none")
@@ -64,12 +64,12 @@ def key_of(source: str, name: str) -> str:
     return key if len(key) <= LONGEST_KEY else sha256(key.encode()).hexdigest()
 
 
-def time_of(text: str, number: int = 1) -> Micros:
+def time_of(text: str, number: int = 1, *, rounds: bool = False) -> Micros:
     """Return the instant of an event's time. Raises: FormatError."""
     try:
-        return instant(text)
+        return instant(text, rounds)
     except ValueError as fault:
-        raise FormatError("time", f"event {number}: {fault}", expected="a time of RFC 3339, with at most six fraction digits") from None
+        raise FormatError("time", f"event {number}: {fault}", expected="a time of RFC 3339") from None
 
 
 def _data_of(event: _Envelope, number: int) -> Raw | bytes:

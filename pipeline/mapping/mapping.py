@@ -6,7 +6,7 @@ A document is compiled once to a `Mapping`. The words of W3C's CSVW are synonyms
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -69,6 +69,10 @@ class Mapping:
     dialect: CsvDialect
     numbers: NumberFormat
     by_json_ld: bool
+
+    def rounded(self) -> "Mapping":
+        """Return the mapping that rounds times finer than a microsecond."""
+        return replace(self, time_format=replace(self.time_format, rounds=True))
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """This module reads what is sent to a stream by the stream's settings: its mapping, its base, and what becomes of rows that do not map."""
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,6 +17,7 @@ from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, parse_body, parse_frame
 from pipeline.formats.ndjson import LONGEST_KEY, parse_event_frames
+from pipeline.formats.reading_rules import ReadingRules, is_blank
 from pipeline.formats.short_terms import ShortTerms
 from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS, read_cloud_events
 from pipeline.mapping.json_reader import read_documents
@@ -33,11 +35,15 @@ SHORT, GROUP = 4 << 10, 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class BodySettings:
-    """Holds the settings of a stream that say how bodies are read; `mapping` is JSON text, "" for none."""
+    """Holds the settings of a stream that say how bodies are read; `mapping` is JSON text, "" for none.
+
+    Times finer than a microsecond are rounded where `rounds` says so.
+    """
 
     base: str = ""
     mapping: str = ""
     on_error: str = REFUSE
+    rounds: bool = False
 
     def compiled(self, media_type: str) -> Mapping:
         """Return the stream's mapping. Raises: FormatError where the stream has none."""
@@ -45,15 +51,16 @@ class BodySettings:
             reason = f"{media_type} needs a mapping, and the stream has none"
             remedy = 'PUT /streams/{name} with {"mapping": {…}}, which epsparql map FILE proposes; or application/x-ndjson or application/ld+json'
             raise FormatError("media-type", reason, expected=remedy)
-        return compile_mapping(self.mapping, self.base)
+        mapping = compile_mapping(self.mapping, self.base)
+        return mapping.rounded() if self.rounds else mapping
 
     @property
-    def short(self) -> ShortTerms | None:
-        """Return how short terms of ndjson are read; None where the stream has no base."""
+    def reading_rules(self) -> ReadingRules:
+        """Return how bodies are read. Terms of ndjson may be short where the stream has a base."""
         if not self.base:
-            return None
+            return ReadingRules(None, self.rounds)
         names = compile_mapping(self.mapping, self.base).names if self.mapping else Namespaces(self.base, {})
-        return ShortTerms(names.expand)
+        return ReadingRules(ShortTerms(names.expand), self.rounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +88,7 @@ def read_body(
     timed: bool = False,
 ) -> StreamBody:
     """Return what a body brings. `timed` says that `default` is the time of all rows, whatever the mapping names. Raises: FormatError."""
-    kind = media_type.partition(";")[0].strip().lower()
+    body, kind = _check_content(body), media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
     if kind in (CSV, JSON):
         mapping = settings.compiled(kind)
@@ -90,7 +97,7 @@ def read_body(
     if kind in (CLOUD_EVENT, CLOUD_EVENTS):
         return _read_cloud_events(body, kind, settings, otherwise)
     try:
-        batch = parse_body(body, media_type, default=default, arrived=arrived, timing=timing, short=settings.short)
+        batch = parse_body(body, media_type, default=default, arrived=arrived, timing=timing, rules=settings.reading_rules)
     except FormatError as fault:
         if fault.code == "media-type" and kind not in MEDIA_TYPES:
             raise FormatError("media-type", fault.message, expected=f"{fault.expected}; with a mapping also {', '.join(MAPPED_TYPES)}") from None
@@ -98,8 +105,16 @@ def read_body(
     return StreamBody.from_batch(batch)
 
 
+def _check_content(body: bytes) -> bytes:
+    """Return a body without its byte order mark. Raises: FormatError where it is empty."""
+    body = body.removeprefix(BOM_UTF8)
+    if is_blank(body):
+        raise FormatError("empty", "the body is empty, so it brings no events", expected="at least one event")
+    return body
+
+
 def read_together(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBatch] | None:
-    """Read short bodies of ndjson that came at once, for streams without a base, in the time that one of them takes.
+    """Read short bodies of ndjson that came at once, for streams without settings, in the time that one of them takes.
 
     Return None where each is to be read by itself, for what one of them holds beside events with times.
     """
@@ -126,7 +141,7 @@ def _cut_into_groups(bodies: Sequence[bytes]) -> list[list[bytes]]:
 
 def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise: Interval) -> StreamBody:
     mapping, budget = settings.compiled(kind), ExpansionBudget(len(body))
-    events = read_cloud_events(body, kind)
+    events = read_cloud_events(body, kind, rounds=settings.rounds)
     if events.times is not None:
         mapping = replace(mapping, time=())
     budget.spend(16 * (len(mapping.fields) + 1) * (len(events.documents) + body.count(b"{")))
@@ -151,9 +166,10 @@ class _FrameHead(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: bool) -> StreamBody:
     """Return what a WebSocket frame brings. A first line such as `{"format":"csv"}` says that the rest goes through the mapping. Raises: FormatError."""
+    body = _check_content(body)
     first, _, rest = body.partition(b"\n") if not binary else (b"", b"", b"")
     if b'"format"' not in first:
-        batch, key, source = parse_frame(body, arrived=arrived, binary=binary, short=settings.short)
+        batch, key, source = parse_frame(body, arrived=arrived, binary=binary, rules=settings.reading_rules)
         return StreamBody.from_batch(batch, key, source)
     try:
         head = msgspec.json.decode(first, type=_FrameHead)

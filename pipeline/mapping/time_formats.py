@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.messages import END_OF_TIME, Micros
 from pipeline.errors import InvalidMapping
-from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.batches.timestamps import MICROSECOND, finer_fault, instant
 from pipeline.mapping.columns import BROKEN, CELL, NUMBER, STRING, Column
 
 UNITS = {"epoch_s": Decimal(1_000_000), "epoch_ms": Decimal(1_000), "epoch_us": Decimal(1), "epoch_ns": Decimal("0.001")}
@@ -68,8 +68,8 @@ class TimeFormat:
 def read_time_format(found: Mapping[str, Any]) -> TimeFormat:
     """Return how the times of a mapping are written. Raises: InvalidMapping."""
     rounds = found.get("round")
-    if rounds not in (None, "microsecond"):
-        raise InvalidMapping("round", f"cannot be {str(rounds)[:_LONGEST]!r}", '"microsecond"')
+    if rounds not in (None, MICROSECOND):
+        raise InvalidMapping("round", f"cannot be {str(rounds)[:_LONGEST]!r}", f'"{MICROSECOND}"')
     return TimeFormat(
         _check_format(found.get("time_format", "iso")), read_zone(found["time_zone"]) if "time_zone" in found else None, rounds is not None
     )
@@ -182,7 +182,7 @@ def read_epoch(text: str, unit: Decimal, *, rounds: bool = False) -> Micros:
     if rounds:
         return int((micros + Decimal("0.5")).to_integral_value(ROUND_FLOOR))
     if micros != int(micros):
-        raise ValueError(f'{text!r} is finer than a microsecond; "round": "microsecond" rounds it')
+        raise ValueError(finer_fault(text))
     return int(micros)
 
 

@@ -19,6 +19,7 @@ from epsparql.events.media_types import MAPPED_SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
+from pipeline.formats.reading_rules import ReadingRules, is_blank
 from pipeline.log.background_graphs import quads_of
 from pipeline.log.encoding.own_terms import with_own_terms
 from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, map_body, refuse_rejected
@@ -104,7 +105,7 @@ def named_file(argument: str) -> NamedFile:
 
 def read_query(path: Path) -> QueryFile:
     try:
-        return QueryFile(path, read_file(path).decode("utf-8"))
+        return QueryFile(path, read_file(path).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
 
@@ -144,7 +145,7 @@ def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
 def read_mapping_file(path: Path) -> Mapping:
     """Return the mapping of a file. Raises: SourceFault."""
     try:
-        return _compile(read_file(path).decode("utf-8"), path)
+        return _compile(read_file(path).decode("utf-8-sig"), path)
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
 
@@ -194,17 +195,19 @@ def _keep_apart(letters: DeadLetters, path: Path, rows: Sequence[Rejected]) -> N
         raise SourceFault(letters.path, error.strerror or str(error), expected="a file of dead letters that can be written") from None
 
 
-def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None, letters: DeadLetters | None = None) -> list[pa.RecordBatch]:
+def occurrences_of(
+    source: NamedFile | NamedBody, mapping: Mapping | None = None, letters: DeadLetters | None = None, *, rounds: bool = False
+) -> list[pa.RecordBatch]:
     """Return the occurrences of a stream's file or body, in parts. `letters` take the rows and lines of ndjson that cannot be read.
 
-    Raises: SourceFault, also for an event without a time.
+    With `rounds`, times finer than a microsecond are rounded. Raises: SourceFault, also for an event without a time, or an empty file.
     """
-    path, letters = source.path, letters or DeadLetters()
+    path, letters, rules = source.path, letters or DeadLetters(), ReadingRules(rounds=rounds)
     if isinstance(source, NamedBody) and source.mapping:
         mapping = _compile(source.mapping, path)
     mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
     if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
-        return [map_rows(read_body(source), mapped_type, mapping, path, letters)]
+        return [map_rows(read_body(source), mapped_type, mapping.rounded() if rounds else mapping, path, letters)]
     if path.suffix.lower() in (".csv", ".tsv", ".json"):
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
@@ -212,16 +215,28 @@ def occurrences_of(source: NamedFile | NamedBody, mapping: Mapping | None = None
     except FormatError as error:
         raise SourceFault(path, error.message, expected=error.expected) from None
     if media_type != NDJSON:
-        return [_parse_part(read_body(source), 0, media_type, source)]
-    found, begin = list[pa.RecordBatch](), 0
+        return [_parse_part(read_body(source), 0, media_type, source, rules)]
+    found, begin, blank = list[pa.RecordBatch](), 0, True
     for part in _read_parts(source):
-        found.append(_parse_lines(part, begin, source, letters))
-        begin += len(part)
+        found.append(_parse_lines(part, begin, source, letters, rules))
+        begin, blank = begin + len(part), blank and is_blank(part)
+    if blank and isinstance(source, NamedFile):
+        raise _empty_file(path)
     return found
 
 
 def read_body(source: NamedFile | NamedBody) -> bytes:
-    return source.body if isinstance(source, NamedBody) else read_file(source.path)
+    """Return the bytes of a stream's file or body. Raises: SourceFault, also for an empty file."""
+    if isinstance(source, NamedBody):
+        return source.body
+    body = read_file(source.path)
+    if is_blank(body):
+        raise _empty_file(source.path)
+    return body
+
+
+def _empty_file(path: Path) -> SourceFault:
+    return SourceFault(path, "the file is empty, so it brings no events", expected="at least one event")
 
 
 def _read_parts(source: NamedFile | NamedBody) -> Iterator[bytes]:
@@ -235,30 +250,30 @@ def _read_parts(source: NamedFile | NamedBody) -> Iterator[bytes]:
             raise SourceFault(source.path, error.strerror or str(error)) from None
 
 
-def _parse_lines(part: bytes, begin: int, source: NamedFile | NamedBody, letters: DeadLetters) -> pa.RecordBatch:
+def _parse_lines(part: bytes, begin: int, source: NamedFile | NamedBody, letters: DeadLetters, rules: ReadingRules) -> pa.RecordBatch:
     """Return the occurrences of lines of ndjson that begin at the byte `begin`. Lines at fault are kept apart, unless `letters` refuse them.
 
     Raises: SourceFault.
     """
     try:
-        return _parse_part(part, begin, NDJSON, source)
+        return _parse_part(part, begin, NDJSON, source, rules)
     except SourceFault:
         if letters.refuses:
             raise
     lines, before = part.split(b"\n"), _count_lines(source, begin)
-    faults = _find_faults(lines, source)
+    faults = _find_faults(lines, source, rules)
     rows = [Rejected(before + line + 1, "", reason, lines[line].decode(errors="replace")[:LONGEST_TEXT]) for line, reason in faults.items()]
     _keep_apart(letters, source.path, rows)
-    return _parse_body(b"\n".join(line for number, line in enumerate(lines) if number not in faults), NDJSON, source)
+    return _parse_body(b"\n".join(line for number, line in enumerate(lines) if number not in faults), NDJSON, source, rules)
 
 
-def _find_faults(lines: Sequence[bytes], source: NamedFile | NamedBody) -> dict[int, str]:
+def _find_faults(lines: Sequence[bytes], source: NamedFile | NamedBody, rules: ReadingRules) -> dict[int, str]:
     """Return the lines that cannot be read, in order, with the reasons. Halves with a fault are halved again, so a fault costs some short parses."""
     found, waiting = dict[int, str](), [(0, len(lines))]
     while waiting:
         first, after = waiting.pop()
         try:
-            _parse_body(b"\n".join(lines[first:after]), NDJSON, source)
+            _parse_body(b"\n".join(lines[first:after]), NDJSON, source, rules)
         except SourceFault as fault:
             middle = (first + after) // 2
             if after - first == 1:
@@ -268,20 +283,20 @@ def _find_faults(lines: Sequence[bytes], source: NamedFile | NamedBody) -> dict[
     return found
 
 
-def _parse_part(part: bytes, begin: int, media_type: str, source: NamedFile | NamedBody) -> pa.RecordBatch:
+def _parse_part(part: bytes, begin: int, media_type: str, source: NamedFile | NamedBody, rules: ReadingRules) -> pa.RecordBatch:
     """Return the occurrences of the part of a body that begins at the byte `begin`. Raises: SourceFault."""
     try:
-        return _parse_body(part, media_type, source)
+        return _parse_body(part, media_type, source, rules)
     except SourceFault as fault:
         line = None if fault.line is None else _count_lines(source, begin) + fault.line
         raise SourceFault(fault.path, fault.message, line, fault.column, fault.expected) from None
 
 
-def _parse_body(part: bytes, media_type: str, source: NamedFile | NamedBody) -> pa.RecordBatch:
+def _parse_body(part: bytes, media_type: str, source: NamedFile | NamedBody, rules: ReadingRules) -> pa.RecordBatch:
     """Return the occurrences of a part of a body. Raises: SourceFault, with the line in the part."""
     path, at = source.path, source.at if isinstance(source, NamedBody) else None
     try:
-        batch = parse_body(part, media_type, default=at, arrived=UNTIMED)
+        batch = parse_body(part, media_type, default=at, arrived=UNTIMED, rules=rules)
     except FormatError as error:
         raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
     untimed = int64s(batch.column("end")) == UNTIMED if batch.num_rows else np.empty(0, np.bool_)

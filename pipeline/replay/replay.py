@@ -75,6 +75,7 @@ class Replay:
     policies: Mapping[str, str] = field(default_factory=dict)  # by query; unrestricted where there is none
     entailment: str = RDFS
     mappings: Sequence[NamedFile] = ()  # by stream; one without a name is for all streams that have none of their own
+    rounds: bool = False  # times finer than a microsecond are rounded
     slices: int | None = None  # into how many parts the log is cut; None: as many as the cores, or Spark's, are worth
     on_error: str = REFUSE
     dead_letters: Path = Path(DEAD_LETTERS)
@@ -264,12 +265,13 @@ def _stream_of(file: NamedFile | NamedBody) -> str:
     return file.name or _DEFAULT_STREAM
 
 
-def _streams(files: Sequence[NamedFile | NamedBody], mappings: Sequence[NamedFile], letters: DeadLetters) -> list[tuple[str, list[pa.RecordBatch]]]:
-    by_stream = {file.name: read_mapping_file(file.path) for file in mappings}
+def _streams(replay: Replay, letters: DeadLetters) -> list[tuple[str, list[pa.RecordBatch]]]:
+    by_stream = {file.name: read_mapping_file(file.path) for file in replay.mappings}
     streams: dict[str, list[pa.RecordBatch]] = {}
-    for file in files:
+    for file in replay.streams:
         stream = _stream_of(file)
-        streams.setdefault(stream, []).extend(occurrences_of(file, by_stream.get(stream, by_stream.get("")), letters))
+        mapping = by_stream.get(stream, by_stream.get(""))
+        streams.setdefault(stream, []).extend(occurrences_of(file, mapping, letters, rounds=replay.rounds))
     return list(streams.items())
 
 
@@ -279,7 +281,7 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape], lette
     Return how many messages the events are, and how many occurrences. Raises: SourceFault, before anything is written.
     """
     facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = OrderedStreams.from_batches(_streams(replay.streams, replay.mappings, letters or DeadLetters()))
+    fed = OrderedStreams.from_batches(_streams(replay, letters or DeadLetters()))
     if replay.entailment != RDFS:
         log.submit_entry(lambda offset: Entail(offset, replay.entailment), queueing=Queueing.WAIT)
     for graph, triples in facts:

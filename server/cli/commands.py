@@ -346,6 +346,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             policies,
             arguments.entailment or "rdfs",
             [named_file(each) for each in arguments.mapping],
+            arguments.round is not None,
             arguments.slices,
             arguments.on_error,
             arguments.dead_letters or Path(DEAD_LETTERS),

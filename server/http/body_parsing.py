@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
@@ -110,7 +111,7 @@ def read_media_type(request: Request) -> str:
 def decode_text(body: bytes) -> str:
     """Decode the body as UTF-8. Raises: Fault 400 that gives the place of the first byte which is not UTF-8."""
     try:
-        return body.decode("utf-8")
+        return body.removeprefix(BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         place = locate_undecodable(error)
         raise Fault(Problem(bad_request("", "").problem.status, "bad-encoding", "the body is not UTF-8", *place, "UTF-8 text")) from None

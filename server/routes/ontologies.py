@@ -13,6 +13,7 @@ from pipeline.formats.background import NO_GRAPH, SYNTAXES, UNNAMED_ELEMENT, gra
 from pipeline.formats.body_parser import LD_JSON, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE
 from pipeline.formats.rdf.rdf_version import version_of_statements
 from pipeline.formats.rdf.stored_statements import escape_stored
+from pipeline.formats.reading_rules import is_blank
 from pipeline.log.catalog import BackgroundGraph
 from pipeline.registrations.query_cache import get_shape
 from server.background.manager import Change
@@ -20,7 +21,7 @@ from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import read_body
 from server.http.content_negotiation import choose_media_type, versioned
 from server.http.path_names import Name, encode_name
-from server.http.problem_details import Fault, Problem, describe_responses, unknown_fault
+from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unknown_fault
 from server.service import Service
 
 router = APIRouter(tags=["background"])
@@ -105,6 +106,8 @@ async def _load_graph(service: Service, request: Request, response: Response, na
     if not media_type:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(SYNTAXES)))
     body = await read_body(request, service.settings.max_background)
+    if is_blank(body):
+        raise bad_request("empty", "the body is empty", expected="triples; a comment alone is a graph without any, and DELETE removes a graph")
     triples = await asyncio.to_thread(read_graph, body, media_type, graph)
     async with service.catalog.changing:
         new = graph not in service.log.catalogue.graphs

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -118,10 +119,10 @@ def hold_to_exact_path(adversary: Adversary) -> None:
     body, graphs = bytes(adversary.body(adversary.statement)), adversary.chance.random() < 0.8
     media_type, notation = (N_QUADS, ox.RdfFormat.N_QUADS) if graphs else (N_TRIPLES, ox.RdfFormat.N_TRIPLES)
     found = read_or_refuse(lambda: parse_body(body, media_type, default=DEFAULT, arrived=0))
-    assert found == read_or_refuse(lambda: read_statements(body, notation, DEFAULT)), (media_type, body)
+    assert found == read_or_refuse(lambda: read_statements(body.removeprefix(BOM_UTF8), notation, DEFAULT)), (media_type, body)
     body = bytes(adversary.body(adversary.event))
     found = read_or_refuse(lambda: parse_body(body, NDJSON, default=DEFAULT, arrived=0))
-    assert found == read_or_refuse(lambda: read_lines(body, DEFAULT)[0]), (NDJSON, body)
+    assert found == read_or_refuse(lambda: read_lines(body.removeprefix(BOM_UTF8), DEFAULT)[0]), (NDJSON, body)
 
 
 def attack() -> None:

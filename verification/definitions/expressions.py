@@ -30,7 +30,7 @@ INTEGERS: dict[str, tuple[float, float]] = {
 """The integer types and the values between which theirs lie."""
 NUMERIC = (*INTEGERS, DECIMAL, FLOAT, DOUBLE)
 SINGLES = 2  # their rank
-LONGEST = 1000  # characters of a duration
+LONGEST = 1000  # characters of a dateTime, time or duration
 DURATIONS = (XSD + "duration", XSD + "dayTimeDuration", XSD + "yearMonthDuration")
 Lookup = Callable[[Variable], Term | None]
 Choice = Mapping[algebra.Exists, bool]
@@ -92,19 +92,23 @@ def boolean(term: Term) -> bool | None:
     return None
 
 
-def instant(term: Term) -> int | None:
+def instant(term: Term) -> int | Fraction | None:
     """Microseconds since 1970."""
-    shape = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?"
-    if not isinstance(term, Literal) or term.datatype != XSD + "dateTime" or not re.fullmatch(shape, term.lexical, re.ASCII):
+    shape = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)?"
+    if not isinstance(term, Literal) or term.datatype != XSD + "dateTime" or len(term.lexical) > LONGEST:
+        return None
+    found = re.fullmatch(shape, term.lexical, re.ASCII)
+    if found is None:
         return None
     try:
-        moment = datetime.fromisoformat(term.lexical)
+        moment = datetime.fromisoformat(found[1] + (found[3] or ""))
     except ValueError:
         return None
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH) // timedelta(microseconds=1)
+    micros = (moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH) // timedelta(microseconds=1) + Fraction(found[2] or 0) * 1_000_000
+    return int(micros) if micros.denominator == 1 else micros
 
 
-def time_of_day(term: Term) -> int | None:
+def time_of_day(term: Term) -> int | Fraction | None:
     """Microseconds since midnight in UTC, on whatever day that is."""
     if not isinstance(term, Literal) or term.datatype != XSD + "time":
         return None
@@ -168,17 +172,19 @@ def single(value: float) -> Literal:
     return Literal(f"{whole}.{fraction.rstrip('0') or '0'}E{int(exponent)}", FLOAT)
 
 
-def date_time(micros: int, zone: str = "Z") -> Literal:
+def date_time(micros: int | Fraction, zone: str = "Z") -> Literal:
     """The instant as a clock in that zone shows it; `zone` is as written, "" for none."""
     offset = datetime.fromisoformat(f"2000-01-01T00:00:00{zone or 'Z'}").utcoffset() or timedelta()
-    shown = (EPOCH + timedelta(microseconds=micros) + offset).isoformat().removesuffix("+00:00")
-    return Literal((shown.rstrip("0") if "." in shown else shown) + ("Z" if zone and not offset else zone), XSD + "dateTime")
+    second, rest = divmod(micros, 1_000_000)
+    shown = (EPOCH + timedelta(seconds=second) + offset).isoformat().removesuffix("+00:00")
+    fraction = decimal(Fraction(rest) / 1_000_000).lexical.removeprefix("0").removesuffix(".0")
+    return Literal(shown + fraction + ("Z" if zone and not offset else zone), XSD + "dateTime")
 
 
 def day_time(micros: int | Fraction) -> Literal:
     rest, parts = abs(Fraction(micros)), []
     for size, unit in ((86_400_000_000, "D"), (3_600_000_000, "H"), (60_000_000, "M"), (1_000_000, "S")):
-        count = Fraction(rest, size) if unit == "S" else Fraction(rest // size)
+        count = rest / size if unit == "S" else Fraction(rest // size)
         rest -= count * size
         if count:
             parts.append(decimal(count).lexical.removesuffix(".0") + unit)
@@ -299,19 +305,26 @@ def quotient(x: Fraction, y: Fraction, dividend: str) -> Fraction:
 def calculate_times(op: str, a: Term, b: Term) -> Term:
     left, right, first, second = instant(a), instant(b), duration(a), duration(b)
     if left is not None and right is not None and op == "-":
-        return day_time(left - right)
+        return length(Fraction(left - right, 1_000_000))
     if left is not None and second is not None and op in "+-":
-        return date_time(left + whole_micros(second) if op == "+" else left - whole_micros(second), zone_of(a))
+        return moment(left + day_time_micros(second) if op == "+" else left - day_time_micros(second), zone_of(a))
     if first is not None and right is not None and op == "+":
-        return date_time(whole_micros(first) + right, zone_of(b))
+        return moment(day_time_micros(first) + right, zone_of(b))
     return calculate_durations(op, a, b)
 
 
-def whole_micros(found: tuple[int, Fraction]) -> int:
+def day_time_micros(found: tuple[int, Fraction]) -> Fraction:
     months, micros = found
-    if months or micros.denominator != 1:
+    if months:
         raise Failure
-    return int(micros)
+    return micros
+
+
+def moment(micros: Fraction, zone: str) -> Literal:
+    found = date_time(micros, zone)
+    if len(found.lexical) > LONGEST:
+        raise Failure
+    return found
 
 
 def calculate_durations(op: str, a: Term, b: Term) -> Term:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from math import ceil
 from typing import assert_never
 
 from epsparql import algebra
@@ -282,7 +283,8 @@ class Evaluation:
 
     def _alarms(self, pattern: algebra.Alarm) -> Iterator[Solution]:
         for x in self.evaluate(pattern.pattern):
-            at = None if (term := x.lookup(pattern.at)) is None else instant(term)
+            exact = None if (term := x.lookup(pattern.at)) is None else instant(term)
+            at = None if exact is None else ceil(exact)
             if at is not None and x.start is not None and x.end is not None and x.end < at and x.end <= self.world.horizon:
                 yield x.at(x.start, at)
 

@@ -1729,6 +1729,8 @@ export interface components {
             key: string;
             /** Parts */
             parts: string[];
+            /** Round */
+            round: string;
             /** Warning */
             warning: string | null;
         };
@@ -2157,6 +2159,8 @@ export interface components {
          *
          *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
          *     predicates that link the nodes of a message, such as sosa:hasResult.
+         *
+         *     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it they are refused.
          */
         StreamSettings: {
             /**
@@ -2216,6 +2220,11 @@ export interface components {
              * @default []
              */
             parts?: string[];
+            /**
+             * Round
+             * @default
+             */
+            round?: string;
         };
         /**
          * TrialRequest
@@ -2906,6 +2915,8 @@ export interface operations {
                 retract?: boolean;
                 /** @description In RDF Messages and RDF/XML, this property gives a message's time, in place of prov:generatedAtTime. */
                 timing?: string | null;
+                /** @description Times that are finer than a microsecond are rounded to the nearest one, and not refused. */
+                round?: "microsecond" | null;
             };
             header?: {
                 /** @description A body that is sent again with the same key is accepted once. */

@@ -14,10 +14,10 @@
 #include "formats/json_writer.c"
 
 const Entry formats_entries[] = {
-    {"events_of", "bunnnILLLB", 4, events_of},
+    {"events_of", "bunnnnILLLB", 4, events_of},
     {"cells_of", "bnuILB", 2, cells_of},
     {"renamed", "bullLnI", 1, renamed},
-    {"timed", "blninnnILL", 2, timed},
+    {"timed", "blninnnnILL", 2, timed},
     {"columns_of", "blinIIBL", 0, columns_of},
     {"flags_of", "biB", 0, flags_of},
     {"put_solutions", "nBnnLiibnblllibll", 2, put_solutions},

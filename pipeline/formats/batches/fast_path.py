@@ -32,7 +32,7 @@ Cells = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
 
-def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBatch | None:
+def quads_batch(body: bytes, default: Interval, *, graphs: bool, rounds: bool = False) -> pa.RecordBatch | None:
     """Return the rows of N-Triples or, with `graphs`, of N-Quads; None for the exact path."""
     if len(body) > LONGEST:
         return None
@@ -51,14 +51,14 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool) -> pa.RecordBat
         if not renamed(text, _SEED, odd, places, spans, count, cells[:rows]):
             return None
     columns, start, end = np.empty((4, rows), np.int32), np.empty(rows, np.int64), np.empty(rows, np.int64)
-    kept, untimed = timed(text, spans, count, cells, rows, default.start, default.end, columns, start, end)
+    kept, untimed = timed(text, spans, count, cells, rows, default.start, default.end, rounds, columns, start, end)
     if kept == OTHERWISE:
         return None
     text = _labelled(body, text, spans[:count], default if untimed else None)
     return _batch(text, spans[:count], columns, start[:kept], end[:kept])
 
 
-def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.RecordBatch, str | None] | None:
+def events_batch(body: bytes, default: Interval, *, frame: bool, rounds: bool = False) -> tuple[pa.RecordBatch, str | None] | None:
     """Return the rows of ndjson, with the first line's id, if it has one and `frame` allows it; None for the exact path."""
     if len(body) > LONGEST:
         return None
@@ -66,7 +66,7 @@ def events_batch(body: bytes, default: Interval, *, frame: bool) -> tuple[pa.Rec
     most = _most(text, 8)
     columns, (spans, flags) = np.empty((4, most), np.int32), _terms_for(4 * most)
     start, end = np.empty(most, np.int64), np.empty(most, np.int64)
-    rows, count, first, after = events_of(body, _SEED, frame, default.start, default.end, columns, start, end, spans, flags)
+    rows, count, first, after = events_of(body, _SEED, frame, rounds, default.start, default.end, columns, start, end, spans, flags)
     if rows == OTHERWISE:
         return None
     odd = np.flatnonzero(flags[:count])

@@ -25,10 +25,13 @@ def mark_retractions(batch: pa.RecordBatch, ranges: Iterable[tuple[int, int]]) -
 
 
 class RowBuilder:
-    """Collects occurrences in the order in which they came; their size is spent from `budget`."""
+    """Collects occurrences in the order in which they came; their size is spent from `budget`.
 
-    def __init__(self, budget: ExpansionBudget) -> None:
-        self.budget = budget
+    `rounds` says that times finer than a microsecond are rounded, and not refused.
+    """
+
+    def __init__(self, budget: ExpansionBudget, *, rounds: bool = False) -> None:
+        self.budget, self.rounds = budget, rounds
         self._numbers: dict[str, int] = {}
         self._cells, self._times = array("i"), array("q")  # four and two a row
         self._retractions: list[tuple[int, int]] = []

@@ -9,14 +9,19 @@ from engine.messages import END_OF_TIME, Micros
 _DATE_TIME = re.compile(
     r"(-?(?:[1-9][0-9]{4,}|[0-9]{4})-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))?"
 )
+MICROSECOND = "microsecond"
+"""The setting `round` may have this value: times are rounded to whole microseconds."""
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 @lru_cache(maxsize=1 << 16)
-def instant(text: str) -> Micros:
-    """Return the microseconds since 1970 of an xsd:dateTime; UTC where it has no zone. Raises: ValueError saying what is wrong."""
+def instant(text: str, rounds: bool = False) -> Micros:
+    """Return the microseconds since 1970 of an xsd:dateTime; UTC where it has no zone.
+
+    With `rounds`, a time finer than a microsecond becomes the nearest one, the later of two. Raises: ValueError saying what is wrong.
+    """
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:64]!r} is no xsd:dateTime such as 2026-01-01T00:00:01Z")
@@ -26,15 +31,21 @@ def instant(text: str) -> Micros:
         raise ValueError(f"{text[:64]!r} has no such time of day")
     if sign:
         seconds -= _offset(text, sign, int(zone_hour), int(zone_minute))
-    micros = 0
-    if fraction:
-        if len(fraction) > 6:
-            raise ValueError(f"{text[:64]!r} has more than six fraction digits; instants are microseconds")
-        micros = int(fraction.ljust(6, "0"))
+    micros = int((fraction or "")[:6].ljust(6, "0"))
+    if fraction and fraction[6:].strip("0"):
+        if not rounds:
+            raise ValueError(finer_fault(text))
+        micros += fraction[6] >= "5"
     at = _day_number(date) * _DAY + seconds * _SECOND + micros
     if abs(at) >= END_OF_TIME:
         raise ValueError(f"{text[:64]!r} is beyond the years that instants reach")
     return at
+
+
+def finer_fault(text: str) -> str:
+    """Return what is wrong with a time that is no whole number of microseconds."""
+    rounds = f'"round": "{MICROSECOND}" of the stream or mapping, ?round={MICROSECOND} or replay --round {MICROSECOND}'
+    return f"{text[:64]!r} is finer than a microsecond; {rounds} rounds it"
 
 
 def _offset(text: str, sign: str, hours: int, minutes: int) -> int:

@@ -64,7 +64,7 @@ def read_message(
     cells, blanks, said = _read_cells(text, fmt, time.timing, rows)
     graphs = set(cells[3::4])
     own = [each for each in said if each.subject in graphs and each.predicate in TIMING]
-    times, left_out = _graph_times(own, text), {each.row for each in own}
+    times, left_out = _graph_times(own, text, rounds=rows.rounds), {each.row for each in own}
     when = None
     if time.find is not None:
         when, alone = time.find([each for each in said if each.row not in left_out])
@@ -147,7 +147,7 @@ def _is_small(text: bytes, fmt: ox.RdfFormat) -> bool:
     return fmt not in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG) or is_small_when_resolved(text)
 
 
-def _graph_times(said: Sequence[Said], text: bytes) -> dict[int, Interval]:
+def _graph_times(said: Sequence[Said], text: bytes, *, rounds: bool) -> dict[int, Interval]:
     """Return when each named graph holds, as the default graph says: by timing triples whose subject is a graph of this message."""
     stated: dict[int, dict[str, Node]] = {}
     for each in said:
@@ -155,29 +155,29 @@ def _graph_times(said: Sequence[Said], text: bytes) -> dict[int, Interval]:
         if known.setdefault(each.predicate, each.value) != each.value:
             raise _time_fault(text, each.value, f"graph {each.name} has two times for <{each.predicate}>")
     named = {each.subject: each.name for each in said}
-    return {graph: _interval(named[graph], times, text) for graph, times in stated.items()}
+    return {graph: _interval(named[graph], times, text, rounds=rounds) for graph, times in stated.items()}
 
 
-def _interval(graph: Node, times: dict[str, Node], text: bytes) -> Interval:
+def _interval(graph: Node, times: dict[str, Node], text: bytes, *, rounds: bool) -> Interval:
     if GENERATED_AT in times:
         if len(times) > 1:
             raise _time_fault(text, times[GENERATED_AT], f"graph {graph} has both prov:generatedAtTime and startsAtTime or endsAtTime")
-        at = time_of(times[GENERATED_AT], text)
+        at = time_of(times[GENERATED_AT], text, rounds=rounds)
         return Interval(at, at)
     if len(times) < 2:
         raise _time_fault(text, next(iter(times.values())), f"graph {graph} has only one of startsAtTime and endsAtTime")
-    start, end = time_of(times[STARTS_AT], text), time_of(times[ENDS_AT], text)
+    start, end = (time_of(times[name], text, rounds=rounds) for name in (STARTS_AT, ENDS_AT))
     if start > end:
         raise _time_fault(text, times[STARTS_AT], f"graph {graph} starts after it ends")
     return Interval(start, end)
 
 
-def time_of(literal: Node, text: bytes) -> int:
+def time_of(literal: Node, text: bytes, *, rounds: bool) -> int:
     """Return the instant that a literal says. Raises: FormatError."""
     if not isinstance(literal, ox.Literal) or literal.datatype.value not in _DATE_TIMES:
         raise _time_fault(text, literal, f"{literal} is no time", 'an xsd:dateTime such as "2026-01-01T00:00:01Z"^^xsd:dateTime')
     try:
-        return instant(literal.value)
+        return instant(literal.value, rounds)
     except ValueError as fault:
         raise _time_fault(text, literal, str(fault)) from None
 

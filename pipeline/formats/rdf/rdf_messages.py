@@ -98,7 +98,7 @@ def _too_much_goes_on(line: int, column: int) -> FormatError:
 def read_timed_message(text: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None, scope: bytes | None = None) -> None:
     """Add the statements of one message, whose default graph may say when it is. Raises: FormatError."""
     wanted = TIMING if timing is None else TIMING | {timing}
-    read_message(text, fmt, MessageTime(otherwise, timing=wanted, find=lambda said: _time(said, text, timing)), rows, scope=scope)
+    read_message(text, fmt, MessageTime(otherwise, timing=wanted, find=lambda said: _time(said, text, timing, rounds=rows.rounds)), rows, scope=scope)
 
 
 def _moved(fault: FormatError, line: int, column: int) -> FormatError:
@@ -112,7 +112,7 @@ def _moved(fault: FormatError, line: int, column: int) -> FormatError:
     return FormatError(fault.code, fault.message, line + within, fault.column + (column - 1 if within == 0 else 0), fault.expected)
 
 
-def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Interval | None, frozenset[int]]:
+def _time(found: Sequence[Said], text: bytes, timing: str | None, *, rounds: bool) -> tuple[Interval | None, frozenset[int]]:
     """Return a message's time, and which of its statements say nothing else. Raises: FormatError."""
     said = [each for each in found if timing is None or each.predicate == timing]
     values = {each.predicate: each.value for each in said}
@@ -121,7 +121,7 @@ def _time(found: Sequence[Said], text: bytes, timing: str | None) -> tuple[Inter
     for each in said:
         if values[each.predicate] != each.value:
             raise FormatError("time", f"the message has two times by <{each.predicate}>", *place_of(text, written_part(each.value)))
-    instants = {name: time_of(value, text) for name, value in values.items()}
+    instants = {name: time_of(value, text, rounds=rounds) for name, value in values.items()}
     alone = frozenset(each.row for each in said) if timing is None else frozenset()
     if len(instants) == 1 and STARTS_AT not in instants and ENDS_AT not in instants:
         at = next(iter(instants.values()))

@@ -55,6 +55,7 @@ def _diagnose_file(arguments: argparse.Namespace) -> int:
             policies={query.name: policy} | policies_of(arguments.policy, [query]),
             entailment=arguments.entailment or "rdfs",
             mappings=[named_file(each) for each in arguments.mapping],
+            rounds=arguments.round is not None,
         )
         found = diagnose_files(replay, clock)
     except PolicyFault as fault:

@@ -30,6 +30,11 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="[STREAM=]FILE",
         help="This mapping turns the fields of .csv, .json and .ndjson files into triples, for one stream or for all streams. The flag may be repeated.",
     )
+    parser.add_argument(
+        "--round",
+        choices=("microsecond",),
+        help="Times of events that are finer than a microsecond are rounded to the nearest one. Without this flag they are refused.",
+    )
     add_entailment(parser)
     parser.add_argument(
         "--policy",

@@ -118,6 +118,9 @@ class EventTimes:
     timing: Annotated[
         str | None, Query(description="In RDF Messages and RDF/XML, this property gives a message's time, in place of prov:generatedAtTime.")
     ] = None
+    round: Annotated[
+        Literal["microsecond"] | None, Query(description="Times that are finer than a microsecond are rounded to the nearest one, and not refused.")
+    ] = None
 
 
 async def _read_times(**given: Any) -> EventTimes:
@@ -194,7 +197,12 @@ class Sending:
 
     def is_short(self, body: bytes) -> bool:
         """Return whether the body may be read together with others."""
-        return self.kind == NDJSON and len(body) <= SHORT and self.default is None and not (self.settings.base or self.settings.mapping)
+        return (
+            self.kind == NDJSON
+            and len(body) <= SHORT
+            and self.default is None
+            and not (self.settings.base or self.settings.mapping or self.settings.rounds)
+        )
 
     def parse(self, body: bytes, arrived: Micros) -> tuple[StreamBody, str | None]:
         """Return what a body brings, and the warning for its sender. Raises: FormatError."""
@@ -229,16 +237,22 @@ def open_sending(headers: Headers, service: Service, name: str, times: EventTime
     kind = content_type.partition(";")[0].strip().lower()
     if not kind:
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "the body has no Content-Type", expected=", ".join(MEDIA_TYPES)))
-    default = interval_of(times.at, times.start, times.end)
-    event = _read_event_headers(headers)
     settings = get_stream_settings(service, name)
+    if times.round is not None:
+        settings = replace(settings, rounds=True)
+    default = interval_of(times.at, times.start, times.end, rounds=settings.rounds)
+    event = _read_event_headers(headers, rounds=settings.rounds)
     return Sending(service, name, times, content_type, kind, settings, event, default if event.at is None else event.at, key, source)
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
     """Return the settings by which bodies of a stream are read; a stream that nothing was sent to yet has the default ones."""
     known = service.log.catalogue.streams.get(name)
-    return BodySettings() if known is None else BodySettings(known.base, known.mapping, OTHER_NAMES.get(known.on_error, known.on_error))
+    return (
+        BodySettings()
+        if known is None
+        else BodySettings(known.base, known.mapping, OTHER_NAMES.get(known.on_error, known.on_error), bool(known.round))
+    )
 
 
 class _EventHeaders(NamedTuple):
@@ -248,7 +262,7 @@ class _EventHeaders(NamedTuple):
     key: str | None
 
 
-def _read_event_headers(headers: Headers) -> _EventHeaders:
+def _read_event_headers(headers: Headers, *, rounds: bool) -> _EventHeaders:
     """Return what the headers of a CloudEvent say, if there are any. Raises: Fault 400, FormatError."""
     version = headers.get("ce-specversion")
     if version is None:
@@ -257,7 +271,7 @@ def _read_event_headers(headers: Headers) -> _EventHeaders:
     if version != "1.0" or not source or not number:
         raise bad_request("cloud-event", "the headers are not those of a CloudEvent", expected="ce-specversion: 1.0, ce-id and ce-source")
     at = headers.get("ce-time")
-    moment = None if at is None else time_of(at)
+    moment = None if at is None else time_of(at, rounds=rounds)
     return _EventHeaders(None if moment is None else Interval(moment, moment), key_of(source, number))
 
 

@@ -13,7 +13,7 @@ from engine.messages import MOST_PARTS, DropStream, Finish, SetStream
 from epsparql.events.on_error import ON_ERROR, OTHER_NAMES, REFUSE, read_on_error
 from pipeline.errors import FormatError
 from pipeline.formats.background import checked_name
-from pipeline.formats.batches.timestamps import iso
+from pipeline.formats.batches.timestamps import MICROSECOND, iso
 from pipeline.log.catalog import MAX_AHEAD, Stream
 from pipeline.log.lag import count_waiting
 from pipeline.mapping.json_reader import check_fields
@@ -37,7 +37,7 @@ from server.registrations.revision_rules import check_revised_place
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
-_SETTINGS = ("max_delay", "revisable", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error", "key", "parts")
+_SETTINGS = ("max_delay", "revisable", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error", "key", "parts", "round")
 _LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
@@ -76,6 +76,7 @@ class StreamDocument(BaseModel):
     on_error: str
     key: str
     parts: list[str]
+    round: str
     warning: str | None
 
 
@@ -94,6 +95,8 @@ class StreamSettings(BaseModel):
 
     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
     predicates that link the nodes of a message, such as sosa:hasResult.
+
+    With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it they are refused.
     """
 
     max_delay: str | float = 0
@@ -107,6 +110,7 @@ class StreamSettings(BaseModel):
     on_error: str = REFUSE
     key: str = ""
     parts: list[str] = []
+    round: str = ""
 
 
 class SourceDocument(BaseModel):
@@ -151,6 +155,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         on_error=OTHER_NAMES.get(stream.on_error, stream.on_error),
         key="" if stream.message_key is None else stream.message_key.predicate,
         parts=[] if stream.message_key is None else list(stream.message_key.parts),
+        round=stream.round,
         warning=None if stream.latest is None else describe_wrong_unit(stream.latest, service.clock()),
     )
 
@@ -189,6 +194,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         *_read_mapping_members(found),
         *_read_message_key(found),
         _read_horizon(found, service, name),
+        _read_rounding(found),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
@@ -204,6 +210,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             "" if known.message_key is None else known.message_key.predicate,
             () if known.message_key is None else known.message_key.parts,
             known.revisable,
+            known.round,
         ):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
@@ -219,6 +226,14 @@ def _read_horizon(found: dict[str, Any], service: Service, name: str) -> int | N
         raise bad_request("invalid-member", "revisable is less than max_delay", expected="a horizon of at least max_delay")
     check_revised_place(service.settings.data, name)
     return horizon
+
+
+def _read_rounding(found: dict[str, Any]) -> str:
+    """Return the unit to which times are rounded, "" for none. Raises: Fault 400."""
+    unit = read_text_member(found, "round", "")
+    if unit not in ("", MICROSECOND):
+        raise bad_request("invalid-member", f"round cannot be {unit[:_SHOWN]!r}", expected=f'"{MICROSECOND}", or "" for none')
+    return unit
 
 
 def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """Bodies as the compiled scanners read them, and as the exact path does: the same rows, or the same fault at the same place."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +19,7 @@ from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.ntriples import MAX_TERM
 from pipeline.formats.body_parser import N_QUADS, N_TRIPLES, NDJSON, parse_body, parse_frame, read_statements
 from pipeline.formats.ndjson import read_lines
+from pipeline.formats.reading_rules import ReadingRules
 from tests.soak import examples
 
 DEFAULT = Interval(5, 7)
@@ -38,7 +40,7 @@ SUFFIXES = [
 LABELS = ["_:a", "_:b1", "_:a-b", "_:é", "_:a.b", "_:a.", "_:-", "_:", "_:0", "_: a", "_:00000000000000000000000000000001", "_:a:b"]
 TIMES = [
     "2026-01-01T00:00:01Z", "2026-01-01T00:00:01", "2026-01-01T01:00:01+01:00", "2026-01-01T00:00:01.5Z", "2026-01-01T00:00:01.000Z", "2026-01-01T24:00:00Z",
-    "2026-02-29T00:00:00Z", "2024-02-29T23:59:59.999999Z", "2026-01-01T00:00:00.1234567Z", "-0001-01-01T00:00:00Z", "12026-01-01T00:00:00Z", "2026-01-01", "",
+    "2026-02-29T00:00:00Z", "2024-02-29T23:59:59.999999Z", "2026-01-01T00:00:00.1234567Z", "2026-01-01T00:00:00.12345600Z", "2026-01-01T00:00:59.9999995+01:00", "-0001-01-01T00:00:00Z", "12026-01-01T00:00:00Z", "2026-01-01", "",
     "0000-01-01T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-01T00:00:60Z", "2026-01-01T00:00:01+14:01", "2026-01-01T00:00:01-14:00", "2026-01-01T00:00:01.Z",
     "2026-01-01T00:00:01z", "1900-02-29T00:00:00Z", "2000-02-29T00:00:00Z", "99999999-01-01T00:00:00Z",
 ]  # fmt: skip
@@ -112,10 +114,11 @@ rdf_bodies = mutated(st.lists(quads | quads | quads | timings | timings | extra,
 
 
 @settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
-@given(rdf_bodies, st.booleans())
-def test_statements_are_what_the_exact_path_finds(body: bytes, graphs: bool) -> None:
+@given(rdf_bodies, st.booleans(), st.booleans())
+def test_statements_are_what_the_exact_path_finds(body: bytes, graphs: bool, rounds: bool) -> None:
     media, fmt = (N_QUADS, ox.RdfFormat.N_QUADS) if graphs else (N_TRIPLES, ox.RdfFormat.N_TRIPLES)
-    assert outcome(lambda: parse_body(body, media, default=DEFAULT, arrived=0)) == outcome(lambda: read_statements(body, fmt, DEFAULT))
+    found = outcome(lambda: parse_body(body, media, default=DEFAULT, arrived=0, rules=ReadingRules(rounds=rounds)))
+    assert found == outcome(lambda: read_statements(body.removeprefix(BOM_UTF8), fmt, DEFAULT, rounds=rounds))
 
 
 values = st.fixed_dictionaries(
@@ -142,9 +145,12 @@ events = mutated(st.lists(json_lines(), max_size=5).map("".join))
 
 
 @settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
-@given(events)
-def test_events_are_what_the_exact_path_finds(body: bytes) -> None:
-    assert outcome(lambda: parse_body(body, NDJSON, default=DEFAULT, arrived=0)) == outcome(lambda: read_lines(body, DEFAULT)[0])
+@given(events, st.booleans())
+def test_events_are_what_the_exact_path_finds(body: bytes, rounds: bool) -> None:
+    rules = ReadingRules(rounds=rounds)
+    assert outcome(lambda: parse_body(body, NDJSON, default=DEFAULT, arrived=0, rules=rules)) == outcome(
+        lambda: read_lines(body.removeprefix(BOM_UTF8), DEFAULT, rules=rules)[0]
+    )
     at = Interval(9, 9)
     framed: list[str | None] = []
 
@@ -155,7 +161,7 @@ def test_events_are_what_the_exact_path_finds(body: bytes) -> None:
 
     fast, exact = (
         outcome(lambda: read(lambda: parse_frame(body, arrived=9)[:2])),
-        outcome(lambda: read(lambda: read_lines(body, at, ndjson._FRAME_LINE))),
+        outcome(lambda: read(lambda: read_lines(body.removeprefix(BOM_UTF8), at, ndjson._FRAME_LINE))),
     )
     assert fast == exact
     assert framed[:1] == framed[1:]

@@ -43,7 +43,7 @@ class TestSettings:
         assert first.status_code == 201
         assert first.json() == {
             "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": "PT86400S", "sources": [],
-            "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [], "warning": None,
+            "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [], "round": "", "warning": None,
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip
         second = http.put(path, json={"max_delay": 0.5, "idle_timeout": "PT1M", "max_ahead": 60})
@@ -53,6 +53,23 @@ class TestSettings:
         }  # fmt: skip
         assert http.get(path).json() == second.json()
         assert second.json() in http.get("/streams").json()["streams"]
+
+    def test_fine_times_are_refused_or_rounded(self, http: httpx.Client, stream: str) -> None:
+        path, fine = f"/streams/{segment(stream)}", "2026-01-01T00:00:01.1234567Z"
+        body = {"s": "<http://e/s>", "p": "<http://e/p>", "o": "<http://e/o>", "at": fine}
+
+        def send(**query: str) -> httpx.Response:
+            return http.post(f"{path}/events", params=query, json=body, headers={"Content-Type": "application/x-ndjson"})
+
+        refused = send()
+        assert (refused.status_code, refused.json()["code"]) == (400, "time")
+        assert "?round=microsecond" in refused.json()["detail"]
+        assert send(round="second").status_code == 400
+        assert send(round="microsecond").status_code == 202
+        assert http.put(path, json={"round": "second"}).json()["code"] == "invalid-member"
+        assert http.put(path, json={"round": "microsecond"}).json()["round"] == "microsecond"
+        assert send().status_code == 202
+        assert http.get(path).json()["latest"] == "2026-01-01T00:00:01.123457Z"
 
     def test_an_empty_body_takes_the_defaults(self, http: httpx.Client, stream: str) -> None:
         assert http.put(f"/streams/{segment(stream)}").json()["max_delay"] == "PT0S"

@@ -15,7 +15,7 @@ typedef struct { /* a body, what is filled while it is read, and where the strin
   int32_t *columns; /* of term numbers: a row a place, `room` long */
   i64 room, *starts, *ends, default_start, default_end;
   Piece values[MEMBERS], id;
-  int framed; /* whether lines may have an id */
+  int framed, rounds; /* whether lines may have an id; whether times are rounded to microseconds */
 } Body;
 
 /* Returns the member whose name stands after the quote before i, and moves i behind the name's quote; ABSENT for another name. */
@@ -99,7 +99,7 @@ static inline i64 read_object(Body *body, i64 i, i64 row, int *found) {
 }
 
 static inline i64 member_instant(const Body *body, int member) {
-  return instant_at(body->terms.text, body->values[member].start, body->values[member].end);
+  return instant_at(body->terms.text, body->values[member].start, body->values[member].end, body->rounds);
 }
 
 /* Gives start and end of a line with these members; NO_TIME if they are for the exact path. */
@@ -150,14 +150,14 @@ static i64 read_events(Body *body) {
   return row;
 }
 
-/* text, seed; whether lines may have an id; default start and end; columns, starts, ends, spans, flags: what is filled.
+/* text, seed; whether lines may have an id, and times are rounded; default start and end; columns, starts, ends, spans, flags: what is filled.
  * Gives how many events, how many terms, and where the first line's id begins and ends. */
 static int events_of(const Argument *in, i64 *out) {
-  Terms terms = {text_of(in[0].view), in[1].word, {NULL, 0}, in[8].view.at, in[9].view.at, 0, in[8].view.count / SPAN_WIDTH, FINE};
-  Body body = {terms, in[5].view.at, in[5].view.width, in[6].view.at, in[7].view.at, in[3].number, in[4].number, {{0, 0}}, {ABSENT, ABSENT}, 0};
-  body.framed = in[2].number != 0;
-  if (in[5].view.count < 4 * body.room || in[6].view.count < body.room || in[7].view.count < body.room) return OUT_OF_BOUNDS;
-  if (in[9].view.count < terms.room) return OUT_OF_BOUNDS;
+  Terms terms = {text_of(in[0].view), in[1].word, {NULL, 0}, in[9].view.at, in[10].view.at, 0, in[9].view.count / SPAN_WIDTH, FINE};
+  Body body = {terms, in[6].view.at, in[6].view.width, in[7].view.at, in[8].view.at, in[4].number, in[5].number, {{0, 0}}, {ABSENT, ABSENT}, 0, 0};
+  body.framed = in[2].number != 0, body.rounds = in[3].number != 0;
+  if (in[6].view.count < 4 * body.room || in[7].view.count < body.room || in[8].view.count < body.room) return OUT_OF_BOUNDS;
+  if (in[10].view.count < terms.room) return OUT_OF_BOUNDS;
   if (!fill_table(&body.terms)) return NO_MEMORY;
   out[0] = read_events(&body);
   out[1] = body.terms.count;

@@ -134,6 +134,7 @@ typedef struct { /* statements, and what is found of their graphs, by term: the 
   const SpanRecord *spans;
   const int32_t *cells;
   i64 rows, count;
+  int rounds; /* whether times are rounded to microseconds */
   int32_t (*stated)[TIMINGS];
   byte *is_graph, *is_timing; /* by term, and by row */
   signed char *kinds;         /* of terms: the timing property, ABSENT, or UNKNOWN */
@@ -149,13 +150,13 @@ static inline int timing_of(Text text, SpanRecord span) {
 }
 
 /* Returns the instant of an xsd:dateTime or xsd:dateTimeStamp of the usual shape, else NO_TIME. */
-static inline i64 literal_instant(Text text, SpanRecord span) {
+static inline i64 literal_instant(Text text, SpanRecord span, int rounds) {
   i64 start = span.start, end = span.start + span.size, close = start + 1;
   if (span.size < 22 || text.at[start] != '"') return NO_TIME;
   while (close < end && close < start + 40 && text.at[close] != '"') close++;
   int known = (end - close == DATE_TIME.size && starts_with(text, close, DATE_TIME)) ||
               (end - close == DATE_TIME_STAMP.size && starts_with(text, close, DATE_TIME_STAMP));
-  return known ? instant_at(text, start + 1, close) : NO_TIME;
+  return known ? instant_at(text, start + 1, close, rounds) : NO_TIME;
 }
 
 /* Fills `stated` and `is_timing`. Returns whether no graph has two of a property. */
@@ -187,8 +188,8 @@ static inline Piece graph_interval(const Statements *all, i64 graph) {
     first = last = generated;
   else if (generated != 0 || first == 0 || last == 0)
     return otherwise;
-  i64 start = literal_instant(all->text, all->spans[first - 1]);
-  i64 end = start == NO_TIME || first == last ? start : literal_instant(all->text, all->spans[last - 1]);
+  i64 start = literal_instant(all->text, all->spans[first - 1], all->rounds);
+  i64 end = start == NO_TIME || first == last ? start : literal_instant(all->text, all->spans[last - 1], all->rounds);
   return start == NO_TIME || end == NO_TIME ? otherwise : (Piece){start, end};
 }
 
@@ -212,13 +213,15 @@ static i64 place_statements(const Statements *all, Piece otherwise, int32_t *col
   return kept;
 }
 
-/* text; spans of how many terms; cells of how many rows; default start and end; columns, starts, ends: what is filled, and has as many rows.
+/* text; spans of how many terms; cells of how many rows; default start and end; whether times are rounded; columns, starts, ends: what is
+ * filled, and has as many rows.
  * Gives how many occurrences there are, or OTHERWISE, and how many of them are at the default. The timing triples of graphs are left out. */
 static int timed(const Argument *in, i64 *out) {
   i64 count = in[2].number, rows = in[4].number;
   Statements all = {.text = text_of(in[0].view), .spans = in[1].view.at, .cells = in[3].view.at, .rows = rows, .count = count};
+  all.rounds = in[7].number != 0;
   if (count < 0 || rows < 0 || count * SPAN_WIDTH > in[1].view.count || rows * PLACES > in[3].view.count) return OUT_OF_BOUNDS;
-  if (in[7].view.count < PLACES * rows || in[8].view.count < rows || in[9].view.count < rows || !are_numbers(all.cells, rows, count))
+  if (in[8].view.count < PLACES * rows || in[9].view.count < rows || in[10].view.count < rows || !are_numbers(all.cells, rows, count))
     return OUT_OF_BOUNDS;
   for (i64 k = 0; k < count; k++)
     if (!has_piece(all.text, all.spans[k].start, all.spans[k].size)) return OUT_OF_BOUNDS;
@@ -229,7 +232,7 @@ static int timed(const Argument *in, i64 *out) {
   all.kinds = (signed char *)all.is_graph + count;
   all.is_timing = all.is_graph + 2 * count;
   Piece otherwise = {in[5].number, in[6].number};
-  out[0] = find_timings(&all) ? place_statements(&all, otherwise, in[7].view.at, in[8].view.at, in[9].view.at, &out[1]) : OTHERWISE;
+  out[0] = find_timings(&all) ? place_statements(&all, otherwise, in[8].view.at, in[9].view.at, in[10].view.at, &out[1]) : OTHERWISE;
   free(spare);
   return FINE;
 }

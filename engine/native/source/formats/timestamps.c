@@ -50,14 +50,19 @@ static inline i64 zone_at(Text text, i64 i, i64 end) {
   return (hours * 3600 + minutes * 60) * (text.at[i] == '-' ? -1 : 1);
 }
 
-/* Returns the microseconds of the fraction whose point may stand at i, and moves i behind it; ABSENT for one that is not of one to six digits. */
-static inline i64 fraction_at(Text text, i64 *i, i64 end) {
+/* Returns the microseconds of the fraction whose point may stand at i, and moves i behind it; ABSENT for one without digits, and for a finer one
+ * unless it `rounds` to the nearest microsecond. */
+static inline i64 fraction_at(Text text, i64 *i, i64 end, int rounds) {
   int digits = 0;
   if (*i >= end || text.at[*i] != '.') return 0;
   ++*i;
   while (*i + digits < end && ROLES[text.at[*i + digits]] & DIGIT) digits++;
-  if (digits == 0 || digits > 6) return ABSENT;
-  i64 micros = number_at(text, *i, digits) * POWERS_OF_TEN[6 - digits];
+  if (digits == 0) return ABSENT;
+  int kept = digits < 6 ? digits : 6, finer = 0;
+  i64 micros = number_at(text, *i, kept) * POWERS_OF_TEN[6 - kept];
+  for (int k = kept; k < digits; k++) finer |= text.at[*i + k] != '0';
+  if (finer && !rounds) return ABSENT;
+  if (finer) micros += text.at[*i + kept] >= '5';
   *i += digits;
   return micros;
 }
@@ -67,16 +72,16 @@ static inline int is_day(i64 year, i64 month, i64 day) {
   return year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= MONTH_DAYS[month - 1] + (leap && month == 2);
 }
 
-/* Returns the microseconds of text[i:end]; NO_TIME for any but the usual shape: four digits of the year, times to 23:59:59, at most six digits of a
- * fraction, Z or a zone. */
-static i64 instant_at(Text text, i64 i, i64 end) {
+/* Returns the microseconds of text[i:end]; NO_TIME for any but the usual shape: four digits of the year, times to 23:59:59, a fraction, Z or a zone.
+ * A fraction finer than a microsecond is of the usual shape if it `rounds`. */
+static i64 instant_at(Text text, i64 i, i64 end, int rounds) {
   const byte *at = text.at + i;
   if (end - i < 19 || at[4] != '-' || at[7] != '-' || at[10] != 'T' || at[13] != ':' || at[16] != ':') return NO_TIME;
   i64 year = number_at(text, i, 4), month = number_at(text, i + 5, 2), day = number_at(text, i + 8, 2);
   i64 hour = number_at(text, i + 11, 2), minute = number_at(text, i + 14, 2), second = number_at(text, i + 17, 2);
   if (!is_day(year, month, day) || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return NO_TIME;
   i += 19;
-  i64 micros = fraction_at(text, &i, end);
+  i64 micros = fraction_at(text, &i, end, rounds);
   if (micros == ABSENT) return NO_TIME;
   i64 offset = zone_at(text, i, end);
   if (offset == NO_TIME) return NO_TIME;
