@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 from epsparql.iris import Names
-from epsparql.lint.type_inference import Kind
+from epsparql.lint.type_inference import INTEGERS, Kind
 from epsparql.lint.value_regions import Cell, ConstantValue, nearest_single
 from epsparql.literals import MAX_MICROS, duration_micros, literal_fault
 from epsparql.parser import ast as s
@@ -13,17 +13,13 @@ from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, XSD_STRING
 _LONGEST = 40
 """A number has at most so many characters here: an exponent may make a huge one of few."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INTEGERS = (
-    "integer", "nonPositiveInteger", "negativeInteger", "nonNegativeInteger", "positiveInteger", "long", "int", "short", "byte",
-    "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
-)  # fmt: skip
 _NUMERIC = {
     **dict.fromkeys((XSD + name for name in ("integer", "decimal")), Cell.EXACT),
     XSD + "double": Cell.DOUBLE,
     XSD + "float": Cell.FLOAT,
 }
 CELLS_OF_DATATYPES: dict[str, tuple[Cell, ...]] = {
-    **dict.fromkeys((XSD + name for name in (*_INTEGERS, "decimal")), (Cell.EXACT,)),
+    **dict.fromkeys((XSD + name for name in (*INTEGERS, "decimal")), (Cell.EXACT,)),
     XSD + "double": (Cell.DOUBLE, Cell.NAN),
     XSD + "float": (Cell.FLOAT, Cell.NAN),
     XSD + "boolean": (Cell.TRUE, Cell.FALSE),

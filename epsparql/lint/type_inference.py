@@ -13,7 +13,7 @@ from typing import assert_never
 from epsparql.iris import Names
 from epsparql.literals import literal_fault
 from epsparql.parser import ast as s
-from epsparql.terms import XSD, XSD_STRING, Literal
+from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, XSD_STRING, Literal
 
 
 class Kind(Flag):
@@ -41,6 +41,10 @@ LITERAL = ANY & ~(Kind.IRI | Kind.BLANK | Kind.TRIPLE)
 ORDERED = (Kind.NUMBER, Kind.TEXT, FLAG, Kind.INSTANT, Kind.DAY, Kind.DURATION)
 """Only values of one of these kinds compare with < and >."""
 
+INTEGERS = (
+    "integer", "nonPositiveInteger", "negativeInteger", "nonNegativeInteger", "positiveInteger", "long", "int", "short", "byte",
+    "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
+)  # fmt: skip
 _DATATYPES = {
     XSD_STRING: Kind.TEXT,
     **dict.fromkeys((XSD + name for name in ("integer", "decimal", "double", "float")), Kind.NUMBER),
@@ -49,6 +53,18 @@ _DATATYPES = {
     XSD + "date": Kind.DAY,
     XSD + "duration": Kind.DURATION,
 }
+
+
+def kind_of_datatype(datatype: str) -> Kind:
+    """Return the kinds that a literal of a datatype may have, whatever its form."""
+    if datatype in (RDF_LANG_STRING, RDF_DIR_LANG_STRING):
+        return Kind.TAGGED | Kind.OTHER
+    known = Kind.NUMBER if datatype.removeprefix(XSD) in INTEGERS else _DATATYPES.get(datatype)
+    if known is None:
+        return LITERAL if datatype.startswith(XSD) else Kind.OTHER
+    return known if known == Kind.TEXT else known | Kind.OTHER
+
+
 _DATED = Kind.INSTANT | Kind.DAY
 _CALLS: dict[str, tuple[Kind, Kind]] = {
     "STR": (~(Kind.BLANK | Kind.TRIPLE), Kind.TEXT),

@@ -17,6 +17,8 @@ from pipeline.log.catalog import Stream
 RATE_SPAN: Micros = 300_000_000
 """Rates are those of the last five minutes, by the clock at arrival."""
 TYPE = f"<{RDF}type>"
+IRI, NODE = "IRI", "node"
+"""Objects that are no literals are IRIs, or else blank nodes and triple terms."""
 Ints = NDArray[np.int64]
 _AT_ONCE = 4096
 
@@ -38,6 +40,8 @@ class StreamProfile:
     """Describes the events of a stream that were read: `events` of them, of which `late` were late, back to the log position `since`.
 
     `is_complete` says whether these are all events of the stream. Names are in the order of their counts. `rate` is events a second.
+
+    `objects` counts the objects of each predicate by their datatype, or as IRI or NODE; such a name is that of the predicate, a space and the kind.
     """
 
     events: int
@@ -48,6 +52,7 @@ class StreamProfile:
     predicates: tuple[SeenName, ...] = ()
     classes: tuple[SeenName, ...] = ()
     datatypes: tuple[SeenName, ...] = ()
+    objects: tuple[SeenName, ...] = ()
 
 
 def profile_of(reader: BackwardReader, stream: Stream, most: int, now: Micros) -> StreamProfile:
@@ -68,6 +73,7 @@ def profile_of(reader: BackwardReader, stream: Stream, most: int, now: Micros) -
         predicates=_list_seen(counter.predicates, span_s),
         classes=_list_seen(counter.classes, span_s),
         datatypes=_list_seen(counter.datatypes, span_s),
+        objects=_list_seen(counter.objects, span_s),
     )
 
 
@@ -98,7 +104,7 @@ class _Counter:
         self.events = self.late = self.recent = 0
         self.oldest = END_OF_TIME
         """The earliest arrival of a row."""
-        self.predicates, self.classes, self.datatypes = dict[str, _Tally](), dict[str, _Tally](), dict[str, _Tally]()
+        self.predicates, self.classes, self.datatypes, self.objects = (dict[str, _Tally]() for _ in range(4))
         self._pieces, self._waiting = list[RecentRows](), 0
 
     def add(self, piece: RecentRows) -> None:
@@ -128,6 +134,12 @@ class _Counter:
         rows.count_into(self.predicates, np.arange(table.num_rows), of_predicate, predicates)
         rows.count_into(self.classes, typed, of_object[typed], objects)
         rows.count_into(self.datatypes, literal, datatype_of[of_object[literal]], pa.array(datatypes, pa.utf8()))
+        kinds = [*datatypes, IRI, NODE]
+        kind_of = np.where(datatype_of >= 0, datatype_of, len(datatypes) + ~is_class)
+        pairs, of_pair = np.unique(of_predicate * len(kinds) + kind_of[of_object], return_inverse=True)
+        names = predicates.take(pa.array(pairs // len(kinds))).to_pylist()
+        paired = [f"{name} {kinds[kind]}" for name, kind in zip(names, (pairs % len(kinds)).tolist(), strict=True)]
+        rows.count_into(self.objects, np.arange(table.num_rows), of_pair, pa.array(paired, pa.utf8()))
 
 
 class _Rows:

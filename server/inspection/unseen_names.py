@@ -35,15 +35,8 @@ async def warn_of_unseen(
 
     There is none where a query reads no stream, where a stream is without events, where a rule writes it, or where a query reads more than `MOST_STREAMS`.
     """
-    shape = compute_shape(parsed)
-    read = [streams[name] for name in shape.streams if name in streams and streams[name].accepted]
-    if (
-        not shape.streams
-        or len(read) != len(shape.streams)
-        or len(read) > MOST_STREAMS
-        or shape.into in shape.streams
-        or not written.keys().isdisjoint(shape.streams)
-    ):
+    read = list_profiled(parsed, streams, written)
+    if not read:
         return []
     unseen: list[Used] = []
     for oldest_s in (STALE_S, FRESH_S):  # a name that an older profile has need not be looked for in a new one
@@ -53,7 +46,16 @@ async def warn_of_unseen(
         unseen = [each for each in unseen if each[1] not in mentioned]
         if not unseen:
             return []
-    return await asyncio.to_thread(_list_warnings, unseen, shape.streams, profiles)
+    return await asyncio.to_thread(_list_warnings, unseen, [stream.name for stream in read], profiles)
+
+
+def list_profiled(parsed: ParsedQuery, streams: Mapping[str, Stream], written: Written) -> list[Stream]:
+    """Return the streams that a query reads, if their events are all that it reads of them, and each has some."""
+    shape = compute_shape(parsed)
+    read = [streams[name] for name in shape.streams if name in streams and streams[name].accepted]
+    if len(read) != len(shape.streams) or len(read) > MOST_STREAMS or shape.into in shape.streams or not written.keys().isdisjoint(shape.streams):
+        return []
+    return read
 
 
 def _find_unseen(parsed: ParsedQuery, profiles: Sequence[StreamProfile]) -> list[Used]:

@@ -28,6 +28,7 @@ from server.http import auth
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
+from server.inspection.unfit_values import warn_of_unfit
 from server.inspection.unknown_sources import warn_of_sources
 from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.promotion_notices import hash_text
@@ -508,10 +509,11 @@ async def warn_of_data(service: Service, name: str, text: str) -> list[Warning_]
     shapes = [get_shape(rule.text) for rule in service.catalog.list_rules() if rule.name != name]
     streams, written = dict(service.log.catalogue.streams), find_written(shapes)
     graphs = {*service.log.catalogue.graphs, *(shape.graph for shape in shapes if shape.graph is not None)}
-    return [
-        *warn_of_sources(parsed, streams, written, graphs),
-        *await warn_of_unseen(parsed, streams, written, service.inspector, service.background),
-    ]
+    found = warn_of_sources(parsed, streams, written, graphs)
+    found += await warn_of_unseen(parsed, streams, written, service.inspector, service.background)
+    if not any(shape.graph is not None for shape in shapes):  # static rules derive triples that no stream carries
+        found += await warn_of_unfit(parsed, streams, written, service.inspector, service.background)
+    return found
 
 
 def _append_registrations(service: Service, places: Sequence[_Place], gone: Sequence[Registration]) -> None:

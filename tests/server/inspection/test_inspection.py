@@ -355,3 +355,16 @@ class TestSources:
         feed(http, stream, json.dumps({"s": f"<{EX}s>", "p": f"<{EX}temprature>", "o": '"1"', "at": moment(2)}))
         until(lambda: codes(client.query(name)) == [], "the name is seen")
         client.drop(name)
+
+    def test_values_that_never_compare(self, http: httpx.Client, client: Client, stream: str, name: str) -> None:
+        def told(document: dict[str, Any]) -> list[tuple[str, str]]:
+            return [(warning["code"], warning["message"]) for warning in document["warnings"]]
+
+        feed(http, stream, json.dumps({"s": f"<{EX}s>", "p": f"<{EX}level>", "o": '"35"', "at": moment(2)}))
+        query = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ ?s :level ?v FILTER(?v > 30) }}"
+        words = '?v > 30 has no value: ?v has, on the stream, so far, 1 value, all xsd:string, for example "35"; xsd:decimal(?v) reads numbers'
+        assert told(client.register(name, query)) == [("never-comparable", words)]
+        assert told(http.post("/check", json={"query": query}).json()) == [("never-comparable", words)]
+        feed(http, stream, json.dumps({"s": f"<{EX}s>", "p": f"<{EX}level>", "o": f'"35"^^<{XSD}integer>', "at": moment(3)}))
+        until(lambda: told(client.query(name)) == [], "some value compares")
+        client.drop(name)
