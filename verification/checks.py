@@ -264,6 +264,9 @@ class _Check:
             raise NotChecked(f"events of the stream {name!r} were taken back at offset {self.history.retractions[name]}")
         if any(isinstance(each.query, algebra.BackgroundRule) for each in self.history.registrations.values()):
             raise NotChecked("static rules derive background")
+        texts = [self.query, *(rule for _, rule in self.writing_rules.values())]
+        if any(isinstance(node, algebra.Once) for node in walk_nodes(tuple(texts))) and self.history.has_divided_instant(self.streams):
+            raise NotChecked("ONCE PER goes by the order of the log, and events of one instant came in several entries")
         between = [each.offset for each, _ in self.writing_rules.values()]
         if between and any(
             min(self.registration.reads_from, *between) < offset < max(self.registration.offset, *between)

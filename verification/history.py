@@ -129,6 +129,14 @@ class History:
                 triple = parse_term(s), parse_term(p), parse_term(o)
                 yield Occurrence(triple, start, end, None if g is None else parse_term(g))
 
+    def has_divided_instant(self, names: Collection[str]) -> bool:
+        """Return whether several entries brought occurrences of these streams that end at one instant."""
+        parts = [stream.rows for name in names if (stream := self.streams.get(name)) is not None and stream.rows is not None]
+        brought = {
+            (end, offset) for rows in parts for end, offset in zip(rows.column("end").to_pylist(), rows.column("offset").to_pylist(), strict=True)
+        }
+        return len({end for end, _ in brought}) < len(brought)
+
     def ends(self, names: Collection[str], reads_from: int, predicates: Collection[str] | None) -> list[Micros]:
         """Return the ends of such occurrences of several streams, in order."""
         found: list[Micros] = []

@@ -48,7 +48,7 @@ def reach_of(query: Query, settings: Settings, scope: Scope = Scope()) -> Reach:
         return Reach(_sum(2 * longest, scope.derived), False)
     if isinstance(query, algebra.Ask | algebra.Describe):
         return Reach(None, False)
-    if isinstance(query, algebra.Select) and (query.modifiers.limit is not None or query.modifiers.offset):
+    if isinstance(query, algebra.Select) and _counts(query.modifiers):
         return Reach(None, False)
     restricted = settings.policy != "unrestricted"
     return _pattern(query.pattern, Scope(scope.derived, scope.inside, restricted, scope.facts))
@@ -80,7 +80,7 @@ def is_positive(query: Query, settings: Settings) -> bool:
         settings.policy == "unrestricted"
         and not query.sources.windows
         and not any(isinstance(node, NEGATIVE) for node in walk_nodes(query.pattern))
-        and not any(modifiers.offset or modifiers.limit is not None for modifiers in counted)
+        and not any(map(_counts, counted))
     )
 
 
@@ -129,9 +129,13 @@ def _pattern(pattern: Pattern, scope: Scope) -> Reach:
         case algebra.Group():
             return Reach(None, False)
         case algebra.SubSelect(inner, modifiers=modifiers):
-            counted = modifiers.limit is not None or modifiers.offset
-            return Reach(None, False) if counted else _pattern(inner, scope)
+            return Reach(None, False) if _counts(modifiers) else _pattern(inner, scope)
     assert_never(pattern)
+
+
+def _counts(modifiers: algebra.Modifiers) -> bool:
+    """Return whether a solution depends on the solutions before it."""
+    return bool(modifiers.offset) or modifiers.limit is not None or modifiers.once is not None
 
 
 def _bounded(reach: Reach, limit: Micros | None) -> Reach:

@@ -3,9 +3,10 @@
 from engine.aggregation.ask import VERDICT, AskCollector
 from engine.aggregation.group_by import GroupCollector
 from engine.aggregation.operator import Collector
-from engine.aggregation.order_limit import ModifiersCollector, Projection
+from engine.aggregation.order_limit import ModifiersCollector, OnceCollector, Projection, SolutionOrder
 from engine.aggregation.row_batch import Moments, Passage, Reports, RowBatch
 
 __all__ = [
-    "VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "Passage", "Projection", "Reports", "RowBatch"
+    "VERDICT", "AskCollector", "Collector", "GroupCollector", "ModifiersCollector", "Moments", "OnceCollector", "Passage", "Projection",
+    "Reports", "RowBatch", "SolutionOrder",
 ]  # fmt: skip

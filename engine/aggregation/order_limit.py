@@ -1,5 +1,6 @@
-"""ORDER BY, DISTINCT, OFFSET and LIMIT apply within an instant or through the whole stream (SPARQL 1.1, 18.2.5)."""
+"""ORDER BY, DISTINCT, OFFSET, LIMIT and the order of ONCE PER apply within an instant or through the whole stream (SPARQL 1.1, 18.2.5)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.state_size import goal_bytes
-from epsparql.algebra import Modifiers
+from epsparql.algebra import Modifiers, OrderKey
 from epsparql.terms import Variable
 
 
@@ -37,6 +38,61 @@ class Projection:
         return columns if self.graph is None or self.graph in columns else (*columns, self.graph)
 
 
+class SolutionOrder:
+    """Orders solutions of an instant: by ORDER BY, then start, then terms."""
+
+    def __init__(self, keys: Sequence[OrderKey], projection: Projection, naming: Naming = NAMELESS) -> None:
+        self._reads, self._shown, self._keys = projection.reads, projection.shown, keys
+        self._sort_keys = SortKeys()
+        self._arguments = [Argument(key.expression, self._reads, naming, f"ORDER BY {k}") for k, key in enumerate(keys)]
+
+    def find_order(self, rows: RowBatch, now: int, terms: TermTable) -> Ints:
+        """Return the rows' order: ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
+        order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
+        # sorting is stable, so the least comparator goes first
+        for key, argument in zip(reversed(self._keys), reversed(self._arguments), strict=True):
+            keys = [self._sort_keys.find_sort_key(number, terms) for number in argument.numbers(rows, now, terms)]
+            order.sort(key=keys.__getitem__, reverse=key.descending)
+        return np.array(order, np.int64)
+
+    def _by_terms(self, placed: RowBatch, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
+        """Return the order by end, start and projected terms.
+
+        Of equals the timeless ones come first, and then what else tells them apart decides.
+        """
+        order = in_order(placed, self._reads, terms, self._shown)
+        order = order[np.argsort(~timeless[order], kind="stable")]
+        shown = [variable for variable in self._shown if variable in self._reads]
+        columns = [self._reads.index(variable) for variable in shown]
+        sorted_so_far = placed.where(order)
+        return order[in_order(RowBatch(sorted_so_far.start, sorted_so_far.end, sorted_so_far.cells[:, columns]), shown, terms)]
+
+
+class OnceCollector:
+    """Puts the solutions that come to a ONCE PER together in the order of emission. The kernel keeps its state, and decides which of them pass."""
+
+    done = False
+
+    def __init__(self, order: SolutionOrder, reads: tuple[Variable, ...]) -> None:
+        self.reads = self.writes = reads
+        self._order = order
+
+    def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
+        return rows.where(self._order.find_order(rows, now, terms))
+
+    def due(self) -> int:
+        return c.FOREVER
+
+    def size(self) -> int:
+        return 0
+
+    def state(self) -> object:
+        return None
+
+    def restore(self, state: object) -> None:
+        pass
+
+
 class ModifiersCollector:
     """Puts solutions of an instant in their order, and leaves what DISTINCT, OFFSET and LIMIT leave of them.
 
@@ -52,8 +108,7 @@ class ModifiersCollector:
         self.writes = self.columns if rank is None else (*self.columns, rank)
         self.modifiers, self.projection, self.distinct = modifiers, projection.shown, projection.distinct
         self.per_report, self.ranked, self.stands = per_report, rank is not None, stands
-        self._keys = SortKeys()
-        self._order = [Argument(key.expression, self.reads, naming, f"ORDER BY {k}") for k, key in enumerate(modifiers.order)]
+        self._order = SolutionOrder(modifiers.order, projection, naming)
         self._graph = None if graph is None else self.columns.index(graph)
         self._counts: dict[int, tuple[int, int]] = {}  # by graph: how many solutions OFFSET has left out, and how many were given
 
@@ -70,7 +125,7 @@ class ModifiersCollector:
         if self.stands:
             rows = rows.standing(now)
         rows = rows.where(np.argsort(rows.start != c.BIG, kind="stable"))  # of equals, the timeless one comes first
-        rows = rows.where(self._in_order(rows, now, terms))
+        rows = rows.where(self._order.find_order(rows, now, terms))
         rows = RowBatch(rows.start, rows.end, self._projected(rows.cells))
         if self.stands:
             rows = rows.placed(now)
@@ -80,27 +135,6 @@ class ModifiersCollector:
         if not self.ranked:
             return rows
         return RowBatch(rows.start, rows.end, np.column_stack([rows.cells, np.arange(1, len(rows) + 1)]))
-
-    def _in_order(self, rows: RowBatch, now: int, terms: TermTable) -> Ints:
-        """Return the rows' order: ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
-        order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
-        # sorting is stable, so the least comparator goes first
-        for key, argument in zip(reversed(self.modifiers.order), reversed(self._order), strict=True):
-            keys = [self._keys.find_sort_key(number, terms) for number in argument.numbers(rows, now, terms)]
-            order.sort(key=keys.__getitem__, reverse=key.descending)
-        return np.array(order, np.int64)
-
-    def _by_terms(self, placed: RowBatch, timeless: NDArray[np.bool_], terms: TermTable) -> Ints:
-        """Return the order by end, start and projected terms.
-
-        Of equals the timeless ones come first, and then what else tells them apart decides.
-        """
-        order = in_order(placed, self.reads, terms, self.projection)
-        order = order[np.argsort(~timeless[order], kind="stable")]
-        shown = [variable for variable in self.projection if variable in self.reads]
-        columns = [self.reads.index(variable) for variable in shown]
-        sorted_so_far = placed.where(order)
-        return order[in_order(RowBatch(sorted_so_far.start, sorted_so_far.end, sorted_so_far.cells[:, columns]), shown, terms)]
 
     def _projected(self, cells: Ints) -> Ints:
         if not self.distinct:

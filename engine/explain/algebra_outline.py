@@ -47,7 +47,8 @@ class Outliner:
         items = [Item(type(query).__name__, self.head(query), ())]
         pending: list[tuple[int, a.Pattern | a.Construct]] = [(0, query.pattern)]
         if isinstance(query, a.Select):
-            pending[:0] = [(0, rule) for rule in reversed(query.rules)]
+            until = None if query.modifiers.once is None else query.modifiers.once.until
+            pending[:0] = [(0, part) for part in (until, *reversed(query.rules)) if part is not None]
         while pending:
             above, pattern = pending.pop()
             place = len(items)
@@ -120,6 +121,7 @@ class Outliner:
             for key in modifiers.order
         ]
         return words(
+            "" if modifiers.once is None else describe_once(modifiers.once),
             f"ORDER BY {', '.join(order)}" if order else "",
             f"OFFSET {modifiers.offset}" if modifiers.offset else "",
             f"LIMIT {modifiers.limit}" if modifiers.limit is not None else "",
@@ -133,6 +135,8 @@ def operands(pattern: a.Pattern) -> list[a.Pattern]:
         case a.Alarm(inner, _) | a.Filter(_, inner) | a.Extend(inner, _, _) | a.Within(inner, _) | a.Graph(_, inner) | a.InWindow(_, inner):
             return [inner]
         case a.Group(inner, _, _, a.RunWindow(until=until)) if until is not None:
+            return [inner, until]
+        case a.SubSelect(inner, _, _, a.Modifiers(once=a.Once(until=until))) if until is not None:
             return [inner, until]
         case a.Group(inner, _, _, _) | a.SubSelect(inner, _, _, _):
             return [inner]
@@ -202,6 +206,11 @@ def windowed(window: a.GroupWindow | None, texts: Expressions) -> str:
             return describe_run(window, texts)
         case _:
             assert_never(window)
+
+
+def describe_once(once: a.Once) -> str:
+    ended = "until what stands beside it" if once.within is None else f"within {length(once.within)}"
+    return f"ONCE PER {variables(once.keys)} {ended}"
 
 
 def describe_run(run: a.RunWindow, texts: Expressions) -> str:

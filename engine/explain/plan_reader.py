@@ -200,7 +200,8 @@ class Reader:
         policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row.kind, "")
         absent = self._columns(row.key2)
         gated = "after the left side of SEQ" if row.kind == c.JOIN and row.gate != c.NONE else ""
-        return words(policy, named, condition, gated, f"(absent: what agrees on {' '.join(absent)})" if absent else "")
+        counted = "reset by" if row.kind == c.ONCE else "absent:"
+        return words(policy, named, condition, gated, f"({counted} what agrees on {' '.join(absent)})" if absent else "")
 
     def _bound_to(self, ask: int) -> str:
         inquiry = self.fragment.inquiries[ask]
@@ -233,7 +234,7 @@ class Reader:
     def _modifiers(self, collector: ModifiersCollector) -> OperatorStep:
         """Describe a collector of modifiers as a step that is named after its first clause."""
         distinct = f"DISTINCT {variables(collector.projection)}" if collector.distinct else ""
-        clauses = [self.outliner.modified(collector.modifiers), distinct]
+        clauses = [self.outliner.modified(replace(collector.modifiers, once=None)), distinct]
         text = words(*(clauses if collector.modifiers.order else reversed(clauses)))
         operator = "ORDER BY" if collector.modifiers.order else text.split(" ", 1)[0]
         return OperatorStep(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))
@@ -281,6 +282,8 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
     match row.kind:
         case c.PASS | c.EXTEND | c.MARK:
             return ()
+        case c.ONCE:
+            return (Kept("keys let through", _life(left if left == c.FOREVER else left + 1)),)
         case c.FIRST:
             return (Kept("first ones", _life(left)),)
         case c.EARLIEST | c.LATEST:

@@ -591,6 +591,8 @@ def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None
         _as_join(row)
     elif kind == c.WITHOUTFOR:
         made.instead[node, c.LEFT] = made.passing([])
+    elif kind == c.ONCE:
+        made.instead[node, c.LEFT] = made.passing(readers, row.filter)
     elif kind == c.COLLECT:
         collector = made.fragment.collectors[node]
         columns = [made.fragment.columns[v] for v in collector.writes]

@@ -289,14 +289,14 @@ class KernelHost:
         arrays.refresh_terms()
 
     def _emit_rows(self, node: int, given: RowBatch) -> None:
-        """Put the collector's rows on the stack as the node's own."""
+        """Put the collector's rows on the stack as the node's own, the first on top; a ONCE is yet to decide on them."""
         if not len(given):
             return
         numbers, net = self.arrays.take_rows(len(given)), self.arrays.net
         cells = np.zeros((len(given), width_of(net)), np.int64)
         cells[:, c.START], cells[:, c.END], cells[:, self.collectors.placed[node].writes] = given.start, given.end, given.cells
         write_whole(net, numbers, cells)
-        self.arrays.push_frames(node, c.EMIT, numbers[::-1])
+        self.arrays.push_frames(node, c.DECIDE_RIGHT if net.nodes[node, c.KIND] == c.ONCE else c.EMIT, numbers[::-1])
 
     def _order_goals(self, frames: Ints) -> None:
         """Put left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""

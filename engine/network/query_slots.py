@@ -17,7 +17,7 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import margin, with_links, with_width
 from engine.network.kernel_arrays import KernelArrays
 from engine.network.placed_query import POLICIES, Planned, make_scan_rows
-from engine.physical_plan.plan import TABLES, Fact, Fragment, Inquiry, TableOffsets, place, ranges_of, sizes
+from engine.physical_plan.plan import TABLES, Fact, Fragment, Inquiry, Node, TableOffsets, place, ranges_of, sizes
 from engine.triples.hash_index import Table
 from engine.triples.relation import without
 from epsparql.terms import Term
@@ -198,7 +198,7 @@ class QuerySlots:
         arrays, number = self.arrays, planned.number
         net = with_rows(with_width(arrays.net, len(fragment.columns)), {"queries": arrays.used["queries"].end})
         net = place(net, fragment, planned.at, number, arrays.used)
-        arrays.replace_arrays(with_links(net) if any(node.kind in POLICIES for node in fragment.nodes) else net)
+        arrays.replace_arrays(with_links(net) if any(map(_links_goals, fragment.nodes)) else net)
         arrays.net.queries[number] = is_open, planned.source.reads_after, -c.BIG, 0, 0, c.FOREVER, -c.BIG, 0, 0, 0, c.FOREVER, 0, -c.BIG
 
     def add_inquiries(self, planned: Planned) -> None:
@@ -345,3 +345,8 @@ class QuerySlots:
         """Return the queries that no occurrence has opened yet."""
         closed = self.arrays.net.queries[: self.arrays.used["queries"].end, c.Q_OPEN] == 0
         return [self.numbered[number] for number in np.flatnonzero(closed).tolist()]
+
+
+def _links_goals(node: Node) -> bool:
+    """Return whether goals may leave a node's store from its middle: a policy chooses among them, or ONCE PER ... UNTIL resets them."""
+    return node.kind in POLICIES or (node.kind == c.ONCE and node.life_left == c.FOREVER)

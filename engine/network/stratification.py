@@ -12,7 +12,8 @@ from epsparql import algebra as a
 from epsparql.terms import Term, TermOrVariable, Variable
 
 NEGATIVE = frozenset(
-    {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT, c.LATEST} | POLICIES
+    {c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR, c.MARK, c.COLLECT, c.LATEST, c.ONCE}
+    | POLICIES
 )
 
 
@@ -38,7 +39,7 @@ class Cycle(Exception):
         self.way = way
 
     def __str__(self) -> str:
-        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ORDER BY, LIMIT, policy) without a strict step in time"
+        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ONCE PER, ORDER BY, LIMIT, policy) without a strict step in time"
         return f"{reason}: {self.way}" if self.way else reason
 
 

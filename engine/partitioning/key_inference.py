@@ -124,12 +124,12 @@ def _one_by_one(query: a.StreamQuery) -> None:
         raise NoKey("named windows report together")
     if isinstance(query, a.Select) and query.program:
         raise NoKey("its own rules derive events of any key")
-    if isinstance(query, a.Select) and query.modifiers != a.PLAIN:
+    if isinstance(query, a.Select) and query.modifiers.gathers:
         raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")
     for node in walk_nodes(query.pattern):
         if isinstance(node, a.Path):
             raise NoKey("a property path goes through triples of any key")
-        if isinstance(node, a.SubSelect) and node.modifiers != a.PLAIN:
+        if isinstance(node, a.SubSelect) and node.modifiers.gathers:
             raise NoKey("ORDER BY, LIMIT and OFFSET put all solutions into one order")
         if isinstance(node, a.Group) and not node.keys:
             raise NoKey("there is one group of all")
@@ -203,7 +203,8 @@ class _KeyCheck:
                 raise AssertionError(query)
             case _:
                 assert_never(query)
-        if not self.keyed(query.pattern):
+        once = query.modifiers.once if isinstance(query, a.Select) else None
+        if not self.once(once, self.keyed(query.pattern)):
             raise NoKey("no triple pattern reads the streams")
         if shown is not None and self.key.variable not in shown:
             raise NoKey(f"{what} that differ in {self.key.variable}")
@@ -243,8 +244,9 @@ class _KeyCheck:
                 return self.graph(name, inner)
             case a.Group():
                 return self.group(pattern)
-            case a.SubSelect(inner, projection, _, _):
-                keyed = self._seen_by(projection).keyed(inner)
+            case a.SubSelect(inner, projection, _, modifiers):
+                check = self._seen_by(projection)
+                keyed = check.once(modifiers.once, check.keyed(inner))
                 if keyed and self.key.variable not in projection:
                     raise NoKey(f"a sub-SELECT hides {self.key.variable}")
                 return keyed
@@ -321,6 +323,16 @@ class _KeyCheck:
             self.with_exists(keyed, aggregate.argument)
         if isinstance(group.window, a.RunWindow) and group.window.until is not None:
             self.decided(keyed, partial(self._seen_by(group.keys).keyed, group.window.until))
+        return keyed
+
+    def once(self, once: a.Once | None, keyed: bool) -> bool:
+        """Check a ONCE PER over solutions, and return whether they are keyed. Raises NoKey."""
+        if once is None:
+            return keyed
+        if not keyed or self.key.variable not in once.keys:
+            raise NoKey("ONCE PER compares solutions that need not agree on more than its keys")
+        if once.until is not None:
+            self.decided(keyed, partial(self._seen_by(once.keys).keyed, once.until))
         return keyed
 
     def graph(self, name: TermOrVariable, inner: a.Pattern) -> bool:

@@ -21,6 +21,7 @@ OPERATORS = {
     c.FIND: "look up",
     c.EARLIEST: "earliest end",
     c.LATEST: "latest start",
+    c.ONCE: "ONCE PER",
     c.COLLECT: "the aggregate, ORDER BY or LIMIT",
     c.RECENT: "the policy recent",
     c.CHRONOLOGICAL: "the policy chronological",

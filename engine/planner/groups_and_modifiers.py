@@ -1,6 +1,8 @@
 """This module plans what collectors decide: groups, the modifiers of a SELECT, alarms and instants."""
 
-from engine.aggregation import GroupCollector, ModifiersCollector, Projection
+from dataclasses import replace
+
+from engine.aggregation import GroupCollector, ModifiersCollector, OnceCollector, Projection, SolutionOrder
 from engine.aggregation.alarms import AlarmCollector, InstantCollector
 from engine.aggregation.runs import RunCollector, RunShape
 from engine.errors import Refusal
@@ -101,24 +103,62 @@ def plan_sub_select(builder: PlanBuilder, pattern: a.SubSelect, target: Target, 
         builder.plan_pattern(pattern.pattern, target, span, wanted)  # hidden variables have names of their own
         return
     target = builder.enforce(target, span, wanted)
-    if pattern.modifiers == a.PLAIN:
+    if not gathers_instant(pattern):
         columns = [builder.column(v) for v in pattern.projection]
-        builder.plan_pattern(pattern.pattern, (builder.add_move(target, [(k, k) for k in columns], once=True), c.LEFT), span)
-        return
-    plan_modifiers(builder, pattern, target)
+        target = (builder.add_move(target, [(k, k) for k in columns], once=True), c.LEFT) if pattern.distinct else target
+    if pattern.modifiers == a.PLAIN:
+        builder.plan_pattern(pattern.pattern, target, span)
+    else:
+        plan_modifiers(builder, pattern, target)
 
 
-def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target: Target, rank: Variable | None = None) -> int:
-    """Plan ORDER BY, OFFSET, LIMIT and DISTINCT of a SELECT, over all columns that tell its solutions apart. Return the collector's node."""
-    node = builder.add_node(Node(c.COLLECT), target)
-    builder.plan_pattern(select.pattern, (node, c.LEFT))
-    graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
+def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target: Target, rank: Variable | None = None) -> int | None:
+    """Plan ONCE PER, ORDER BY, OFFSET, LIMIT and DISTINCT of a SELECT, over all columns that tell its solutions apart.
+
+    Return the collector's node; None if ONCE PER stands alone.
+    """
+    modifiers, collecting = select.modifiers, None
+    if gathers_instant(select):
+        collecting = builder.add_node(Node(c.COLLECT), target)
+        target = collecting, c.LEFT
+    choosing = None if modifiers.once is None else _plan_once(builder, modifiers.once, select.pattern, target)
+    builder.plan_pattern(select.pattern, target if choosing is None else (choosing, c.LEFT))
     reads = sort_by_name(set(builder.fragment.columns) - {rank})
-    projection = Projection(reads, select.projection, select.distinct, rank, graph)
-    builder.fragment.collectors[node] = ModifiersCollector(
-        select.modifiers, projection, has_window(select.pattern), builder.options.naming, stands=isinstance(select, a.Select)
-    )
-    return node
+    if collecting is not None:
+        graph = next((v for v in select.projection if v.name.startswith("_:graph#")), None)
+        projection = Projection(reads, select.projection, select.distinct, rank, graph)
+        builder.fragment.collectors[collecting] = ModifiersCollector(
+            modifiers, projection, has_window(select.pattern), builder.options.naming, stands=isinstance(select, a.Select)
+        )
+    if choosing is not None:
+        order = SolutionOrder(modifiers.order, Projection(reads, select.projection), builder.options.naming)
+        builder.fragment.collectors[choosing] = OnceCollector(order, reads)
+    return collecting
+
+
+def gathers_instant(select: a.Select | a.SubSelect) -> bool:
+    """Return whether ORDER BY, OFFSET or LIMIT wait for all solutions of an instant. With ONCE PER a sub-SELECT's ORDER BY only chooses what passes."""
+    modifiers = select.modifiers
+    if modifiers.once is not None and isinstance(select, a.SubSelect):
+        modifiers = replace(modifiers, order=())
+    return modifiers.gathers
+
+
+def _plan_once(builder: PlanBuilder, once: a.Once, pattern: a.Pattern, target: Target) -> int:
+    """Plan ONCE PER, whose node keeps a goal for each key that is closed, and what UNTIL waits for. Return its node."""
+    x, keys = builder.scope(pattern), frozenset(once.keys)
+    node = Node(c.ONCE, life_left=c.FOREVER if once.within is None else once.within - 1)
+    number = builder.add_node(node, target)
+    builder.fragment.deciding[number, c.LEFT] = x.timeless
+    chained = keys
+    if once.until is not None:
+        z = builder.scope(once.until)
+        node.key2, node.rest2 = builder.key_columns(Scope(x.certain & keys, x.possible & keys, x.timeless), z)
+        node.timeless, node.life_blocker = z.timeless, c.FOREVER
+        chained = x.certain & z.certain & keys or keys
+        builder.plan_pattern(once.until, (number, c.BLOCKER))
+    node.key, node.rest = builder.add_slots(chained), builder.add_slots(keys - chained)
+    return number
 
 
 def has_window(pattern: a.Pattern) -> bool:

@@ -11,7 +11,7 @@ from engine.kernel.state import layout as c
 from engine.pattern_scope import sort_by_name
 from engine.physical_plan.plan import Inquiry, Node, RowRange, Scan, TemplateTriple
 from engine.planner.builder.plan_builder import PlanBuilder, Target
-from engine.planner.groups_and_modifiers import plan_modifiers
+from engine.planner.groups_and_modifiers import gathers_instant, plan_modifiers
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import BlankNode, TermOrVariable, Variable
@@ -38,7 +38,8 @@ def plan_query_form(builder: PlanBuilder) -> None:
         first = len(builder.fragment.nodes)
         builder.plan_pattern(whole.pattern, target)
         if isinstance(whole.pattern, a.SubSelect) and whole.pattern.modifiers != a.PLAIN and builder.fragment.last is None:
-            builder.fragment.last = next(node for node in range(first, len(builder.fragment.nodes)) if node in builder.fragment.collectors)
+            collecting = (node for node in range(first, len(builder.fragment.nodes)) if builder.fragment.nodes[node].kind == c.COLLECT)
+            builder.fragment.last = next(collecting) if gathers_instant(whole.pattern) else None
     _hide_rest(builder, out, shown)
 
 

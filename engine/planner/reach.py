@@ -138,8 +138,8 @@ class _Finder:
             return _Back(_further(back, self.derived.end), c.FOREVER)
         if isinstance(query, a.Ask):
             return self._none("ASK, which looks at all that came")
-        if isinstance(query, a.Select) and _counts(query.modifiers) and not has_window(query.pattern):
-            return self._none("LIMIT and OFFSET, which count from the beginning")
+        if isinstance(query, a.Select) and (counting := self._look_at_modifiers(query)) is not None:
+            return counting
         self.opens = find_scope(query.pattern, self.matches).timeless
         self.outermost = query.pattern
         while isinstance(self.outermost, a.Filter | a.Extend):
@@ -197,13 +197,21 @@ class _Finder:
             case a.SubSelect(inner, modifiers=modifiers):
                 if modifiers == a.PLAIN:
                     return self.look_back(inner, span)
-                if _counts(modifiers) and not has_window(inner):
-                    return self._none("LIMIT and OFFSET, which count from the beginning")
+                if (counting := self._look_at_modifiers(pattern)) is not None:
+                    return counting
                 return self._timed(inner, "ORDER BY") or self.look_back(inner, c.FOREVER)
             case a.InWindow():
                 raise AssertionError("the rewriting of places leaves none")
             case _:
                 assert_never(pattern)
+
+    def _look_at_modifiers(self, select: a.Select | a.SubSelect) -> _Back | None:
+        """Return that nothing bounds how far back a SELECT's modifiers look, if they look at more than an instant or a report."""
+        if select.modifiers.once is not None:
+            return self._none("ONCE PER, which goes by the solutions that it has let through")
+        if _counts(select.modifiers) and not has_window(select.pattern):
+            return self._none("LIMIT and OFFSET, which count from the beginning")
+        return None
 
     def _within(self, span: Micros, before: Micros, reason: str) -> _Back:
         """Return how far back a solution depends on what lies in its interval, and on what lies so long before its start."""

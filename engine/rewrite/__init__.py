@@ -29,7 +29,7 @@ SIMPLIFICATIONS: Mapping[str, Step] = {"constants": fold_constants, "equalities"
 CONCERNED: Mapping[Step, frozenset[type]] = {
     part_alternatives: frozenset({a.Alternative}),
     part_triple_terms: frozenset({TripleTermPattern}),
-    separate_runs: frozenset({a.RunWindow}),
+    separate_runs: frozenset({a.RunWindow, a.Once}),
     rename_hidden: frozenset({a.SubSelect}),
     fold_constants: frozenset({a.Filter, *OPERATIONS}),
     unify_variables: frozenset({a.Filter}),

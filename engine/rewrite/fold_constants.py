@@ -11,7 +11,7 @@ from engine.rewrite.transform import rebuild
 from epsparql import algebra as a
 
 OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
-_NODES = frozenset({*OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers, a.Exists, *get_args(a.Pattern), *get_args(a.Query)})
+_NODES = frozenset({*OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers, a.Once, a.Exists, *get_args(a.Pattern), *get_args(a.Query)})
 
 
 def fold_constants(query: a.Query) -> a.Query:

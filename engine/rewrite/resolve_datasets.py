@@ -46,7 +46,10 @@ class _Placing:
                 return replace(below, pattern=join_graph_names(below.pattern, place), keys=(place.graph, *pattern.keys))
             case a.SubSelect() if place.graph is not None:
                 inner = self._below(pattern, place)
-                return replace(inner, pattern=join_graph_names(inner.pattern, place), projection=(*pattern.projection, place.graph))
+                modifiers = _join_once(inner.modifiers, place)
+                return replace(
+                    inner, pattern=join_graph_names(inner.pattern, place), projection=(*pattern.projection, place.graph), modifiers=modifiers
+                )
             case _:
                 return join_kept_side(self._below(pattern, place), place)
 
@@ -60,6 +63,15 @@ class _Placing:
             among = (name,) if among is None or name in among else ()
         inner = a.Place(Variable(f"_:graph#{next(self._numbers)}"), among, place.window)
         return a.Graph(graph.name, join_graph_names(self.place_pattern(graph.pattern, inner), inner), inner)
+
+
+def _join_once(modifiers: a.Modifiers, place: a.Place) -> a.Modifiers:
+    """Return modifiers whose ONCE PER tells graphs apart."""
+    once = modifiers.once
+    if once is None or place.graph is None:
+        return modifiers
+    until = None if once.until is None else join_graph_names(once.until, place)
+    return replace(modifiers, once=replace(once, keys=(place.graph, *once.keys), until=until))
 
 
 def join_graph_names(pattern: a.Pattern, place: a.Place) -> a.Pattern:

@@ -1,6 +1,7 @@
-"""The UNTIL of a run gets variables of its own, and reports of a group's runs that are the same solution become one (semantics.md section 13)."""
+"""UNTIL gets variables of its own, and reports of a group's runs that are the same solution become one (semantics.md section 13)."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from engine.rewrite.rename_hidden import find_variables
 from engine.rewrite.transform import replace_patterns
@@ -8,16 +9,17 @@ from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.terms import Variable
 
+Selecting = TypeVar("Selecting", a.Select, a.SubSelect)
 _MERGED = "_:merged"
 """A hidden variable of this name, which nothing binds, marks the sub-SELECT that merges reports."""
 
 
 def separate_runs(query: a.Query) -> a.Query:
-    """Return the query whose runs share only their group's key with UNTIL, and whose reports are told apart by the key, SELECT's values and interval."""
+    """Return the query whose runs, and whose ONCE PER, share only their keys with UNTIL, and whose reports are told apart by the key, SELECT's values and interval."""
     below = replace_patterns(query, _separate)
     if not isinstance(below, a.Select):
         return below
-    return replace(below, pattern=_merge_reports(below.pattern, below.projection, below.modifiers))
+    return _separate_select(below)
 
 
 def merges_reports(select: a.SubSelect) -> bool:
@@ -29,12 +31,22 @@ def _separate(pattern: a.Pattern) -> a.Pattern:
     below = replace_patterns(pattern, _separate)
     match below:
         case a.Group(_, keys, _, a.RunWindow(until=until) as run) if until is not None:
-            agreed = tuple(variable for variable in visible_variables(until) if variable in keys)
-            return replace(below, window=replace(run, until=a.SubSelect(until, agreed, distinct=True)))
+            return replace(below, window=replace(run, until=_project_until(until, keys)))
         case a.SubSelect():
-            return replace(below, pattern=_merge_reports(below.pattern, below.projection, below.modifiers))
+            return _separate_select(below)
         case _:
             return below
+
+
+def _separate_select(select: Selecting) -> Selecting:
+    once = select.modifiers.once
+    if once is not None and once.until is not None:
+        select = replace(select, modifiers=replace(select.modifiers, once=replace(once, until=_project_until(once.until, once.keys))))
+    return replace(select, pattern=_merge_reports(select.pattern, select.projection, select.modifiers))
+
+
+def _project_until(until: a.Pattern, keys: tuple[Variable, ...]) -> a.SubSelect:
+    return a.SubSelect(until, tuple(variable for variable in visible_variables(until) if variable in keys), distinct=True)
 
 
 def _merge_reports(pattern: a.Pattern, projection: tuple[Variable, ...], modifiers: a.Modifiers) -> a.Pattern:
@@ -42,7 +54,8 @@ def _merge_reports(pattern: a.Pattern, projection: tuple[Variable, ...], modifie
     apart = _tell_apart(pattern, projection)
     if apart is None:
         return pattern
-    ordered_by = sorted(find_variables(modifiers.order), key=lambda variable: variable.name)
+    asked = find_variables(modifiers.order) | set(modifiers.once.keys if modifiers.once is not None else ())
+    ordered_by = sorted(asked, key=lambda variable: variable.name)
     return a.SubSelect(pattern, tuple(dict.fromkeys((*apart, *ordered_by, Variable(_MERGED)))), distinct=True)
 
 

@@ -33,7 +33,7 @@ def change_parts(parts: tuple[Any, ...], change: Callable[[Any], Any]) -> tuple[
 
 
 _PATTERNS = frozenset(get_args(a.Pattern))
-_HOLDERS = frozenset({*get_args(a.Expression), a.Aggregate, a.OrderKey, a.Modifiers, a.RunWindow})
+_HOLDERS = frozenset({*get_args(a.Expression), a.Aggregate, a.OrderKey, a.Modifiers, a.Once, a.RunWindow})
 
 
 def _changed(value: Any, change: OnPattern) -> Any:

@@ -75,7 +75,7 @@ def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) ->
     under = Under(c.FOREVER, Span(0, min(1, len(parsed.text))))
     reader.read_pattern(query.pattern, under)
     if isinstance(query, a.Select):
-        reader.expressions((key.expression for key in query.modifiers.order), reader.scope(query.pattern), under)
+        reader.read_modifiers(query, under)
     return tuple(_first_of_each(sorted(reader.found, key=lambda found: found[0].start)))
 
 
@@ -272,8 +272,16 @@ class _Reader:
             self.read_pattern(group.window.until, replace(under, span=longest_gap(group.window)))
 
     def _read_select(self, select: a.SubSelect, under: Under) -> None:
-        self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)
+        self.read_modifiers(select, under)
         self.read_pattern(select.pattern, under if select.modifiers == a.PLAIN else replace(under, span=c.FOREVER))
+
+    def read_modifiers(self, select: a.Select | a.SubSelect, under: Under) -> None:
+        once = select.modifiers.once
+        self.expressions((key.expression for key in select.modifiers.order), self.scope(select.pattern), under)
+        if once is not None and once.until is not None:
+            message = "ONCE PER ... UNTIL keeps each key from the solution that it lets through until its group resets it"
+            self._warn(self._at(once, under), f"{message}: ONCE PER ... WITHIN bounds that")
+            self.read_pattern(once.until, replace(under, span=c.FOREVER))
 
     # ------------------------------------------------ EXISTS
     def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:

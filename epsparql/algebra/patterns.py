@@ -313,12 +313,30 @@ class OrderKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """Represents ONCE PER: of the solutions of one key, only the first is emitted, `within` (µs) or `until` a solution of a pattern (section 15)."""
+
+    keys: tuple[Variable, ...]
+    within: Micros | None = None
+    until: "Pattern | None" = None
+
+
+@dataclass(frozen=True, slots=True)
 class Modifiers:
-    """Holds ORDER BY, OFFSET, LIMIT. They count solutions from the start, or per report where `pattern` has a window."""
+    """Holds ONCE PER, ORDER BY, OFFSET, LIMIT.
+
+    OFFSET and LIMIT count solutions from the start, or per report where `pattern` has a window.
+    """
 
     order: tuple[OrderKey, ...] = ()
     offset: int = 0
     limit: int | None = None
+    once: Once | None = None
+
+    @property
+    def gathers(self) -> bool:
+        """Return whether they decide over all solutions of an instant, as ONCE PER does not."""
+        return bool(self.order or self.offset) or self.limit is not None
 
 
 PLAIN = Modifiers()

@@ -78,6 +78,8 @@ class _Reader:
                 self._assigned(item.expression, item.variable, scope, kinds)
                 scope.add(item.variable.name)
         self._conditions(body.modifier.having, scope, kinds, "HAVING condition")
+        if body.modifier.once is not None and body.modifier.once.until is not None:
+            self._read_group(body.modifier.once.until, _NONE)
         for order in body.modifier.order:
             for place in needed(order.expression):
                 if place.name not in scope:
@@ -118,7 +120,8 @@ class _Reader:
             self._ranks(modifier, modifier.window)
             return
         ordered = modifier.order[0].expression.span if modifier.order else None
-        if ordered is not None and (owner == "ASK" or (modifier.limit is None and modifier.offset is None)):
+        chooses = modifier.once is not None and owner not in ("ASK", "the query")
+        if ordered is not None and not chooses and (owner == "ASK" or (modifier.limit is None and modifier.offset is None)):
             self._order(ordered, owner)
         if modifier.limit is not None and owner != "ASK":
             first = "the first in time, not the first of the order: ORDER BY ranks only what ends at one instant" if ordered else "the first in time"

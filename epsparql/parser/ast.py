@@ -517,6 +517,16 @@ class RunClause:
 
 
 @dataclass(frozen=True, slots=True)
+class OnceClause:
+    """Represents `ONCE PER keys WITHIN within` or `ONCE PER keys UNTIL until`."""
+
+    keys: tuple[VariableName, ...]
+    within: DurationText | None
+    until: GroupGraphPattern | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class OrderCondition:
     expression: Expression
     descending: bool
@@ -530,6 +540,7 @@ class SolutionModifier:
     keys: tuple[GroupKey, ...]
     having: tuple[Expression, ...]
     window: WindowClause | RunClause | None
+    once: OnceClause | None
     order: tuple[OrderCondition, ...]
     limit: NumericLiteral | None
     offset: NumericLiteral | None

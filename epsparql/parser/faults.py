@@ -70,7 +70,7 @@ def _message(source: QueryText, at: int, lexeme: str) -> str:
 def _misplaced(source: QueryText, word: str) -> str | None:
     """Return what is said of a keyword that has its place elsewhere."""
     if word in MODIFIERS and "VALUES" in source.expected:
-        return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT and OFFSET"
+        return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ONCE PER, ORDER BY, LIMIT and OFFSET"
     expected, message = _MISPLACED.get(word, ("", None))
     return message if expected in source.expected else None
 

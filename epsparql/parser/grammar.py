@@ -314,6 +314,11 @@ window_body = (  # WindowBody
     | word("RUN") + run_part + run_part[...] + run_report
 )
 window_clause = node(word("WINDOW", expected=None) + open_bracket + window_body + close_bracket, nodes.build_window_clause)  # WindowClause
+once_key = var | Nested(open_paren + var + var[...] + close_paren)
+once_end = counting("WITHIN") + duration | word("UNTIL") + braces
+once_clause = node(  # OnceClause
+    word("ONCE", expected=None) + word("PER") + Labelled(once_key, "a variable, or variables in brackets") + once_end, nodes.build_once_clause
+)
 order_condition = node(  # [24] OrderCondition
     var | words(("ASC", "DESC"), None) + Labelled(bracketted_expression, "an expression in brackets") | constraint, nodes.build_order_condition
 )
@@ -328,7 +333,8 @@ limit_clause = node(counting("LIMIT", expected=None) + integer, nodes.build_clau
 offset_clause = node(counting("OFFSET", expected=None) + integer, nodes.build_clause)  # [27] OffsetClause
 limit_offset_clauses = limit_clause + Opt(offset_clause) | offset_clause + Opt(limit_clause)  # [25] LimitOffsetClauses
 solution_modifier = node(  # [18] SolutionModifier
-    Opt(group_clause) + Opt(having_clause) + Opt(window_clause) + Opt(order_clause) + Opt(limit_offset_clauses), nodes.build_modifier
+    Opt(group_clause) + Opt(having_clause) + Opt(window_clause) + Opt(once_clause) + Opt(order_clause) + Opt(limit_offset_clauses),
+    nodes.build_modifier,
 )
 values_clause = Opt(inline_data)  # [28] ValuesClause
 body = node(where_clause + solution_modifier + values_clause, nodes.build_body)

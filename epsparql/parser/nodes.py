@@ -385,6 +385,12 @@ def _build_run(source: QueryText, found: list[Any]) -> ast.RunClause:
     return ast.RunClause(parts.get("WHILE"), parts.get("GAP"), parts.get("UNTIL"), parts.get("WITHIN"), closed, extent(found))
 
 
+def build_once_clause(source: QueryText, found: list[Any]) -> Clause:
+    *keys, bound = keep_nodes(found)
+    duration, until = (bound, None) if isinstance(bound, ast.DurationText) else (None, bound)
+    return Clause("ONCE", (ast.OnceClause(tuple(keys), duration, until, extent(found)),), extent(found))
+
+
 def build_order_condition(source: QueryText, found: list[Any]) -> ast.OrderCondition:
     """Build a comparator of ORDER BY: [24] OrderCondition."""
     return ast.OrderCondition(found[-1], isinstance(found[0], Sign) and found[0].value == "DESC", extent(found))
@@ -393,10 +399,10 @@ def build_order_condition(source: QueryText, found: list[Any]) -> ast.OrderCondi
 def build_modifier(source: QueryText, found: list[Any]) -> ast.SolutionModifier:
     """Build the solution modifiers: [18] SolutionModifier."""
     parts = {clause.name: clause.parts for clause in found}
-    one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "LIMIT", "OFFSET")}
+    one = {name: parts[name][0] if name in parts else None for name in ("WINDOW", "ONCE", "LIMIT", "OFFSET")}
     span = extent(found) if found else None
     return ast.SolutionModifier(
-        parts.get("GROUP", ()), parts.get("HAVING", ()), one["WINDOW"], parts.get("ORDER", ()), one["LIMIT"], one["OFFSET"], span
+        parts.get("GROUP", ()), parts.get("HAVING", ()), one["WINDOW"], one["ONCE"], parts.get("ORDER", ()), one["LIMIT"], one["OFFSET"], span
     )
 
 

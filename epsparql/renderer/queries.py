@@ -133,6 +133,8 @@ class _Writer:
             parts.append(f"HAVING {expressions.constraint(clauses.having)}")
         if clauses.group is not None and clauses.group.window is not None:
             parts.append(self._window(clauses.group.window))
+        if modifiers.once is not None:
+            parts.append(self._once(modifiers.once))
         parts += _modifiers(expressions, modifiers)
         if clauses.values is not None:
             parts.append(self._write_values(clauses.values))
@@ -166,6 +168,13 @@ class _Writer:
             yield f"WITHIN {self._duration(run.within)}"
         if run.report is not a.RunReport.EACH:
             yield run.report.value
+
+    def _once(self, once: a.Once) -> str:
+        keys = f"ONCE PER {once.keys[0]}" if len(once.keys) == 1 else f"ONCE PER ({' '.join(map(str, once.keys))})"
+        if once.within is not None:
+            return f"{keys} WITHIN {self._duration(once.within)}"
+        assert once.until is not None
+        return f"{keys} UNTIL {self._write_group(once.until)}"
 
     # ------------------------------------------------ patterns
     def _write_group(self, pattern: a.Pattern) -> str:

@@ -42,12 +42,12 @@ class SelectTranslator:
             projection = list_shown(pattern)
         else:
             pattern, projection = self._projected(items, pattern)
-        return pattern, projection, self._modifiers(select.body.modifier, order)
+        return pattern, projection, self._modifiers(select.body.modifier, order, pattern)
 
     def translate_body(self, body: s.Body, *, ordered: bool = True) -> a.Pattern:
         """Return the pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless `ordered`, ORDER BY is left out."""
         pattern, order = self._solutions(body, (), Aggregates(self._scope))
-        modifiers = self._modifiers(body.modifier, order if ordered else ())
+        modifiers = self._modifiers(body.modifier, order if ordered else (), pattern)
         return pattern if modifiers == a.PLAIN else a.SubSelect(pattern, list_shown(pattern), False, modifiers)
 
     def _solutions(self, body: s.Body, items: Items, aggregates: Aggregates) -> tuple[a.Pattern, tuple[a.OrderKey, ...]]:
@@ -143,9 +143,30 @@ class SelectTranslator:
     def _fail_assigned(self, variable: Variable, span: Span, reason: str) -> NoReturn:
         self._context.fail(ScopeFault, f"{variable} cannot be assigned: {reason}", span, "a variable that is new here")
 
-    def _modifiers(self, modifier: s.SolutionModifier, order: tuple[a.OrderKey, ...]) -> a.Modifiers:
+    def _modifiers(self, modifier: s.SolutionModifier, order: tuple[a.OrderKey, ...], pattern: a.Pattern) -> a.Modifiers:
         offset = 0 if modifier.offset is None else count_of(self._context, modifier.offset)
-        return a.Modifiers(order, offset, None if modifier.limit is None else count_of(self._context, modifier.limit))
+        limit = None if modifier.limit is None else count_of(self._context, modifier.limit)
+        return a.Modifiers(order, offset, limit, None if modifier.once is None else self._once(modifier.once, pattern))
+
+    def _once(self, once: s.OnceClause, pattern: a.Pattern) -> a.Once:
+        """Translate ONCE PER over the solutions of a pattern. Raises QueryError."""
+        if self._context.windows:
+            message = "a query over named windows (FROM NAMED WINDOW) reports all that they hold, so ONCE PER has no place in it"
+            self._context.fail(Unsupported, message, once.span, "REGISTER ISTREAM, which reports what is new")
+        keys, scope = dict[Variable, None](), set(visible_variables(pattern))
+        for name in once.keys:
+            variable = Variable(name.name)
+            if variable in keys:
+                self._context.fail(ScopeFault, f"{variable} stands twice in one ONCE PER", name.span, "each variable once")
+            if variable not in scope:
+                self._context.warn(
+                    "never-bound", f"{variable} is a key of ONCE PER and no pattern binds it, so it tells no solutions apart", name.span
+                )
+            keys[variable] = None
+        within = None if once.within is None else micros_of(self._context, once.within)
+        found = a.Once(tuple(keys), within, None if once.until is None else self._scope.translate_group(once.until))
+        self._context.places.note(found, once.span)
+        return found
 
     # ------------------------------------------------ VALUES
     def values(self, values: s.ValuesElement) -> a.Values:

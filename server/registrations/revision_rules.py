@@ -31,6 +31,8 @@ def check_revised_text(name: str, text: str, policy: str) -> None:
         raise _text_fault(name, f"the policy {policy}, which consumes what it used,")
     if any(isinstance(node, a.Modifiers) and (node.limit is not None or node.offset) for node in walk_nodes(query)):
         raise _text_fault(name, "LIMIT or OFFSET, which count what was given,")
+    if any(isinstance(node, a.Once) for node in walk_nodes(query)):
+        raise _text_fault(name, "ONCE PER, which goes by what was given,")
 
 
 def _text_fault(name: str, what: str) -> Fault:

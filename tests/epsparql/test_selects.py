@@ -23,6 +23,7 @@ from epsparql.algebra import (
     LeftJoin,
     Minus,
     Modifiers,
+    Once,
     OrderKey,
     Pattern,
     RangeWindow,
@@ -188,6 +189,8 @@ MODIFIERS = [
         ),
         id="all comparators",
     ),
+    pytest.param("once per ?s within5", Modifiers(once=Once((S,), 5_000_000)), id="once within"),
+    pytest.param("ONCE PER (?s ?x) UNTIL {?s :a ?x} LIMIT 1", Modifiers((), 0, 1, Once((S, X), None, A)), id="once until"),
     pytest.param("ORDER BY getENDTIME()", Modifiers((OrderKey(a.Time(a.TimeFunction.END)),)), id="by time"),
 ]
 

@@ -429,6 +429,21 @@ def orderings(draw: st.DrawFn) -> str:
 
 
 @cache
+def once_clauses() -> st.SearchStrategy[str]:
+    keys = st.sampled_from(("?s", "?s", "?v", "?w", "(?s ?v)", "(?s ?w)"))
+    until = st.one_of(st.sampled_from(("{ ?s :q ?x }", "{ ?v :q ?x }", "{ ?t :q ?v }", "{ ?t :k ?x }")), shared())
+    ended = st.one_of(st.integers(1, 4).map("WITHIN {}".format), until.map("UNTIL {}".format))
+    return st.tuples(keys, ended).map(lambda parts: f"ONCE PER {parts[0]} {parts[1]}")
+
+
+@cache
+def once_bodies() -> st.SearchStrategy[str]:
+    """Groups whose solutions of one instant are all emitted at one entry, if it comes as one."""
+    shapes = ("G SEQ G", "G OPTIONAL G", "V", "G MINUS G", "G WITHIN T", "G WITHOUT G FOR T")
+    return st.one_of(st.just("{ ?s :p ?v }"), shared(), st.sampled_from(shapes).flatmap(lambda shape: shaped(shape, shared())))
+
+
+@cache
 def within(graph: str, groups: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """SELECTs of any kind, over what lies in one graph."""
     shapes = st.sampled_from((*SHAPES, *BINDINGS)).flatmap(lambda shape: shaped(shape, groups))

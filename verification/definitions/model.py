@@ -98,6 +98,8 @@ def _substitute(node: object, bindings: Mapping[Variable, Term]) -> object:
         case algebra.SubSelect(inner, projection, distinct, modifiers):
             visible = {variable: term for variable, term in bindings.items() if variable in projection}
             return type(node)(_substitute(inner, visible), projection, distinct, _substitute(modifiers, visible))  # type: ignore[arg-type]
+        case algebra.Once(keys, within, until):
+            return type(node)(tuple(key for key in keys if key not in bindings), within, _substitute(until, bindings))  # type: ignore[arg-type]
         case Iri() | BlankNode() | Literal() | TripleTerm() | algebra.Values():
             return node
         case tuple():

@@ -1,12 +1,13 @@
 """ORDER BY, OFFSET, LIMIT and DISTINCT of the reference evaluator, and the order in which solutions of one instant stand (sections 2 and 7)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
-from epsparql.algebra import Expression, Modifiers
+from epsparql.algebra import Expression, Modifiers, Once
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, TripleTerm, Variable
 from verification.definitions.expressions import boolean, duration, instant, numeric, text_value
-from verification.definitions.model import Micros, Solution, projected
+from verification.definitions.model import Bindings, Micros, Solution, compatible, projected
 
 Value = Callable[[Expression, Solution], Term | None]
 """An expression's value for a solution, None for an error."""
@@ -40,19 +41,41 @@ def by_terms(x: Solution, variables: Sequence[Variable]) -> list[str]:
     return [str(x.lookup(variable) or "") for variable in sorted(variables, key=lambda variable: variable.name)]
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Says where timeless solutions stand, what expressions are worth, and which solutions reset the keys of ONCE PER."""
+
+    first: Micros | None
+    value: Value
+    resets: Collection[Solution] = ()
+
+
+def passing_once(rows: Iterable[Solution], once: Once, end: Callable[[Solution], Micros], resets: Collection[Solution]) -> Iterator[Solution]:
+    """The solutions that ONCE PER lets through, of all in their order (section 15)."""
+    emitted: dict[Bindings, Micros] = {}
+    for x in rows:
+        key = projected(x, once.keys)
+        latest = emitted.get(key)
+        if once.within is not None:
+            passes = latest is None or latest <= end(x) - once.within
+        else:
+            own = Solution(key)
+            passes = latest is None or any(
+                compatible(own, Solution(projected(z, once.keys))) and (z.start is None or z.end is None or (latest < z.start and z.end < end(x)))
+                for z in resets
+            )
+        if passes:
+            emitted[key] = end(x)
+            yield x
+
+
 def modified(
-    found: Iterable[Solution],
-    projection: Sequence[Variable],
-    distinct: bool,
-    modifiers: Modifiers,
-    per_report: bool,
-    first: Micros | None,
-    value: Value,
+    found: Iterable[Solution], projection: Sequence[Variable], distinct: bool, modifiers: Modifiers, per_report: bool, setting: Setting
 ) -> list[Solution]:
-    """The solutions that are left, whole, in their order: by end, then by ORDER BY, start, terms. Timeless ones stand at `first`."""
+    """The solutions that are left, whole, in their order: by end, then by ORDER BY, start, terms. Timeless ones stand at the setting's `first`."""
 
     def end(x: Solution) -> Micros:
-        at = first if x.end is None else x.end
+        at = setting.first if x.end is None else x.end
         assert at is not None, "a timeless solution stands nowhere before the first instant"
         return at
 
@@ -61,8 +84,10 @@ def modified(
 
     rows = sorted(found, key=lambda x: (start_of(x), by_terms(x, projection), not x.timeless))
     for comparator in reversed(modifiers.order):
-        rows.sort(key=lambda x: rank(value(comparator.expression, x)), reverse=comparator.descending)
+        rows.sort(key=lambda x: rank(setting.value(comparator.expression, x)), reverse=comparator.descending)
     rows.sort(key=end)
+    if modifiers.once is not None:
+        rows = list(passing_once(rows, modifiers.once, end, setting.resets))
     if distinct:
         kept: dict[object, Solution] = {}
         for x in rows:

@@ -33,7 +33,7 @@ from verification.definitions.model import (
     short_enough,
     substituted,
 )
-from verification.definitions.ordering import modified
+from verification.definitions.ordering import Setting, modified
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Evaluation:
 
     def _sub_select(self, pattern: algebra.SubSelect) -> Iterator[Solution]:
         """One row an inner solution, told apart by the hidden marker; with DISTINCT, one a projection and interval."""
-        counted = pattern.modifiers.offset > 0 or pattern.modifiers.limit is not None
+        counted = pattern.modifiers.offset > 0 or pattern.modifiers.limit is not None or pattern.modifiers.once is not None
         side = self.decided if counted else self
         found: Iterable[Solution] = side.evaluate(pattern.pattern)
         if counted:
@@ -315,8 +315,7 @@ class Evaluation:
                 pattern.distinct,
                 pattern.modifiers,
                 windowed(pattern.pattern),
-                self.first,
-                side.value_of,
+                Setting(self.first, side.value_of, self.find_resets(pattern.modifiers)),
             )
         keys = run_keys(pattern.pattern)
         for x in found:
@@ -325,6 +324,11 @@ class Evaluation:
                 told_apart = x.bindings if keys is None else projected(x, (*keys, *pattern.projection, *ordered_by(pattern.modifiers)))
                 bindings |= {(marker, Literal(repr(sorted(map(str, told_apart)))))}
             yield Solution(bindings, x.start, x.end)
+
+    def find_resets(self, modifiers: algebra.Modifiers) -> Solutions:
+        """The solutions for which ONCE PER ... UNTIL waits."""
+        once = modifiers.once
+        return frozenset() if once is None or once.until is None else self.decided.evaluate(once.until)
 
     # ------------------------------------------------------------ expressions of a solution
     def _outcomes(self, expression: algebra.Expression, x: Solution) -> dict[algebra.Exists, bool]:

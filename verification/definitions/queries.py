@@ -9,7 +9,7 @@ from epsparql.algebra import PLAIN, Expression, Query
 from epsparql.terms import Term, Variable
 from verification.definitions import windows
 from verification.definitions.model import Bindings, Fact, Micros, Occurrence, Solution, Solutions, projected
-from verification.definitions.ordering import modified
+from verification.definitions.ordering import Setting, modified
 from verification.definitions.patterns import USUAL, Evaluation, Settings, World, ordered_by, run_keys, windowed
 
 Streams = Mapping[str, frozenset[Occurrence]]
@@ -79,7 +79,9 @@ def _once(query: Query, world: World, settled: World) -> list[Solution]:
         names = (*keys, *reported(query), *ordered_by(modifiers))
         told_apart = {(projected(x, names), x.start, x.end): x for x in standing}
         standing = {x: standing[x] for x in told_apart.values()}
-    return modified(standing, reported(query), distinct, modifiers, windowed(query.pattern), world.t0, value_under)
+    return modified(
+        standing, reported(query), distinct, modifiers, windowed(query.pattern), Setting(world.t0, value_under, evaluation.find_resets(modifiers))
+    )
 
 
 def _standing(solutions: Solutions, t0: Micros | None) -> dict[Solution, Solution]:

@@ -211,6 +211,8 @@ class Translation:
             case a.Path(subject, path, object_):
                 return self._translate_path(self._argument(subject), path, self._argument(object_), where, pattern)
             case a.SubSelect(inner, projection, distinct, modifiers):
+                if modifiers.once is not None:
+                    raise StaticRuleRefused("ONCE PER in a static rule, whose triples hold always", pattern)
                 if modifiers.limit is not None or modifiers.offset:
                     raise StaticRuleRefused("LIMIT or OFFSET in a static rule: what always holds has no order", pattern)
                 bodies = [replace(body, bound=body.bound & frozenset(projection)) for body in self._bodies(inner, where)]

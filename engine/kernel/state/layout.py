@@ -32,13 +32,14 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 # GATE: the SEQ on whose right side a JOIN stands, without whose left goals it keeps nothing (docs/decisions/0054-suppressing-joins.md), or NONE
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
-    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST,
-) = range(22)  # fmt: skip
+    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST, ONCE,
+) = range(23)  # fmt: skip
 # FIND: a triple pattern that a node which decides on absence looks up for what it decides; it goes on to the next one, or to EMIT of that node
 MOST_FINDS = 8  # of one node
 # EARLIEST, LATEST: of rows that differ in their ends alone, or in their starts alone, it hands on the one that ends first, or starts last
 # of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
+AWAITING = KEEP  # of a ONCE: how many rows wait for the end of their entry; below zero, how many of them are yet to be gathered
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
@@ -135,13 +136,14 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, MOST_EACH, MOST_NOW, SPENT, AT_WIDTH,
-) = range(40)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, MOST_EACH, MOST_NOW, SPENT, CHOICES, AT_WIDTH,
+) = range(41)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
 # store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are. LATEST_FROM: the greatest Q_FROM
 # that there has been. MOST_MADE: what a query may make at one instant, MOST_EACH: more for each occurrence that comes at it, MOST_NOW: both for this
-# instant. SPENT: what a step has looked at and been answered, in parts of what is made, until it is counted
+# instant. SPENT: what a step has looked at and been answered, in parts of what is made, until it is counted. CHOICES: whether rows may wait at a ONCE
+# for the end of their entry
 
 # what is counted as made: a goal or a solution is one; joins that go on elsewhere, rows looked at, and answers of the host are this many LOOKS
 LOOKS = 128  # at rows of a key, in the time of one made
@@ -190,7 +192,7 @@ RECORDS = {
     "rows": _columns("START", "VAR"),
     "stores": _columns("HEAD", "STORE_WIDTH"),
     "nodes": _columns("KIND", "NODE_WIDTH")
-    | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "any_subject": ANY_SUBJECT, "outward": OUTWARD},
+    | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "awaiting": AWAITING, "any_subject": ANY_SUBJECT, "outward": OUTWARD},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
     "frame": _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_"),

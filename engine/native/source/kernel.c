@@ -32,6 +32,8 @@
 
 #include "kernel/operators/policies.c"
 
+#include "kernel/operators/once.c"
+
 #include "kernel/goal_maintenance.c"
 #include "kernel/scheduler.c"
 

@@ -228,7 +228,7 @@ def find_open_variables(pattern: a.Pattern, kept: Scope, scope: Scopes) -> Varia
     found = frozenset[Variable]()
     match pattern:
         case a.SubSelect(inner, projection, _, modifiers):
-            cut = modifiers.limit is not None or modifiers.offset > 0
+            cut = modifiers.limit is not None or modifiers.offset > 0 or modifiers.once is not None
             return frozenset(projection) & (find_open_variables(inner, kept, scope) | (scope(inner).possible & kept.possible if cut else found))
         case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
             left, other = sides_of(pattern)

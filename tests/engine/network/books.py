@@ -92,7 +92,7 @@ def _check_lists(network: Network) -> None:
     kinds, is_idle = net.nodes[:, c.KIND], (net.nodes[:, c.DEFERRED] != 0) & (net.nodes[:, c.STEP] == 0)
     acting = (kinds == c.WITHOUTFOR) | ((kinds == c.COLLECT) & ~is_idle)
     assert sorted(timers) == sorted(own.intersection(np.flatnonzero(acting).tolist()))
-    collecting = own.intersection(np.flatnonzero(kinds == c.COLLECT).tolist())
+    collecting = own.intersection(np.flatnonzero(np.isin(kinds, (c.COLLECT, c.ONCE))).tolist())
     assert network.collectors.placed.keys() == collecting
     assert network.collectors.completed <= collecting
     for node, each in network.collectors.placed.items():

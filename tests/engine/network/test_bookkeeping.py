@@ -28,6 +28,8 @@ QUERIES = [
     ("SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :A ?x } GROUP BY ?s WINDOW [RANGE 'PT6S' STEP 'PT3S']", UNRESTRICTED),
     ("SELECT ?s (SUM(?x) AS ?n) WHERE { ?s :A ?x } GROUP BY ?s WINDOW [RUN WHILE (?x != PREV(?x))]", UNRESTRICTED),
     ("SELECT * WHERE { ?s :A ?x } ORDER BY ?x LIMIT 2", UNRESTRICTED),
+    ("SELECT * WHERE { ?s :A ?x } ONCE PER ?s WITHIN 3", UNRESTRICTED),
+    ("SELECT * WHERE { ?s :A ?x } ONCE PER (?s ?x) UNTIL { { ?s :B ?y } MINUS { ?s :C ?y } }", UNRESTRICTED),
     ("SELECT DISTINCT ?s WHERE { { ?s :A ?x FILTER(REGEX(STR(?x), '1')) } UNION { ?s :K ?x } }", UNRESTRICTED),
     ("SELECT * WHERE { ?s ?p ?x . ?s :B ?y }", UNRESTRICTED),
     ("SELECT * WHERE { VALUES ?x { 1 2 } GRAPH ?g { ?s :A ?x } }", UNRESTRICTED),

@@ -117,6 +117,7 @@ def test_the_changelog_comes_by_websocket_and_as_events(url: str, http: httpx.Cl
 REFUSED = [
     pytest.param({"query": "ASK { ?s ?p ?o }"}, 400, id="ASK"),
     pytest.param({"query": "SELECT * { ?s ?p ?o } LIMIT 1"}, 400, id="LIMIT"),
+    pytest.param({"query": "SELECT * { ?s ?p ?o } ONCE PER ?s WITHIN 9"}, 400, id="ONCE PER"),
     pytest.param({"query": "SELECT * { { SELECT ?s { ?s ?p ?o } OFFSET 1 } }"}, 400, id="OFFSET inside"),
     pytest.param({"query": "SELECT * { { ?s ?p ?o } SEQ { ?s ?p ?q } }", "policy": "recent"}, 400, id="policy"),
     pytest.param({"query": "SELECT * { ?s ?p ?o }", "from": "beginning"}, 409, id="from the past"),

@@ -5,12 +5,6 @@ enum { TOGETHER = 32, SWEPT_AT_ONCE = 16 };
 /* TOGETHER: goals that are entered at the same time. SWEPT_AT_ONCE: stores that a feed sweeps besides one for each of its events: each gets its turn,
  * and one event never pays for all. */
 
-/* Returns whether a policy chooses among the goals of a store. */
-static inline int is_policy_store(Net net, i64 store) {
-  i64 kind = node_at(net, store / SIDES)->kind;
-  return (kind == RECENT || kind == CHRONOLOGICAL) && store % SIDES != BLOCKER;
-}
-
 /* Frees the goals of a store that no solution from this instant on can meet. Goals that any step has begun with stay, for they are younger.
  * Goals of a timer and of FIRST wait for no partner; those of a policy may be on their way to be settled. */
 static void sweep_store(Net net, i64 store) {

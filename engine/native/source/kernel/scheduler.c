@@ -64,6 +64,7 @@ static void arrive_elsewhere(Net net, i64 node, i64 task, i64 x, i64 goal) {
   else if (task == FIND_ON) emit_looked_up(net, node, x, goal);
   else if (task == LOOK_ON || task == LOOK_ON_STORED) join_background(net, node, task, x, goal);
   else if (kind == RECENT || kind == CHRONOLOGICAL) arrive_policy(net, node, task, x, goal);
+  else if (kind == ONCE) do_once_task(net, node, task, x);
   else if (decides(task)) decide(net, node, side_of(task), x);
   else if (goes_on(task)) go_on(net, node, task, x, goal);
   else arrive_by_kind(net, node, task, x);
@@ -74,18 +75,39 @@ static inline i64 turn_of(Net net, i64 k) {
   return TASKS_OF_CLOSE * node_at(net, waiting_at(net, k)->node)->stratum + phase_of(waiting_at(net, k)->task);
 }
 
-/* Moves the waiting work whose turn is next to the stack, which takes then what no step adds. */
-static void call_stratum(Net net) {
+/* Returns whether waiting work is decided at the end of its entry, though the instant may go on. */
+static inline int waits_for_entry(Net net, i64 k) {
+  const Frame *frame = waiting_at(net, k);
+  return frame->task == DECIDE_LEFT && node_at(net, frame->node)->kind == ONCE;
+}
+
+/* Moves the waiting work whose turn it is to the stack, which takes then what no step adds. */
+static void call_turn(Net net, i64 turn, int of_entry) {
   AtRecord *at = net->at;
-  i64 lowest = turn_of(net, 0), kept = 0;
-  for (i64 k = 1; k < at->waiting; k++) lowest = lesser(lowest, turn_of(net, k));
+  i64 kept = 0;
   for (i64 k = 0; k < at->waiting; k++) {
     const Frame *frame = waiting_at(net, k);
-    if (turn_of(net, k) == lowest) push_frame(net, frame->node, frame->task, frame->row);
+    if (turn_of(net, k) == turn && (!of_entry || waits_for_entry(net, k))) push_frame(net, frame->node, frame->task, frame->row);
     else *waiting_at(net, kept++) = *frame;
   }
   at->waiting = kept;
   at->credit = 0;
+}
+
+/* Calls the waiting work whose turn is next at the close of the instant. */
+static void call_stratum(Net net) {
+  i64 lowest = turn_of(net, 0);
+  for (i64 k = 1; k < net->at->waiting; k++) lowest = lesser(lowest, turn_of(net, k));
+  call_turn(net, lowest, 0);
+}
+
+/* Calls what waits for the end of the entry alone, stratum by stratum; `choices` says that there may be some. */
+static void call_choices(Net net) {
+  i64 lowest = BIG;
+  for (i64 k = 0; k < net->at->waiting; k++)
+    if (waits_for_entry(net, k)) lowest = lesser(lowest, turn_of(net, k));
+  if (lowest == BIG) net->at->choices = 0;
+  else call_turn(net, lowest, 1);
 }
 
 /* Begins another instant. Nothing is parked between instants, so all answers may go. */
@@ -159,6 +181,11 @@ static i64 pass_column(Net net, i64 i) {
 static i64 advance_feed(Net net) {
   AtRecord *at = net->at;
   i64 i = at->event;
+  if (at->choices != 0 && (i == at->events || fed(net, IN_ENTRY, i) != at->entry)) {
+    if (at->waiting > height_of(net, TABLE_STACK)) return GROW;
+    call_choices(net);
+    return ONWARD;
+  }
   if (at->reports == 0 && at->deferred_n > (i < at->events ? MOST_DEFERRED : 0)) return DECISION;
   if (at->reports == 0 && i == at->events) {
     if (at->endless != NONE) return EXCEEDED;

@@ -58,6 +58,13 @@ static void leave_oldest(Net net, i64 node, i64 x) {
 }
 
 /* ---------------------------------------------------------------- the store of left goals */
+/* Returns whether goals leave a store from its middle: a policy chooses among them, or UNTIL discards them. */
+static inline int is_policy_store(Net net, i64 store) {
+  const NodesRecord *here = node_at(net, store / SIDES);
+  int policy = here->kind == RECENT || here->kind == CHRONOLOGICAL, until = here->kind == ONCE && here->life_left == FOREVER;
+  return (policy || until) && store % SIDES != BLOCKER;
+}
+
 /* Stores a goal with what lets it leave from the middle of its store's queue. */
 static void store_policy_goal(Net net, i64 node, i64 side, i64 goal) {
   i64 store = store_of(node, side);
