@@ -284,7 +284,7 @@ class FactIndex:
 
     @cached_property
     def descriptions(self) -> Descriptions:
-        return Descriptions(quad[:3] for quad in self)
+        return Descriptions(distinct(self.everything()[:, [SUBJECT, PREDICATE, OBJECT]]), self.terms)
 
     def everything(self) -> Ints:
         """Return s, p, o, g of all that holds."""

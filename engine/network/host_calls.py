@@ -1,6 +1,6 @@
 """This module runs one kernel over the queries that are placed, and serves what it returns for: room, decisions and exact answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -172,10 +172,16 @@ class KernelHost:
     # ------------------------------------------------------------ what the kernel takes in
     def feed(self, columns: Ints) -> Ints:
         """Let the kernel take in a feed; return the rows found, in the columns of `out`."""
+        chunks = list(self.feed_in_parts(columns))
+        return np.concatenate(chunks) if len(chunks) > 1 else chunks[0]
+
+    def feed_in_parts(self, columns: Ints) -> Iterator[Ints]:
+        """Do as `feed` does, and yield the rows in parts, as they are found. A caller that does not want all of them has no more use for this host."""
         arrays, n = self.arrays, columns.shape[1]
         now = arrays.now
         if not n:
-            return arrays.net.out[:0]
+            yield arrays.net.out[:0]
+            return
         if arrays.began is None:
             arrays.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
@@ -184,17 +190,15 @@ class KernelHost:
             for last in columns[c.IN_END, columns[c.IN_KIND] == c.LAST].tolist():
                 self.collectors.announce_last(last)
         self._settle()
-        chunks: list[Ints] = []
         while (code := run(arrays.address)) != c.DONE:
             if arrays.now[c.FOUND] > MOST_FOUND:
-                chunks.append(self._take_found())
+                yield self._take_found()
             self._serve_return(code)
         if n > FEW_COLUMNS:
             arrays.spread_heads()
         if self.slots.dropped:
             self.slots.free_dropped()
-        found = self._take_found()
-        return np.concatenate([*chunks, found]) if chunks else found
+        yield self._take_found()
 
     def _settle(self) -> None:
         """Bring up to date what the kernel reads of queries and terms."""

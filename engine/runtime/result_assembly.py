@@ -276,7 +276,7 @@ def describe_rows(planned: Planned, query: a.Describe, rows: Ints, terms: TermTa
     kept: list[int] = []
     for k in range(len(rows)):
         described = [term for numbers in targets if (term := terms.term(int(numbers[k]))) is not None]
-        lines = [f"{s} {p} {o} ." for s, p, o in known.descriptions.describe_terms(described)]
+        lines = known.descriptions.describe_terms(described)
         if lines:
             found.append(lines)
             kept.append(k)

@@ -55,7 +55,7 @@ def sparql_json_verdict(solutions: pa.RecordBatch) -> str:
 
 
 @lru_cache(maxsize=_TIMELY)
-def _plain(term: str) -> str:
+def show_plain(term: str) -> str:
     """Return a term as SPARQL's CSV results write it: bare."""
     parsed = parse_term(term)
     match parsed:
@@ -75,7 +75,7 @@ def csv(solutions: Iterable[StoredSolution], variables: Sequence[str]) -> str:
     writer = csv_module.writer(out)
     writer.writerow(["id", "start", "end", *variables])
     for solution in solutions:
-        terms = ["" if term is None else _plain(term) for term in solution.values]
+        terms = ["" if term is None else show_plain(term) for term in solution.values]
         writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
     return out.getvalue()
 
@@ -97,7 +97,7 @@ def csv_constructed(solutions: Iterable[StoredSolution]) -> str:
     writer.writerow(["id", "start", "end", "subject", "predicate", "object"])
     for solution in solutions:
         for triple in triples_of(solution):
-            terms = [_plain(str(term)) for term in (triple.subject, triple.predicate, triple.object)]
+            terms = [show_plain(str(term)) for term in (triple.subject, triple.predicate, triple.object)]
             writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
     return out.getvalue()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Catalogue, Registration
 from pipeline.registrations.query_cache import get_shape
-from server.background.query_process import DONE, FAULT, NO_MEMORY, STRETCH, Question, Setting
+from server.background.query_protocol import DONE, FAULT, INTERNAL, NO_MEMORY, NOT_WRITABLE, STRETCH, Question, Setting
 from server.http.problem_details import Fault, Problem
 from server.settings import Settings
 from server.subordinate_process import start_process
@@ -87,7 +87,7 @@ class QueryPool:
     async def answer_query(self, question: Question) -> Answer:
         """Return the answer to a query.
 
-        Raises: Fault 400 for what the query engine refuses, 422 for what takes too much, 429 where too many wait, 500.
+        Raises: Fault 400 for what the engine refuses, 406 for what the media type cannot hold, 422 for what takes too much, 429 where too many wait, 500.
         """
         if self._waiting >= _WAITING:
             raise Fault(
@@ -179,7 +179,11 @@ class QueryPool:
         if verdict == DONE:
             return Answer(detail, answer)
         if verdict == FAULT:
-            raise Fault(Problem(HTTPStatus.BAD_REQUEST, "query", detail))
+            raise Fault(Problem(HTTPStatus.BAD_REQUEST, **detail))
+        if verdict == NOT_WRITABLE:
+            raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected="another media type"))
+        if verdict == INTERNAL:
+            raise Fault(Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "an internal error; the server's log has the details"))
         raise _ended(verdict, settings)
 
 

@@ -2,20 +2,8 @@
 
 import pyoxigraph as ox
 
-from server.background.query_process import GRAPHS, TABLES
+from server.background.answer_text import GRAPHS, TABLES
 
-DIFFERENCES = (
-    "A pattern in `GRAPH ?g` that is a sub-SELECT or VALUES alone leaves `?g` unbound, and sees all graphs together.",
-    "`GRAPH ?g { GRAPH ?h { … } }` leaves `?g` unbound.",
-    "MINUS in `GRAPH ?g` shares `?g` with the pattern before it.",
-    "Numbers and times are in canonical form: `21.50` is `21.5`, and `01` is the same term as `1`.",
-    "An integer beyond 64 bits is an error in arithmetic.",
-    "A dateTime without a time zone is not ordered against one with a zone that is less than 14 hours away. The language takes it for UTC.",
-    "REPLACE does not know `\\$` for a dollar sign.",
-    "The path `p?` does not match a term that is in no triple.",
-    'BNODE("x") gives one node for all solutions.',
-)
-"""In these points, the answers differ from those of registered queries. docs/background.md lists them, too."""
 _SD, _FORMATS = "http://www.w3.org/ns/sparql-service-description#", "http://www.w3.org/ns/formats/"
 _NAMES = {
     "application/sparql-results+json": "SPARQL_Results_JSON",
@@ -38,8 +26,7 @@ def describe_service(address: str, media_type: str) -> bytes:
         (f"{_SD}supportedLanguage", ox.NamedNode(f"{_SD}SPARQL11Query")),
         (f"{_SD}feature", ox.NamedNode(f"{_SD}UnionDefaultGraph")),
         *((f"{_SD}resultFormat", ox.NamedNode(_FORMATS + _NAMES[each])) for each in (*TABLES, *GRAPHS)),
-        *(("http://www.w3.org/2000/01/rdf-schema#comment", ox.Literal(each, language="en")) for each in DIFFERENCES),
     ]
     triples = [ox.Triple(service, ox.NamedNode(predicate), value) for predicate, value in said]
-    prefixes = {"sd": _SD, "formats": _FORMATS, "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
+    prefixes = {"sd": _SD, "formats": _FORMATS}
     return ox.serialize(triples, format=GRAPHS[media_type], prefixes=prefixes)  # type: ignore[return-value]  # it is written to no file

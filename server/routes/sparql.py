@@ -1,6 +1,5 @@
 """Serves the SPARQL 1.1 Protocol: queries that are answered once, over the background."""
 
-import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,8 +11,9 @@ import epsparql
 from epsparql.algebra import Ask, Select
 from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
 from pipeline.formats.body_parser import RDF_XML
+from server.background.answer_text import GRAPHS, TABLES
 from server.background.query_pool import QueryPool
-from server.background.query_process import GRAPHS, TABLES, Question
+from server.background.query_protocol import Question
 from server.background.service_description import describe_service
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, read_body, read_media_type
@@ -24,7 +24,6 @@ from server.service import Service
 
 router = APIRouter(tags=["background"])
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
-_PLACE = re.compile(r"^error at (\d+):(\d+): ")
 _ANSWERS = describe_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_ACCEPTABLE,
@@ -105,37 +104,21 @@ async def _answer_query(request: Request, service: Service, text: str, default: 
     offered = TABLES if isinstance(parsed, Select | Ask) else GRAPHS
     accept = request.headers.get("accept")
     chosen = choose_media_type(accept, tuple(offered))
-    given = default is not None or named is not None
     question = Question(
         query=text,
-        union=not given and parsed.sources.dataset is None,
-        default=[checked_name(name) for name in default or ()] if given else None,
-        named=[checked_name(name) for name in named or ()] if given else None,
+        default=None if default is None else [checked_name(name) for name in default],
+        named=None if named is None else [checked_name(name) for name in named],
         media_type=chosen,
     )
-    try:
-        answer = await pool.answer_query(question)
-        if (held := choose_media_type(accept, tuple(offered), answer.version)) != chosen:  # the first choice cannot hold triple terms
-            chosen = held
-            answer = await pool.answer_query({**question, "media_type": chosen})
-    except Fault as fault:
-        raise _locate_fault(fault) from None
+    answer = await pool.answer_query(question)
+    if (held := choose_media_type(accept, tuple(offered), answer.version)) != chosen:  # the first choice cannot hold triple terms
+        chosen = held
+        answer = await pool.answer_query({**question, "media_type": chosen})
     if chosen == RDF_XML and UNNAMED_ELEMENT in answer.text:
         detail = "RDF/XML has no name for a predicate that does not end in an XML name"
         raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=", ".join(GRAPHS)))
     content_type = chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8"
     return service.admission.answers.create_response(answer.text, versioned(content_type, answer.version))
-
-
-def _locate_fault(fault: Fault) -> Fault:
-    """Return the fault with its place, where the query engine refuses a query that our grammar accepts."""
-    problem = fault.problem
-    if problem.code != "query":
-        return fault
-    found = _PLACE.match(problem.detail)
-    detail = f"only SPARQL 1.1 queries are answered here: {problem.detail[found.end() if found else 0 :]}"
-    expected = "SPARQL 1.1; register queries over streams at /queries"
-    return Fault(Problem(problem.status, "syntax", detail, int(found[1]) if found else None, int(found[2]) if found else None, expected))
 
 
 def _no_update() -> Fault:

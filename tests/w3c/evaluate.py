@@ -38,7 +38,7 @@ def difference(case: SuiteCase, *, numbers_by_value: bool = False) -> str | None
         return f"failed: {failures}"
     if stray := {(start, end) for start, end, _ in solutions} - {(instant, instant)}:
         return f"intervals: {stray}"
-    found = _table(query, [values for *_, values in solutions])
+    found = make_table(query, [values for *_, values in solutions])
     return _compared(case, query, found, wanted, numbers_by_value)
 
 
@@ -53,7 +53,7 @@ def _compared(case: SuiteCase, query: a.Query, found: Table, wanted: Table, numb
     return None if same(found, wanted) else f"found {found}\nexpected {wanted}"
 
 
-def _table(query: a.Query, solutions: list[list[str | None]]) -> Table:
+def make_table(query: a.Query, solutions: list[list[str | None]]) -> Table:
     match query:
         case a.Select(projection=projection):
             return Table(tuple(variable.name for variable in projection), tuple(map(tuple, solutions)))
