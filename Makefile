@@ -9,7 +9,7 @@ JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
 # Those that take longest begin first; a file that is named again is run once.
-SLOW = $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser artefacts fault_tolerance connectors server/operations) tests --include='test_*.py')
+SLOW = $(filter-out $(patsubst --ignore=%,%,$(PASSED_OVER)), $(shell grep -rlE 'mark\.slow' $(addprefix tests/,pipeline/spark browser artefacts fault_tolerance connectors server/operations) tests --include='test_*.py'))
 
 # What drives the compiled functions' accesses to memory. Their tables are arrays, in which operators of every shape, stored states and aggregates are.
 TABLES := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_registration.py \
@@ -97,8 +97,8 @@ slow: $(TEST_STAMP) brokers
 # object of Python costs twice as much. Stacks of what was allocated would double it again: EPSPARQL_STACKS=30 has reports name them.
 SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0:malloc_context_size=$${EPSPARQL_STACKS:-0} EPSPARQL_NATIVE=checked
 bounds: checked
-	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest $(BYTES) -m "not slow and not soak"
-	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not slow and not soak" --durations=10
+	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest $(BYTES) -m "not soak"
+	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not soak" --durations=10
 
 # The browser tests run in Debian's Chromium; it is installed only where there is none.
 chromium:
@@ -220,7 +220,7 @@ soak: export EPSPARQL_SOAK_S = $(SOAK)
 soak: export EPSPARQL_RECONNECTS = $(RECONNECTS)
 soak: $(TEST_STAMP) wheels checked brokers partitions
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
-	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not slow and not soak" -n $(JOBS)
+	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not soak" -n $(JOBS)
 	$(MAKE) --no-print-directory mutants
 
 format: $(TEST_STAMP)

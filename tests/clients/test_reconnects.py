@@ -46,7 +46,7 @@ def check(found: dict[str, Any], saboteur: Saboteur) -> None:
     assert found["ids"] == sorted(set(found["ids"]))
     assert found["others"] == [*range(EVENTS // 10)]
     assert found["accepted"] == EVENTS // 10
-    assert found["lost"] >= STRIKES // 2  # a strike may come while the client connects again, and is no second loss
+    assert found["lost"] >= 1  # strikes may come while the client connects again, and are no further loss
 
 
 @pytest.mark.parametrize("options", [(), ("--no-experimental-websocket",)], ids=["WebSocket", "HTTP"])

@@ -8,6 +8,8 @@ import pytest
 from server.cli.commands import main
 from tests.etalis.programs import reported, run_files
 
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).resolve().parents[3] / "shared/conformance"
 CASES = sorted((SHARED / "ele").glob("case*"))
 EXAMPLES = sorted(path.parent for path in (SHARED / "etalis-examples").glob("*/program.event"))

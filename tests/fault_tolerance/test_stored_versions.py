@@ -27,6 +27,8 @@ from server.process import clock
 from server.settings import Settings
 from tests.server.conftest import COMPILING_S, EX, moment, serving, until
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PREFIX = f"PREFIX : <{EX}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 SEGMENT_BYTES = 4096

@@ -15,7 +15,7 @@ from pipeline.replication.replicator import Replicator
 from tests.fault_tolerance.two_writers import SEGMENT_BYTES, Server, Stage, Turn, go, opened, small, solution, stream
 from tests.soak import is_full
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # who is killed ends so
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]  # who is killed ends so
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -206,6 +206,7 @@ def test_a_copy_that_lacks_events_leaves_the_server_alone(stage: Stage) -> None:
 
 
 def test_a_restore_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
+    """`make soak` tries each moment, other runs each third one."""
     turns, over = 0, False
     while not over:
         stage = Stage(tmp_path / f"{turns}")
@@ -228,7 +229,7 @@ def test_a_restore_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
         stage.check()
         for server in stage.servers:
             server.clear()
-        turns += 1
+        turns += 1 if is_full() else 3
     assert turns > 20
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.mutation.native_changes import list_changes
 from tests.mutation.trials import ROOT
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = """
 def count_down(n):
     while n > 0:

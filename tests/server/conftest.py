@@ -73,7 +73,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
+    """Its patience is that of a first start: what is asked may start a process, and other suites run beside this one."""
+    with httpx.Client(base_url=url, timeout=COMPILING_S) as client:
         yield client
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import epsparql
 from epsparql.errors import Unsupported
+from tests.soak import is_full
 from tests.w3c.evaluate import difference, text_of
 from tests.w3c.page import PAGE, page
 from tests.w3c.passed_over import BY_OWL_RL, BY_VALUE, PASSED_OVER
@@ -14,7 +15,7 @@ from tests.w3c.suite import ROOT, Kind, SuiteCase, beyond_rdfs, cases
 
 CASES = cases()
 
-pytestmark = pytest.mark.skipif(not ROOT.exists(), reason="the W3C suites are not beside the project")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ROOT.exists(), reason="the W3C suites are not beside the project")]
 
 
 def refusal(case: SuiteCase) -> epsparql.QueryError | None:
@@ -60,7 +61,8 @@ def test_regimes_beyond_rdfs(case: SuiteCase) -> None:
 
 
 def test_every_query_renders() -> None:
-    for case in CASES:
+    """`make soak` renders all, other runs each third one."""
+    for case in CASES[:: 1 if is_full() else 3]:
         if case.kind is Kind.NEGATIVE:
             continue
         with suppress(epsparql.QueryError):  # test_case says which may be refused

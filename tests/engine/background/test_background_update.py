@@ -30,6 +30,8 @@ from tests.support.feeds import term as parse_shorthand
 from tests.support.run_both import blocks, in_order, results, run
 from verification.definitions.rdfs import RDFS
 
+pytestmark = pytest.mark.slow
+
 RANDOM = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
 
 

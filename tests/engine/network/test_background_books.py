@@ -25,6 +25,7 @@ from tests.engine.background.test_background_update import (
 from tests.engine.network.books import check_books
 from tests.engine.runtime.test_engine import Log
 from tests.engine.runtime.test_quotas import bounded
+from tests.soak import is_full
 from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, parse_feed
 from tests.support.run_both import blocks, in_order
@@ -40,8 +41,8 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 def test_the_books_agree_after_each_change() -> None:
-    """Changes hold from the next instant on."""
-    for k, (pattern, feed, changes) in enumerate(rows()):
+    """Changes hold from the next instant on. `make soak` has all rows, other runs each third one; their solutions are those of test_background_update.py."""
+    for k, (pattern, feed, changes) in enumerate(rows()[:: 1 if is_full() else 3]):
         query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
         log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])
         with copied(k % 2):

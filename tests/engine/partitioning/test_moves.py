@@ -23,6 +23,8 @@ from tests.support.feeds import PREFIXES, SECOND, Body, term
 from tests.support.query_strategies import MAX_DELAY, OTHER, arrivals
 from tests.support.run_both import _emitted, blocks, entries
 
+pytestmark = pytest.mark.slow
+
 ALL = 1 << 40
 CHAIN = PREFIXES + "SELECT ?s ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :B ?b } WITHIN 20 }"
 RULE = PREFIXES + "CONSTRUCT { ?s :D ?b } INTO STREAM <d> WHERE { { ?s :A ?a } SEQ { ?s :B ?b } WITHIN 20 }"
@@ -88,8 +90,8 @@ def readings(extra: Sequence[tuple[int, Entry]] = ()) -> Log:
 
 
 def begins_of(log: Log) -> list[int]:
-    """The positions from which two engines read the log again, three entries in a block; they find what one engine finds."""
-    cut = blocks(log, range(0, len(log), 3))
+    """The positions from which two engines read the log again, six entries in a block; they find what one engine finds."""
+    cut = blocks(log, range(0, len(log), 6))
     found, changes, begins = shared_out(cut, 2)
     assert (found, changes) == whole(cut)
     assert {name for name, *_ in found} == {"rule", *QUERIES}

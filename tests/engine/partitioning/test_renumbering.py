@@ -22,6 +22,8 @@ from tests.support.feeds import PREFIXES
 from tests.support.query_strategies import MAX_DELAY, OTHER, arrivals
 from tests.support.run_both import Emitted, _emitted, blocks, entries, past_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _every_entry_is_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,16 +121,16 @@ def test_random_queries(queries: Mapping[str, str], data: st.DataObject) -> None
 
 
 # ---------------------------------------------------------------- by hand
-AT = 350
+AT, BLOCK = 350, 6
 EVER = PREFIXES + "SELECT ?s ?a ?b WHERE { { ?s :A ?a } SEQ { ?s :B ?b FILTER(?b = ?a) } }"
 ALL_PAIRS = PREFIXES + "SELECT ?s ?t ?a WHERE { { ?s :A ?a } SEQ { ?t :B ?b } WITHIN 10 FILTER(?a = ?b) }"
 ALL_EVER = PREFIXES + "SELECT ?s ?t ?a WHERE { { ?s :A ?a FILTER(?a = 7) } SEQ { ?t :B ?b FILTER(?b = 7) } }"
 
 
 def begins_of(log: Log, first: int, changes: Mapping[int, int]) -> list[int]:
-    """The positions from which engines read the log again, three entries in a block; they find what one engine finds."""
-    cut = blocks(log, range(0, len(log), 3))
-    found, told, begins = renumbered(cut, first, {at // 3: number for at, number in changes.items()}, restores=[AT // 3 + 20])
+    """The positions from which engines read the log again, six entries in a block; they find what one engine finds."""
+    cut = blocks(log, range(0, len(log), BLOCK))
+    found, told, begins = renumbered(cut, first, {at // BLOCK: number for at, number in changes.items()}, restores=[AT // BLOCK + 10])
     assert (found, told) == whole(cut)
     assert {"rule", *QUERIES} <= {name for name, *_ in found}
     return begins
@@ -152,7 +154,6 @@ def test_a_query_without_a_bound_is_read_for_from_the_beginning() -> None:
     assert min(begins) <= 40
 
 
-@pytest.mark.slow
 def test_what_lives_in_one_partition_moves_as_it_is() -> None:
     """It looks back without a bound, is paused or has read the past, and nothing is read for it."""
     log = readings([(30, Register(0, "all ever", ALL_EVER)), (200, Register(0, "past", EVER, reads_from=0))])
@@ -164,7 +165,6 @@ def test_what_lives_in_one_partition_moves_as_it_is() -> None:
         assert moving == still
 
 
-@pytest.mark.slow
 def test_a_changed_background_keeps_a_query_without_a_bound_in_one_partition() -> None:
     fact = "<http://example.org/s1> <http://example.org/A> <http://example.org/5> .\n"
     log = readings([(40, Register(0, "ever", EVER)), (100, Facts(0, "", fact))])
@@ -189,7 +189,6 @@ def cut_at(extra: Sequence[tuple[int, Register]], numbers: Sequence[int], begin:
     return partitions
 
 
-@pytest.mark.slow
 def test_where_the_log_was_cut_bounded_queries_still_move() -> None:
     cut_at([], [2, 4, 3, 1, 2], AT - 120)
 

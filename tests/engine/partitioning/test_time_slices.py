@@ -26,6 +26,8 @@ from tests.support.feeds import PREFIXES, SECOND, Body, select, term
 from tests.support.query_strategies import MAX_DELAY, OTHER, arrivals
 from tests.support.run_both import Emitted, _emitted, blocks, entries
 
+pytestmark = pytest.mark.slow
+
 OTHERS = ("<http://example.org/a> <http://example.org/elsewhere> <http://example.org/a> .\n",)
 
 

@@ -16,6 +16,8 @@ from tests.reference.evaluator import Occurrence
 from tests.soak import is_full
 from tests.support.run_both import block
 
+pytestmark = pytest.mark.slow
+
 S, D = "http://e/s", "http://e/d"
 SEQ = "SELECT ?a ?b WHERE { { ?x <http://e/p> ?a } SEQ { ?x <http://e/q> ?b } WITHIN 0.00002 }"
 NEVER = "SELECT ?a WHERE { ?x <http://e/p> ?a MINUS { ?x <http://e/q> ?b } }"

@@ -13,6 +13,8 @@ import pytest
 from pipeline.formats.background import read_graphs
 from pipeline.formats.body_parser import ARROW, LD_JSON, N_QUADS, N_TRIPLES, NDJSON, RDF_XML, TRIG, TURTLE, FormatError, parse_body
 
+pytestmark = pytest.mark.slow
+
 LONG = "http://e/" + "x" * 200_000
 MANY = range(3_000)
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'

@@ -198,7 +198,7 @@ def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> No
     assert sorted((data / "snapshots").iterdir()) == kept
 
 
-@pytest.mark.parametrize("numbers", [(2, 4, 3), (1, 3, 1)])
+@pytest.mark.parametrize("numbers", [(2, 4, 3), pytest.param((1, 3, 1), marks=pytest.mark.soak)])
 def test_the_number_of_partitions_may_change_where_the_log_was_cut(numbers: tuple[int, ...], tmp_path: Path) -> None:
     """One query looks back a bounded time, the other one has no key, and looks back without a bound."""
     data, whole = tmp_path / "data", tmp_path / "whole"

@@ -221,9 +221,8 @@ def test_a_long_stream_out_of_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     long_stream(tmp_path / "log of")
     long_stream(tmp_path / "sliced", partitions=3)
     found = {}
-    for partitions in (1, 2, 4):
+    for partitions in (1, 2, 4) if is_full() else (1, 4):
         run(copied(tmp_path / ("log of" if partitions == 1 else "sliced"), tmp_path / str(partitions)), partitions)
         found[partitions] = cases.found_in(tmp_path / str(partitions))
     assert {solution.query for solution in found[1][0]} == set(QUERIES)
-    assert found[2] == found[1]
-    assert found[4] == found[1]
+    assert all(each == found[1] for each in found.values())

@@ -24,6 +24,8 @@ from tests.support.feeds import Body
 from tests.support.query_strategies import MAX_DELAY, OTHER, arrivals
 from tests.support.slices import SliceSolution, by_one_engine, in_slices, rows_of, written_log
 
+pytestmark = pytest.mark.slow
+
 
 def find(data: Path, registrations: Sequence[Register], first: int, until: int) -> LateBeginning | None:
     with closing(LogReader(data)) as reader:

@@ -19,6 +19,8 @@ from tests.support.feeds import PREFIXES, SECOND, Body, select, term
 from tests.support.run_both import block
 from tests.support.slices import SliceSolution, by_one_engine, list_solutions, plan_of, written_log
 
+pytestmark = pytest.mark.slow
+
 NEAR = 'FILTER(getDURATION() < "PT5S"^^xsd:duration)'
 DURATION = '"PT20S"^^xsd:duration'
 KNOWN = "<http://example.org/x> <http://example.org/k> <http://example.org/y> ."

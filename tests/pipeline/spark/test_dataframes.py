@@ -86,7 +86,7 @@ def found_in(rows: pa.Table) -> Found:
     return found
 
 
-@pytest.mark.parametrize("background", ["", ROOMS])
+@pytest.mark.parametrize("background", [pytest.param("", marks=pytest.mark.soak), ROOMS])
 def test_a_batch_frame(spark: SparkSession, events: Path, tmp_path: Path, background: str) -> None:
     frame = solve(spark.read.parquet(str(events)), QUERIES, background)
     found = found_in(frame.toArrow())

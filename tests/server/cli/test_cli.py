@@ -434,7 +434,7 @@ def test_bench_fuzz(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < found["slowest_s"] < PATIENCE_S
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_bench_latency(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "latency", "--n", "20", "--partitions", "2"]) == OK
     single, slow, fast, idle = map(json.loads, capsys.readouterr().out.splitlines())
