@@ -307,6 +307,10 @@ class Client:
         """Return what the solution with this id rests on: occurrences, background, rules and inferences. Raises: ApiError 404; 410 where the log has gone."""
         return self._json("GET", f"/queries/{segment(name)}/solutions/{segment(solution)}/why")
 
+    def diagnose(self, name: str) -> dict[str, Any]:
+        """Return why a query finds nothing: its `steps` with their counts, and the `reason`. Raises: ApiError 404."""
+        return self._json("GET", f"/queries/{segment(name)}/diagnosis")
+
     # ------------------------------------------------------------ background
     def background(self) -> list[dict[str, Any]]:
         """Return the graphs of the background: `name`, `triples`, `size` in bytes, and `offset` of the last change in the log."""

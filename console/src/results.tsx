@@ -6,6 +6,7 @@ import { token } from "./server";
 import { showAll } from "./arrange";
 import { Chart } from "./chart";
 import { checked } from "./checks";
+import { WhyNothing } from "./diagnosis";
 import { Download } from "./download";
 import { Filter } from "./heading";
 import { bytes, count, partialMatches, rate } from "./format";
@@ -206,10 +207,13 @@ function Nothing() {
     );
   const rules = queries.value.some((each) => /\bCONSTRUCT\b/i.test(each.query) && each.name !== query.name);
   return (
-    <p class="empty">
-      {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${streamsOf(query.query).map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
-      {rules ? "" : "A query reads events that come after its registration, unless it reads from the beginning. "}The plan shows how far its rows come.
-    </p>
+    <div class="empty">
+      <p>
+        {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${streamsOf(query.query).map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
+        {rules ? "" : "A query reads events that come after its registration, unless it reads from the beginning. "}The plan shows how far its rows come.
+      </p>
+      <WhyNothing key={query.registered} name={query.name} />
+    </div>
   );
 }
 

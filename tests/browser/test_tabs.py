@@ -114,6 +114,17 @@ def test_a_query_says_for_which_stream_it_waits(page: Page, client: Client) -> N
     assert client.stream("seconds")["late"] == 0
 
 
+def test_the_page_says_why_a_query_finds_nothing(page: Page, client: Client) -> None:
+    client.register("silent", SECONDS.replace("?s :value ?v", "?s :value ?v FILTER(?v > 900000)"))
+    send(client, 1)
+    page.get_by_role("navigation").get_by_role("button", name="silent").first.click()
+    panel = page.get_by_role("region", name="Why nothing?")
+    panel.get_by_role("button", name="Why nothing?").click()
+    expect(panel.get_by_role("status")).to_contain_text("?v was compared with a number once and was a text each time")
+    expect(panel.locator("tr.silent")).to_contain_text("FILTER ?v > 900000")
+    expect(panel.get_by_role("status")).to_contain_text("1 event was examined")
+
+
 def test_partial_matches_are_shown_and_their_operands_are_registered(page: Page, client: Client) -> None:
     chain = f"PREFIX : <{EX}> SELECT * FROM STREAM <steps> WHERE {{ {{ ?s :a ?x }} SEQ {{ ?s :b ?y }} SEQ {{ ?s :c ?z }} }}"
     client.register("steps", chain)

@@ -302,6 +302,7 @@ test("triples of a rule, an ASK, and reasons", async (context) => {
   const [found] = await collect(client.follow(rule));
   assert.ok(found!.triples()[0]!.equals(quad(namedNode(`${EX}s`), namedNode(`${EX}seen`), literal(7))));
   assert.deepEqual((await client.why(rule, found!.id)).because.map(({ kind }) => kind), ["occurrence"]);
+  assert.equal((await client.diagnose(rule)).state, "found");
   assert.equal((await collect(client.follow(ask)))[0]!.boolean, true);
 });
 

@@ -68,10 +68,10 @@ def _diagnose_file(arguments: argparse.Namespace) -> int:
 
 
 def _ask_server(arguments: argparse.Namespace) -> int:
-    from epsparql.client import ApiError, Unreachable, segment
+    from epsparql.client import ApiError, Unreachable
 
     try:
-        document = json.loads(connect_client(arguments).request("GET", f"/queries/{segment(arguments.query)}/diagnosis")[2])
+        document = connect_client(arguments).diagnose(arguments.query)
     except WrongServer as fault:
         return fail(fault)
     except ApiError as fault:

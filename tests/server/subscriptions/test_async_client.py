@@ -102,6 +102,7 @@ def test_background_and_reasons(url: str, name: str, stream: str) -> None:
         (solution,) = await client.solutions(name, wait_s=30)
         kinds = {step["kind"] for step in (await client.why(name, solution.id))["because"]}
         assert kinds == {"occurrence", "background"}
+        assert (await client.diagnose(name))["state"] == "found"
         assert f"<{EX}hall>" in await client.read_background(graph, "application/n-triples")
         await client.drop_background(graph)
         with pytest.raises(ApiError, match="404"):

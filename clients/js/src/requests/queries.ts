@@ -68,5 +68,7 @@ export function queries(http: Http) {
     /** Returns what a solution rests on: occurrences, background, rules and inferences. */
     why: (name: string, solution: string): Promise<Schemas["WhyDocument"]> =>
       http.json("get", "/queries/{name}/solutions/{id}/why", { path: { name, id: solution }, headers: { Accept: "application/json" } }),
+    /** Returns why a query finds nothing: its steps with their counts, and the reason. */
+    diagnose: (name: string): Promise<Schemas["DiagnosisDocument"]> => http.json("get", "/queries/{name}/diagnosis", { path: { name } }),
   };
 }
