@@ -10,7 +10,7 @@ from connectors.errors import SystemFault
 from connectors.inbound.bodies import MOST_BYTES
 from connectors.inbound.source import BY_LINE, find_kind
 from epsparql.events.frame_rows import documents_of_rows
-from epsparql.events.media_types import CSV, JSON, NDJSON
+from epsparql.events.media_types import CSV, JSON, LINES, NDJSON
 
 MOST_DOCUMENT_BYTES = 64 << 20
 """A file that is one document has at most this many bytes; the server's max_body may be less."""
@@ -18,6 +18,7 @@ _BATCH = 1_000  # rows of Parquet that are decoded at a time
 PARQUET = "application/vnd.apache.parquet"
 MEDIA_TYPES = {
     ".csv": CSV,
+    ".log": LINES,
     ".json": JSON,
     ".ndjson": NDJSON,
     ".jsonl": NDJSON,

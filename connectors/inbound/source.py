@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from epsparql.events.media_types import N_QUADS, N_TRIPLES, NDJSON
+from epsparql.events.media_types import LINES, N_QUADS, N_TRIPLES, NDJSON
 
-BY_LINE = (NDJSON, N_TRIPLES, N_QUADS)
+BY_LINE = (NDJSON, N_TRIPLES, N_QUADS, LINES)
 """In these formats each line stands for itself."""
 
 

@@ -10,8 +10,8 @@ NDJSON_LD = "application/x-ld+ndjson"
 RDF_XML = "application/rdf+xml"
 ARROW = "application/vnd.apache.arrow.stream"
 ETALIS_STREAM = "text/x-etalis-stream"
-CSV, JSON = "text/csv", "application/json"
-"""Bodies of these two go through the mapping of their stream."""
+CSV, JSON, LINES = "text/csv", "application/json", "text/plain"
+"""Bodies of these three go through the mapping of their stream."""
 
 SUFFIXES = {
     ".ndjson": NDJSON,
@@ -26,5 +26,5 @@ SUFFIXES = {
     ".arrows": ARROW,
     ".stream": ETALIS_STREAM,
 }
-MAPPED_SUFFIXES = {".csv": CSV, ".tsv": CSV, ".json": JSON, ".ndjson": JSON, ".jsonl": JSON}
+MAPPED_SUFFIXES = {".csv": CSV, ".tsv": CSV, ".json": JSON, ".ndjson": JSON, ".jsonl": JSON, ".log": LINES, ".txt": LINES}
 """Files of these suffixes can be read by a mapping."""

@@ -1,4 +1,4 @@
-"""This module reads the words of a mapping that say how a file of CSV is written: its lines before the rows, its encoding, its numbers."""
+"""This module reads the words of a mapping that say how CSV or lines of text are written: their encoding, numbers, pattern, and what precedes them."""
 
 import codecs
 import re
@@ -12,8 +12,26 @@ import pyarrow.compute as pc
 from pipeline.errors import InvalidMapping
 from pipeline.mapping.columns import CELL, Column
 
-DIALECT_MEMBERS = ("delimiter", "skip", "header_rows", "encoding", "decimal", "group")
-_MOST_LINES = 1_000
+DIALECT_MEMBERS = ("delimiter", "skip", "header_rows", "encoding", "decimal", "group", "pattern", "comment")
+_MOST_LINES, _LONGEST_PATTERN, _LONGEST_COMMENT = 1_000, 4_000, 64
+_CLIENT = r'(?P<host>\S+) (?P<ident>\S+) (?P<user>.+?) \[(?P<time>[^\]]+)\] "(?P<request>(?P<method>[A-Z]+) (?P<path>\S*)(?: (?P<protocol>[^"]*))?|'
+_COMMON = _CLIENT + r'(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<bytes>\d+|-)'
+NAMED_PATTERNS = {
+    "combined": rf'^{_COMMON} "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)".*$',
+    "common": rf"^{_COMMON}$",
+    "rfc5424": (
+        r"^<(?P<priority>\d{1,3})>1 (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) (?P<process>\S+) (?P<message_id>\S+) "
+        r"(?P<data>-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: (?P<message>.*))?$"
+    ),
+    "rsyslog": (
+        r"^(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<host>\S+) (?P<app>[^\s:\[]+)(?:\[(?P<process>[^\]]*)\])?: ?(?P<message>.*)$"
+    ),
+    "rfc3164": (
+        r"^(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>\S+) "
+        r"(?P<app>[^\s:\[]+)(?:\[(?P<process>[^\]]*)\])?: ?(?P<message>.*)$"
+    ),
+}  # fmt: skip
+"""Logs of web servers, and of syslog: of the network, of rsyslog's files, and of old files, whose times have no year."""
 _SEPARATOR = re.compile(rb"sep=.?\r?\n", re.IGNORECASE)
 """Excel writes such a line before the header."""
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -21,12 +39,18 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-l
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """Says how CSV is written. `skip` lines stand before the header; `header_rows` counts the header and the rows of units below it."""
+    """Says how CSV or lines of text are written.
+
+    `skip` lines stand before the header, or before the first row of lines. `header_rows` counts the header and the rows of units below it.
+    `pattern` is the regular expression of lines; lines that begin with `comment` are no rows.
+    """
 
     delimiter: str = ","
     skip: int = 0
     header_rows: int = 1
     encoding: str = "utf-8"
+    pattern: str = ""
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +80,14 @@ class NumberFormat:
 
 
 def read_dialect(found: Mapping[str, Any]) -> CsvDialect:
-    """Return how a mapping's CSV is written. Raises: InvalidMapping."""
+    """Return how a mapping's CSV or lines are written. Raises: InvalidMapping."""
     return CsvDialect(
         _character(found, "delimiter", ",", '"\n\r'),
         _line_count(found, "skip", 0),
         _line_count(found, "header_rows", 1),
         _encoding(found.get("encoding", "utf-8")),
+        read_pattern(found),
+        _read_comment(found),
     )
 
 
@@ -88,6 +114,14 @@ def _line_count(found: Mapping[str, Any], member: str, least: int) -> int:
     return value
 
 
+def _read_comment(found: Mapping[str, Any]) -> str:
+    value = found.get("comment", "")
+    if "comment" in found and not (isinstance(value, str) and value and len(value) <= _LONGEST_COMMENT and "pattern" in found):
+        reason = "is no beginning of lines" if "pattern" in found else "is given without pattern"
+        raise InvalidMapping("comment", reason, 'what lines that are no rows begin with, such as "#", beside pattern')
+    return str(value)
+
+
 def _encoding(name: Any) -> str:
     try:
         if not isinstance(name, str) or b"a,\n".decode(name).encode(name) != b"a,\n":
@@ -97,6 +131,30 @@ def _encoding(name: Any) -> str:
         raise InvalidMapping(
             "encoding", f"is {name!r}", 'an encoding such as "utf-8" or "windows-1252"; UTF-16 is known by its byte order mark'
         ) from None
+
+
+def read_pattern(found: Mapping[str, Any]) -> str:
+    """Return the pattern of a mapping's lines, "" for none; a name stands for one that is known. Raises: InvalidMapping."""
+    if "pattern" not in found:
+        return ""
+    text = found["pattern"]
+    expected = f"{', '.join(NAMED_PATTERNS)}, or a regular expression with named groups such as (?P<time>\\S+) (?P<message>.*)"
+    if not isinstance(text, str) or not text or len(text) > _LONGEST_PATTERN:
+        raise InvalidMapping("pattern", "is no pattern of lines", expected)
+    pattern = NAMED_PATTERNS.get(text, text)
+    try:
+        names = find_groups(pattern)
+    except pa.ArrowInvalid as fault:
+        raise InvalidMapping("pattern", f"cannot be read: {str(fault).removeprefix('Invalid regular expression: ')}", expected) from None
+    if not names or len(set(names)) < len(names):
+        raise InvalidMapping("pattern", "names a group twice" if names else "has no named group", expected)
+    return pattern
+
+
+def find_groups(pattern: str) -> list[str]:
+    """Return the names of a pattern's groups. Raises: ArrowInvalid where it is no regular expression of RE2, or has a group without a name."""
+    found = pc.extract_regex(pa.array([], pa.utf8()), pattern=pattern)
+    return [found.type.field(k).name for k in range(found.type.num_fields)]
 
 
 def to_utf8(body: bytes, encoding: str = "utf-8") -> bytes:

@@ -1,4 +1,4 @@
-"""This module maps bodies of CSV or JSON to OCCURRENCES, column by column (docs/decisions/0044).
+"""This module maps bodies of CSV, JSON or lines to OCCURRENCES, column by column (docs/decisions/0044).
 
 1. A reader gives each field as distinct texts, and for each row the number of its text.
 2. Each distinct text, or combination of texts in a template, becomes a term once. What is no term is a fault of its rows.
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from epsparql.events.media_types import CSV
+from epsparql.events.media_types import CSV, LINES
 from epsparql.terms import RDF, XSD_STRING
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels, digest_name
@@ -25,6 +25,7 @@ from pipeline.mapping.columns import ABSENT, Column, Indices, RowFault, Table, T
 from pipeline.mapping.csv_dialect import to_utf8
 from pipeline.mapping.csv_reader import read_csv
 from pipeline.mapping.json_reader import read_json
+from pipeline.mapping.line_reader import read_lines
 from pipeline.mapping.literals import find_unusable, literal_terms
 from pipeline.mapping.mapping import Mapping, Property
 from pipeline.mapping.templates import SAFE_VALUE, Placeholder, Template, encode_value
@@ -58,7 +59,7 @@ class MappedBody:
 
 
 def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval, most: int = MOST_REJECTED) -> MappedBody:
-    """Map a body of `CSV` or `JSON`; `default` is the time where the mapping names none.
+    """Map a body of `CSV`, `JSON` or `LINES`; `default` is the time where the mapping names none.
 
     Raises: FormatError where it has no rows to tell apart, or more than `most` that do not map.
     """
@@ -71,7 +72,8 @@ def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval, 
 def read_table(body: bytes, media_type: str, mapping: Mapping, budget: ExpansionBudget) -> Table:
     """Return the rows of a body with the fields of a mapping. Raises: FormatError where it has no rows to tell apart."""
     text = to_utf8(body, mapping.dialect.encoding)
-    return (read_csv if media_type == CSV else read_json)(text, mapping, budget)
+    read = read_csv if media_type == CSV else read_lines if media_type == LINES else read_json
+    return read(text, mapping, budget)
 
 
 def map_table(

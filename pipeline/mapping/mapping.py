@@ -1,4 +1,4 @@
-"""This module reads mapping documents, which say how fields of CSV or JSON become triples, and checks them member by member.
+"""This module reads mapping documents, which say how fields of CSV, JSON or lines become triples, and checks them member by member.
 
 A document is compiled once to a `Mapping`. The words of W3C's CSVW are synonyms: aboutUrl, propertyUrl, valueUrl, datatype, null, lang.
 """
@@ -12,14 +12,14 @@ from typing import Any
 
 from epsparql.terms import RDF, XSD
 from pipeline.errors import InvalidMapping
-from pipeline.mapping.csv_dialect import DIALECT_MEMBERS, CsvDialect, NumberFormat, read_dialect, read_number_format
+from pipeline.mapping.csv_dialect import DIALECT_MEMBERS, CsvDialect, NumberFormat, find_groups, read_dialect, read_number_format
 from pipeline.mapping.json_ld_context import Context, read_context
 from pipeline.mapping.templates import WELL_KNOWN, Namespaces, Template, parse_template
 from pipeline.mapping.time_formats import TimeFormat, read_time_format
 
 MAX_PROPERTIES, MAX_WORDS, MAX_DEPTH = 500, 100, 16
 """A mapping has at most so many properties; a list in it so many members; a path so many steps."""
-FORMATS = ("csv", "json")
+FORMATS = ("csv", "json", "lines")
 MOST_TIME_FIELDS = 8
 MEMBERS = (
     "format", "items", "time", "time_format", "time_zone", "round", "key", "base", "prefixes", "subject", "aboutUrl", "properties", "@context", "types",
@@ -119,10 +119,19 @@ def read_mapping(document: Any, base: str = "") -> Mapping:
         raise InvalidMapping("properties", "is missing", 'what each field becomes, such as {"temp": ":temperature"}; a @context; or types')
     if any(template.fields for template in mapping.types):
         raise InvalidMapping("types", "have fields in braces", 'IRIs; for a class from a field, a property with the iri "rdf:type" and a value')
+    _check_groups(mapping)
     for member in ("time_format", "time_zone", "round"):
         if member in found and not mapping.time:
             raise InvalidMapping(member, "is given without time", "time, the name of the field")
     return mapping
+
+
+def _check_groups(mapping: Mapping) -> None:
+    """Check that a pattern of lines names each field. Raises: InvalidMapping."""
+    groups = find_groups(mapping.dialect.pattern) if mapping.dialect.pattern else None
+    unknown = next((field for field in mapping.fields if groups is not None and field not in groups), None)
+    if groups is not None and unknown is not None:
+        raise InvalidMapping(unknown, "is no group of the pattern", f"one of {', '.join(groups[:MAX_WORDS])}")
 
 
 def parse_items(path: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
-from epsparql.events.media_types import CSV, JSON
+from epsparql.events.media_types import CSV, JSON, LINES
 from epsparql.events.on_error import REFUSE, SKIP
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
@@ -26,9 +26,9 @@ from pipeline.mapping.mapping import Mapping, compile_mapping
 from pipeline.mapping.templates import Namespaces
 from pipeline.source_positions import Source, parse_source
 
-MAPPED_TYPES = (JSON, CSV, CLOUD_EVENT, CLOUD_EVENTS)
+MAPPED_TYPES = (JSON, CSV, LINES, CLOUD_EVENT, CLOUD_EVENTS)
 """Bodies of these types go through the stream's mapping."""
-_FORMATS = {"csv": CSV, "json": JSON}
+_FORMATS = {"csv": CSV, "json": JSON, "lines": LINES}
 SHORT, GROUP = 4 << 10, 64 << 10
 """Bodies of ndjson of at most so many bytes that came at once are read in groups of so many bytes."""
 
@@ -90,7 +90,7 @@ def read_body(
     """Return what a body brings. `timed` says that `default` is the time of all rows, whatever the mapping names. Raises: FormatError."""
     body, kind = _check_content(body), media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
-    if kind in (CSV, JSON):
+    if kind in (CSV, JSON, LINES):
         mapping = settings.compiled(kind)
         mapped = map_body(body, kind, replace(mapping, time=()) if timed else mapping, otherwise)
         return StreamBody(_settled(mapped, settings))
@@ -159,7 +159,7 @@ def _settled(mapped: MappedBody, settings: BodySettings) -> MappedBody:
 class _FrameHead(msgspec.Struct, forbid_unknown_fields=True):
     """Represents the first line of a frame that goes through the mapping."""
 
-    format: Literal["csv", "json"]
+    format: Literal["csv", "json", "lines"]
     id: str | UnsetType = UNSET
     source: Raw | UnsetType = UNSET
 
@@ -174,7 +174,7 @@ def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: 
     try:
         head = msgspec.json.decode(first, type=_FrameHead)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
-        raise FormatError("field", f"the line of the frame's format cannot be read: {fault}", 1, 1, '{"format":"csv"} or {"format":"json"}') from None
+        raise FormatError("field", f"the line of the frame's format cannot be read: {fault}", 1, 1, '{"format":"csv"}, json or lines') from None
     key = None if head.id is UNSET else head.id
     if key is not None and len(key) > LONGEST_KEY:
         raise FormatError("field", f"the id has more than {LONGEST_KEY} characters; it is remembered for a day", 1, 1)

@@ -32,9 +32,9 @@ class Field:
     is_cell: bool
 
     @classmethod
-    def from_column(cls, path: str, column: Column, *, is_cell: bool) -> "Field":
-        """Keep the values of a column that occur in rows."""
-        own = column.without(("",) if is_cell else ())
+    def from_column(cls, path: str, column: Column, null: Sequence[str], *, is_cell: bool) -> "Field":
+        """Keep the values of a column that occur in rows, without the words that mean no value."""
+        own = column.without(null)
         present = own.indices[own.indices != ABSENT]
         numbers, firsts = np.unique(present, return_index=True)
         used = numbers[np.argsort(firsts, kind="stable")]

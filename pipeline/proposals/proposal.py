@@ -7,13 +7,13 @@
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from epsparql.events.media_types import CSV
+from epsparql.events.media_types import CSV, JSON, LINES
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
@@ -25,13 +25,15 @@ from pipeline.mapping.mapping import compile_mapping, read_mapping
 from pipeline.proposals.document_layout import find_document_layout
 from pipeline.proposals.field_names import name_fields
 from pipeline.proposals.fields import Field
+from pipeline.proposals.line_layout import find_line_layout
 from pipeline.proposals.preview import preview_rows
 from pipeline.proposals.subjects import guess_subject, is_identifier
 from pipeline.proposals.table_layout import Layout, find_table_layout
 from pipeline.proposals.times import AmbiguousDates, Choices, guess_time
-from pipeline.proposals.values import guess_number_format, guess_values
+from pipeline.proposals.values import find_shared_words, guess_number_format, guess_values
 
-_EXPECTED = "a header and a row of CSV, or an object of JSON"
+_FINDERS: dict[str, Callable[[bytes], Layout]] = {CSV: find_table_layout, JSON: find_document_layout, LINES: find_line_layout}
+_EXPECTED = "a header and a row of CSV, an object of JSON, or lines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -
     Raises: FormatError where there are no rows, one cannot be read, or no field has a name that can be read; AmbiguousDates.
     """
     layout, table = _read_all(body, media_type, base)
-    fields = [Field.from_column(path, table.columns[path], is_cell=table.has_header) for path in layout.fields]
+    null = layout.words.get("null", ("",) if table.has_header else ())
+    fields = [Field.from_column(path, table.columns[path], null, is_cell=table.has_header) for path in layout.fields]
     comments = [f"looked at {table.count} row{'s'[: table.count != 1]}", *layout.comments, *_tell_unusable(fields)]
     fields = [each for each in fields if each.is_usable]
     time, told, used = guess_time(fields, choices)
@@ -66,7 +69,7 @@ def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -
 
 def _read_all(body: bytes, media_type: str, base: str) -> tuple[Layout, Table]:
     """Return all fields of all rows. Raises: FormatError where there is none, or one cannot be read."""
-    layout = find_table_layout(body) if media_type == CSV else find_document_layout(body)
+    layout = _FINDERS[media_type](body)
     table = _read_rows(body, media_type, layout, base)
     if table.faults and "items" in layout.words:
         told = f"row {_show_fault(table)}; so each document is a row, though items {json.dumps(layout.words['items'])} leads to rows in others"
@@ -120,8 +123,9 @@ def _describe_values(fields: Sequence[Field], names: Mapping[str, str], layout: 
     comments += told
     numbers = read_number_format(words)
     properties: dict[str, Any] = {}
+    null = find_shared_words(fields)
     for each in fields:
-        guess = guess_values(each, numbers, is_identifier=is_identifier(each))
+        guess = guess_values(each, null[each.path], numbers, is_identifier=is_identifier(each))
         iri = f":{names[each.path]}"
         properties[each.path] = {"iri": iri} | guess.words if guess.words else iri
         comments.append(

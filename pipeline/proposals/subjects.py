@@ -24,7 +24,7 @@ _NO_IDENTIFIERS = frozenset(
      "rigid", "solid", "valid", "void"]
 )  # fmt: skip
 """These words end in "id" too."""
-_HOSTS = frozenset(["host", "hostname", "instance", "node", "thing"])
+_HOSTS = frozenset(["host", "hostname", "ip", "instance", "node", "thing"])
 _LABELS = frozenset(["name", "key", "job", "label", "source", "line", "plant", "room", "raum", "ort", "quelle", "city"])
 _GROUPS = frozenset(
     ["route", "trip", "location", "site", "application", "tenant", "gateway", "profile", "group", "project", "account", "region", "area",

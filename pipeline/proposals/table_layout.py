@@ -55,7 +55,7 @@ class _Head:
 
 def find_table_layout(body: bytes) -> Layout:
     """Return how a file of CSV is laid out. Raises: FormatError where it has no header."""
-    encoding, told = _find_encoding(body)
+    encoding, told = find_encoding(body)
     text = skip_lines(to_utf8(body[: 2 * _HEAD_BYTES], encoding), CsvDialect())
     head = min((_split(text, delimiter) for delimiter in _DELIMITERS), key=lambda each: each.rank)
     if not head.rows:
@@ -75,7 +75,8 @@ def find_table_layout(body: bytes) -> Layout:
     return Layout(words, tuple(_fields(names, told)), told)
 
 
-def _find_encoding(body: bytes) -> tuple[str, list[str]]:
+def find_encoding(body: bytes) -> tuple[str, list[str]]:
+    """Return the encoding of a body, and what was guessed about it."""
     try:
         to_utf8(body).decode()
     except UnicodeDecodeError as fault:

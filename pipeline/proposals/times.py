@@ -28,7 +28,9 @@ _OBSERVED = frozenset(
     ["obs", "observed", "observation", "measured", "measurement", "sampled", "recorded", "event", "phenomenon"]
 )  # fmt: skip
 _TIME_ENDS = _OBSERVED | frozenset(["at", "on", "time", "date", "timestamp", "datetime", "dt", "utc", "ts", "ms", "us", "s", "epoch", "millis"])
-_PARTS = (("year",), ("month",), ("day",), ("hour",), ("minute", "min"), ("second", "sec"))
+_PARTS = (
+    ("year", "yy", "yyyy", "yr"), ("month", "mm", "mo"), ("day", "dd", "dy"), ("hour", "hh", "hr"), ("minute", "min", "mn", "mm"), ("second", "sec", "ss")
+)  # fmt: skip
 _ZONE_NAMES = frozenset(("timezone", "time_zone", "tz", "zone", "zeitzone"))
 _ZONE_IN_NAME = re.compile(r"(?:UTC|GMT)\s*(?:([+-])(\d{1,2})(?::?(\d\d))?)?")
 _NUMBER = re.compile(r"\d{6,20}(?:\.\d{1,12})?")
@@ -227,7 +229,7 @@ def _find_parts(whole: Sequence[Field]) -> tuple[Field, ...]:
     """Return the fields of year, month, day and so on, of which the first three are there."""
     found = list[Field]()
     for names in _PARTS:
-        each = next((one for one in whole if one.last_name.lower() in names and one.matches(r"^[0-9]{1,4}$")), None)
+        each = next((one for one in whole if one.last_name.lower() in names and one not in found and one.matches(r"^[0-9]{1,4}$")), None)
         if each is None:
             break
         found.append(each)

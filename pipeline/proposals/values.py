@@ -13,7 +13,9 @@ from pipeline.mapping.csv_dialect import NumberFormat
 from pipeline.mapping.literals import DECIMAL, DOUBLE, INTEGER, find_ill_formed
 from pipeline.proposals.fields import Field
 
-NO_VALUE = frozenset(("", "m", "-", "--", "---", "unavailable", "unknown", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "#n/a", "missing", "?"))
+NO_VALUE = frozenset(
+    ("", "m", "mm", "-", "--", "---", "unavailable", "unknown", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "#n/a", "missing", "?")
+)
 """These words, in capital or small letters, mean that there is no value in a column whose other values are numbers."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"[+-]?0[0-9]+")
@@ -47,6 +49,20 @@ def find_no_values(field: Field) -> list[str]:
     return words
 
 
+def find_shared_words(fields: Sequence[Field]) -> dict[str, list[str]]:
+    """Return by path the words that mean "no value" in each field.
+
+    A word that has this meaning in a column of numbers has it in other columns too, if they have numbers or nothing else.
+    """
+    found = {field.path: find_no_values(field) for field in fields}
+    shared = {word for words in found.values() for word in words}
+    for field in fields:
+        words = [text for text in field.texts if text in shared]
+        if field.is_cell and (len(words) == len(field.texts) or any(map(is_number, field.texts))):
+            found[field.path] = words
+    return found
+
+
 def guess_number_format(fields: Sequence[Field], delimiter: str) -> tuple[dict[str, str], list[str]]:
     """Return how cells write numbers that Turtle would not read so, and what was guessed about it."""
     comma, points, commas = list[str](), list[str](), list[str]()
@@ -71,9 +87,8 @@ def guess_number_format(fields: Sequence[Field], delimiter: str) -> tuple[dict[s
     return {}, []
 
 
-def guess_values(field: Field, numbers: NumberFormat, *, is_identifier: bool) -> ValueGuess:
-    """Return what the values of a field become, so that each of them has that form."""
-    null = find_no_values(field)
+def guess_values(field: Field, null: Sequence[str], numbers: NumberFormat, *, is_identifier: bool) -> ValueGuess:
+    """Return what the values of a field become, so that each of them has that form. The words of `null` mean no value."""
     words: dict[str, Any] = {"null": [*([""] if "" not in null and field.is_cell else []), *null]} if null else {}
     told = f"{', '.join(map(repr, null[:_SHOWN]))} {'means' if len(null) == 1 else 'mean'} no value; without null it is text" if null else ""
     kept = field.without(null) if null else field
@@ -125,4 +140,4 @@ def _guess_texts(field: Field, texts: Sequence[str], words: dict[str, Any]) -> V
     return ValueGuess(words, f"numbers are numbers, and words such as {shown} are text; null {others[0]!r} makes that word no value")
 
 
-__all__ = ["NO_VALUE", "ValueGuess", "find_no_values", "guess_number_format", "guess_values", "is_number"]
+__all__ = ["NO_VALUE", "ValueGuess", "find_shared_words", "guess_number_format", "guess_values", "is_number"]

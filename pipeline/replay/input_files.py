@@ -158,7 +158,7 @@ def _compile(text: str, path: Path) -> Mapping:
 
 
 def propose_for_file(path: Path, base: str, choices: Choices) -> Proposal:
-    """Return a mapping for a file of CSV or JSON. Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none."""
+    """Return a mapping for a file of CSV, JSON or lines. Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none."""
     suffix = path.suffix.lower()
     if suffix not in MAPPED_SUFFIXES:
         raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(MAPPED_SUFFIXES))
@@ -208,7 +208,7 @@ def occurrences_of(
     mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
     if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
         return [map_rows(read_body(source), mapped_type, mapping.rounded() if rounds else mapping, path, letters)]
-    if path.suffix.lower() in (".csv", ".tsv", ".json"):
+    if path.suffix.lower() in (".csv", ".tsv", ".json", ".log", ".txt"):
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
         media_type = source.media_type if isinstance(source, NamedBody) else media_type_of(path)

@@ -406,11 +406,11 @@ def _summarise(summary: "ReplaySummary", seconds: float) -> None:
 # ---------------------------------------------------------------- map
 def _add_map(commands: Commands) -> None:
     about = (
-        "Propose a mapping for a file of CSV or JSON. The mapping goes to stdout. The guesses, each with its alternative, and the triples of the "
+        "Propose a mapping for a file of CSV, JSON or log lines. The mapping goes to stdout. The guesses, each with its alternative, and the triples of the "
         "first three rows go to stderr. If day and month can be either way round, the exit status is 2 and nothing is proposed."
     )
     parser = add_command(commands, "map", _map, about)
-    parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .tsv, .json, .ndjson or .jsonl.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="This file holds the rows: .csv, .tsv, .json, .ndjson, .jsonl, .log or .txt.")
     parser.add_argument("--base", default="http://example.org/", metavar="IRI", help="Names are relative to this IRI.")
     order = parser.add_mutually_exclusive_group()
     order.add_argument("--day-first", dest="order", action="store_const", const="day-first", help="Dates such as 04/01/2026 are in January.")

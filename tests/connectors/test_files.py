@@ -62,6 +62,7 @@ def bodies(messages: Sequence[Message]) -> list[tuple[str | None, str]]:
 ROWS = [
     pytest.param("a.ndjson", "1\n2\r\n\n3\n", ["1", "2", "3"], id="lines, without those that are blank"),
     pytest.param("a.nq", "<a> <b> <c> .\n<d> <e> <f> .\n", ["<a> <b> <c> .", "<d> <e> <f> ."], id="N-Quads"),
+    pytest.param("a.log", "10.0.0.1 x\n10.0.0.2 y\n", ["10.0.0.1 x", "10.0.0.2 y"], id="lines of a log"),
     pytest.param("a.csv", 'x,y\n1,"a\nb"\n2,"c ""d"" e"\n', ['1,"a\nb"', '2,"c ""d"" e"'], id="rows of CSV with line breaks"),
     pytest.param("a.json", '{"a": 1}\n{"a": 2}\n', ['{"a": 1}', '{"a": 2}'], id="an object on each line"),
     pytest.param("a.json", '{\n"a": 1\n}\n', ['{\n"a": 1\n}\n'], id="one object"),

@@ -2708,6 +2708,8 @@ export interface operations {
                 "text/csv": string;
                 /** @example [{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}] */
                 "application/json": string;
+                /** @example 10.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0" */
+                "text/plain": string;
             };
         };
         responses: {
@@ -2962,6 +2964,8 @@ export interface operations {
                  *     2026-01-01T00:00:00Z,s1,21.5
                  */
                 "text/csv": string;
+                /** @example 10.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0" */
+                "text/plain": string;
                 /** @example {"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}} */
                 "application/cloudevents+json": string;
                 "application/cloudevents-batch+json": string;

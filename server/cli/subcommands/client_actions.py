@@ -13,13 +13,13 @@ from urllib.parse import urlencode
 from epsparql.client import ApiError, Change, Client, Solution, segment, solution_of
 from epsparql.connection.messages import change_of
 from epsparql.errors import explain_unreadable
-from epsparql.events.media_types import MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
+from epsparql.events.media_types import LINES, MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
 from epsparql.solutions.solution import term_of
 from server.cli.subcommands.client_commands import MOST_WARNED
 from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
 
 _PART_BYTES = 1 << 20
-_BY_LINE = (NDJSON, N_TRIPLES, N_QUADS)
+_BY_LINE = (NDJSON, N_TRIPLES, N_QUADS, LINES)
 _PROGRAM, _QUERY = "text/x-etalis-event", "application/sparql-query"
 _SUFFIXES = MAPPED_SUFFIXES | SUFFIXES
 _COLOURS = {"running": GREEN, "failed": RED, "paused": YELLOW}

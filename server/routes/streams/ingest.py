@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.datastructures import Headers
 
 from engine.messages import Micros
-from epsparql.events.media_types import CSV, JSON
+from epsparql.events.media_types import CSV, JSON, LINES
 from epsparql.events.on_error import OTHER_NAMES
 from pipeline.formats.batches.row_builder import mark_retractions
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, RDF_XML, TRIG, TURTLE, Interval, interval_of
@@ -73,6 +73,7 @@ class Accepted(BaseModel):
 
 EXAMPLES = {
     CSV: "ts,sensor,temp\n2026-01-01T00:00:00Z,s1,21.5\n",
+    LINES: '10.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"\n',
     JSON: '[{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}]',
     CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}}',
     NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',

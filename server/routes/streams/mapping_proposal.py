@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from epsparql.events.media_types import CSV, JSON
+from epsparql.events.media_types import CSV, JSON, LINES
 from pipeline.mapping.mapping import check_base
 from pipeline.proposals.proposal import AmbiguousDates, Choices, propose_mapping
 from server.dependencies import INGEST, Shared
@@ -36,7 +36,10 @@ class MappingProposal(BaseModel):
         HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.UNPROCESSABLE_ENTITY
     ),
     openapi_extra={
-        "requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}, "example": EXAMPLES[media]} for media in (CSV, JSON)}}
+        "requestBody": {
+            "required": True,
+            "content": {media: {"schema": {"type": "string"}, "example": EXAMPLES[media]} for media in (CSV, JSON, LINES)},
+        }
     },
 )
 async def propose_stream_mapping(
@@ -53,8 +56,12 @@ async def propose_stream_mapping(
     time_zone: Annotated[str | None, Query(description="Times that name no zone are local to this one, such as Europe/Vienna or +01:00.")] = None,
 ) -> MappingProposal:
     media_type = read_media_type(request)
-    if media_type not in (CSV, JSON):
-        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "a mapping is for rows of CSV or JSON", expected=f"{CSV}, {JSON}"))
+    if media_type not in (CSV, JSON, LINES):
+        raise Fault(
+            Problem(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", "a mapping is for rows of CSV or JSON, or lines", expected=f"{CSV}, {JSON}, {LINES}"
+            )
+        )
     body = await read_body(request, service.settings.max_body)
     wanted = get_stream_settings(service, name).base or check_base(base or _BASE)
     choices = Choices(service.clock(), order, time_zone)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epsparql.events.media_types import CSV, JSON, MAPPED_SUFFIXES
+from epsparql.events.media_types import CSV, JSON, LINES, MAPPED_SUFFIXES
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import Interval
 from pipeline.mapping.mapper import map_body
@@ -42,7 +42,8 @@ def check_runs(body: bytes, media_type: str, rows: int | None = None) -> None:
         found = propose_mapping(body, media_type, EX, Choices(CHOICES.now, "day-first"))
     mapped = map_body(body, media_type, compile_mapping(json.dumps(found.document)), Interval(7, 7))
     assert mapped.rejected == ()
-    assert rows is None or mapped.rows == rows + 1 - found.document.get("header_rows", 1) - found.document.get("skip", 0)
+    passed_over = 0 if media_type == LINES else found.document.get("header_rows", 1) - 1 + found.document.get("skip", 0)
+    assert rows is None or mapped.rows == rows - passed_over
 
 
 @st.composite
@@ -80,6 +81,27 @@ def test_generated_documents(value: Any, documents: list[dict[str, Any]]) -> Non
 def test_generated_arrays(rows: list[Any], name: str) -> None:
     rows = [{"own": 1} if isinstance(rows[0], dict) else [1772352000, 1.5], *(each for each in rows if type(each) is type(rows[0]))]
     check_runs(json.dumps({"own": 1, name: rows} if name else rows).encode(), JSON)
+
+
+PARTS = st.sampled_from(["-", "frank", "10.0.0.1", "::1", "a b", "x[1]", "é", "{z}", "#", "200"])
+LOG_LINES = [
+    '{0} - {1} [13/Mar/2026:08:00:00 +0100] "GET /{2} HTTP/1.1" 200 - "{2}" "{1}"',
+    '{0} - - [01/Mar/2026:08:00:00 +0000] "{1}" 408 0',
+    "<34>1 2026-03-01T08:00:00.{3}Z {0} {0} - {0} - {1}",
+    "2026-03-01T08:00:00.{3}+01:00 {0} sshd[{0}]: {1}",
+    "<34>Mar  1 08:00:00 {0} su[{3}]: {2}",
+    "2026-03-01 08:00:00,123 INFO {1}",
+    "2026 03 01 08 {0} MM {3}",
+]
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(st.integers(0, 6), st.lists(st.tuples(PARTS, PARTS, PARTS), min_size=1, max_size=4), st.sampled_from(["1", "123456", "123456789"]))
+def test_generated_lines(kind: int, rows: list[tuple[str, ...]], fraction: str) -> None:
+    rows = [(row[0].replace(" ", ""), *row[1:]) for row in rows]
+    header = ["#YY MM DD hh wind gust x"] if kind == 6 else []
+    body = "\n".join([*header, *(LOG_LINES[kind].format(*row, fraction) for row in rows), ""])
+    check_runs(body.encode(), LINES, len(rows))
 
 
 ROOT = Path(__file__).parents[3]

@@ -501,7 +501,7 @@ class TestMapping:
         assert found | members == found
 
     FAULTS = (
-        (["map", "a.txt"], "no mapping is proposed for the suffix '.txt'"),
+        (["map", "a.xls"], "no mapping is proposed for the suffix '.xls'"),
         (["map", "empty.csv"], "there are no rows"),
         (["map", "a.csv", "--base", "x"], "--base: is no IRI"),
         (["replay", "--query", "q.rq", "--stream", "a.csv"], "expected --mapping FILE"),
@@ -515,7 +515,7 @@ class TestMapping:
         basic = {"base": EX, "subject": "{sensor}", "properties": {"value": ":value"}}
         wrong = basic | {"time": "time", "properties": {"value": {"iri": ":value", "datatype": "xsd:integer"}}}
         files = {
-            "a.txt": "",
+            "a.xls": "",
             "empty.csv": "",
             "a.csv": self.CSV,
             "bad.json": '{"frob":1}',
