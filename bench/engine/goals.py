@@ -22,6 +22,7 @@ from server.child_server import Child
 from server.process import give_back_memory
 
 _WAITING = "SELECT * WHERE { {?s ?p ?o} SEQ {?s :never ?z} }"  # each event is a goal of three variables for good
+_ONCE = {"within": 'WITHIN "P30D"', "until": "UNTIL { ?s :never ?z }"}
 _REPEATED = 100_000
 """This many events have terms that come again and again: then only goals take memory, and no terms."""
 _IDS = 1_000
@@ -32,16 +33,18 @@ _SECOND = 1_000
 
 
 def measure(goals: int, saved: int, seconds: int) -> Iterator[str]:
-    """Yield five lines about what goals cost.
+    """Yield seven lines about what goals cost.
 
     They are: memory of `goals` live goals, whose terms recur and whose subjects are new; a server that starts with these; time to save and restore
-    `saved` goals; memory over a stream of `seconds` with a window of 10 s.
+    `saved` goals; memory over a stream of `seconds` with a window of 10 s; ONCE PER with `saved` keys, both ways.
     """
     yield _apart(_live, goals)
     yield _apart(_live_new, goals)
     yield _restarted(goals)
     yield _apart(_saved, saved)
     yield _apart(_long, seconds)
+    yield _apart(_once_within, saved)
+    yield _apart(_once_until, saved)
 
 
 def _apart(part: Callable[[int], str], n: int) -> str:
@@ -95,6 +98,36 @@ def _long(seconds: int) -> str:
         matches += engine.feed(block).solutions.num_rows
         rss |= {f"rss_{name}_mb": rss_mb() for name, at in marks.items() if at == second}
     return line("goals", part="long", seconds=seconds, n=seconds * _SECOND, matches=matches, **rss)
+
+
+def _once_within(keys: int) -> str:
+    return _once("within", keys)
+
+
+def _once_until(keys: int) -> str:
+    return _once("until", keys)
+
+
+def _once(part: str, keys: int) -> str:
+    """Measure a ONCE PER of so many keys: each key's first event passes, and its second one does not."""
+    one_core()
+    engine, fed = engine_with(f"SELECT * WHERE {{ ?s ?p ?o }} ONCE PER ?s {_ONCE[part]}"), 0
+    before, spent_s, passed = rss_mb(), [0.0, 0.0], [0, 0]
+    for turn in range(2):
+        for block in _events(keys, new=True):
+            due = moved(block, engine.position, fed)
+            began = time.process_time()
+            passed[turn] += engine.feed(due).solutions.num_rows
+            spent_s[turn] += time.process_time() - began
+            fed += block.rows.num_rows
+    if passed != [keys, 0]:
+        raise WrongCount(f"{passed} solutions of {keys} keys")
+    give_back_memory()
+    held, first_s, again_s = rss_mb(), *spent_s
+    return line(
+        "goals", part=f"once {part}", goals=keys, rss_mb=held, rss_before_mb=before, bytes_a_goal=round((held - before) * 2**20 / keys),
+        cpu_us_first=round(first_s / keys * 1e6, 2), cpu_us_again=round(again_s / keys * 1e6, 2),
+    )  # fmt: skip
 
 
 def with_goals(goals: int, *, new: bool = False) -> Engine:

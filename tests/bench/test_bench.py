@@ -166,7 +166,7 @@ def test_each_event_completes_a_query_about_once_however_many_there_are() -> Non
 
 @pytest.mark.soak
 def test_goals_are_measured_apart() -> None:
-    live, new, restart, saved, long = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
+    live, new, restart, saved, long, within, until = (json.loads(line) for line in goals.measure(3_000, 2_000, 12))
     assert live["goals"] == 3_000
     assert live["bytes_a_goal"] >= 0
     assert (new["part"], new["goals"]) == ("live, subjects new", 3_000)
@@ -174,6 +174,7 @@ def test_goals_are_measured_apart() -> None:
     assert saved["bytes"] > 2_000 * 8 * 3
     assert long["matches"] == matches_of("W1", 12_000, 1_000)
     assert long["rss_end_mb"] >= long["rss_after_10_s_mb"] > 0
+    assert [(each["part"], each["goals"]) for each in (within, until)] == [("once within", 2_000), ("once until", 2_000)]
 
 
 def test_goals_that_wait_are_there() -> None:
