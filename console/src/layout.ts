@@ -51,6 +51,7 @@ function rows({ live, inputs, filters }: PlanStep): string[] {
   return [
     `in ${taken.join(", ") || "0"}`,
     filters.length > 0 ? `refused ${count(live.refused)}` : "",
+    live.type_errors > 0 ? `type errors ${count(live.type_errors)}` : "",
     kept.length || live.state_bytes ? `keeps ${[...kept, live.state_bytes ? bytes(live.state_bytes) : ""].filter(Boolean).join(", ")}` : "",
   ].filter(Boolean);
 }

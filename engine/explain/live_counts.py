@@ -12,13 +12,14 @@ from engine.runtime.introspection import SIDES, OperatorState, Side
 class StepRows:
     """Tells what came into a step by its sides, and what went out; `given` is None for the last step, whose rows are the query's solutions.
 
-    `refused` rows did not pass the step's filters.
+    `refused` rows did not pass the step's filters, which had no value for `failed` of them: datatypes do not fit, or a variable is unbound.
     """
 
     sides: tuple[Side, ...] = ()
     given: int | None = None
     refused: int = 0
     state_bytes: int = 0
+    failed: int = 0
 
 
 def match_counts(steps: Sequence[OperatorStep], operators: Sequence[OperatorState]) -> tuple[StepRows | None, ...]:
@@ -30,7 +31,7 @@ def match_counts(steps: Sequence[OperatorStep], operators: Sequence[OperatorStat
     for each in operators:
         fits = (k for k, step in enumerate(steps) if found[k] is None and step.kind == each.kind and _is_same(step, each))
         if (place := next(fits, None)) is not None:
-            found[place] = StepRows(each.sides, None if each.kind == c.OUT else each.given, each.refused, each.state_bytes)
+            found[place] = StepRows(each.sides, None if each.kind == c.OUT else each.given, each.refused, each.state_bytes, each.failed)
     feeds = [place for step in steps for place in step.inputs]
     for step, rows in zip(steps, tuple(found), strict=True):
         for place, given in _list_scanned(step, rows):

@@ -85,6 +85,7 @@ def _write_rows(step: OperatorStep, rows: StepRows) -> str:
     sides = [f"{side.side} {side.taken:,}" if len(step.inputs) > 1 else f"{side.taken:,}" for side in rows.sides]
     taken = [f"in: {', '.join(sides) or '0'}"] if step.inputs else []
     refused = [f"refused: {rows.refused:,}"] if step.filters else []
+    refused += [f"type errors: {rows.failed:,}"] if rows.failed else []
     return "; ".join([*taken, *refused, *([] if rows.given is None else [f"out: {rows.given:,}"])])
 
 
@@ -209,7 +210,7 @@ def _live(rows: StepRows | None) -> dict[str, Any] | None:
     if rows is None:
         return None
     sides = [{"side": side.side, "rows": side.taken, "goals": side.goals} for side in rows.sides]
-    return {"sides": sides, "out": rows.given, "refused": rows.refused, "state_bytes": rows.state_bytes}
+    return {"sides": sides, "out": rows.given, "refused": rows.refused, "type_errors": rows.failed, "state_bytes": rows.state_bytes}
 
 
 # ---------------------------------------------------------------- mermaid

@@ -383,8 +383,11 @@ def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
 
 
 # ---------------------------------------------------------------- answers
+_VERDICTS = {True: c.TRUE, False: c.FALSE, None: c.ERROR}
+
+
 def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, naming: Naming, now: int) -> int:
-    """Return a verdict (TRUE or FALSE; an error is FALSE) or the number of a term (UNBOUND for an error).
+    """Return a verdict (TRUE, FALSE or ERROR) or the number of a term (UNBOUND for an error).
 
     `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `now` is the
     instant at which the question is asked, where a timeless solution stands.
@@ -408,11 +411,11 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
         identity = Identity(naming, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now)
     try:
         if inquiry.condition is not None:
-            return c.TRUE if truth(inquiry.condition, lookup, start, end, identity) else c.FALSE
+            return _VERDICTS[truth(inquiry.condition, lookup, start, end, identity)]
         assert asked is not None
         return terms.intern(str(evaluate(asked, lookup, start, end, identity)))
     except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
-        return c.UNBOUND if inquiry.condition is None else c.FALSE
+        return c.UNBOUND if inquiry.condition is None else c.ERROR
 
 
 def make_blank_node(label: str, naming: Naming, solution: Sequence[str], start: int | None, end: int | None) -> BlankNode:

@@ -42,7 +42,8 @@ class Side:
 class OperatorState:
     """Describes an operator; `on` are the variables that key it, `state_bytes` what it holds beside goals.
 
-    `given` rows went out of it, and `refused` ones did not pass its filter. `kind` is its node's. Sides without rows and goals are left out.
+    `given` rows went out of it, and `refused` ones did not pass its filter, which had no value for `failed` of them. `kind` is its node's. Sides without
+    rows and goals are left out.
     """
 
     operator: str
@@ -52,6 +53,7 @@ class OperatorState:
     given: int = 0
     refused: int = 0
     kind: int = c.NONE
+    failed: int = 0
 
     @property
     def keeps(self) -> bool:
@@ -151,7 +153,8 @@ class _Operators:
             for name, (head, goals, taken, *_) in ((name, keeper._stores[first + side]) for side, name in SIDES.items())
             if goals or taken
         )
-        return OperatorState(RELATION_WORDS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), sides, size, given, refused, kind)
+        failed = keeper._stores[first + c.RIGHT][-1]
+        return OperatorState(RELATION_WORDS[relation] if kind == c.JOIN else OPERATORS[kind], tuple(on), sides, size, given, refused, kind, failed)
 
 
 class ChangedQueries:

@@ -227,4 +227,5 @@ def _operator(parts: Sequence[OperatorState]) -> OperatorState:
         for name, found in sides.items()
     )
     given, refused = sum(part.given for part in parts), sum(part.refused for part in parts)
-    return OperatorState(parts[0].operator, parts[0].on, summed, sum(part.state_bytes for part in parts), given, refused, parts[0].kind)
+    size, failed = sum(part.state_bytes for part in parts), sum(part.failed for part in parts)
+    return OperatorState(parts[0].operator, parts[0].on, summed, size, given, refused, parts[0].kind, failed)

@@ -68,12 +68,15 @@ class PlanSide(BaseModel):
 class PlanLive(BaseModel):
     """Counts the rows of a step since the query was registered. `refused` ones did not pass its filters; `state_bytes` is what groups and windows hold.
 
+    For `type_errors` of the refused ones, a filter had no value: the datatypes do not fit, or a variable is unbound.
+
     `out` is null for the outermost step, whose rows are the query's solutions. Sides without rows are left out.
     """
 
     sides: list[PlanSide]
     out: int | None
     refused: int
+    type_errors: int
     state_bytes: int
 
 

@@ -1186,6 +1186,8 @@ export interface components {
          * PlanLive
          * @description Counts the rows of a step since the query was registered. `refused` ones did not pass its filters; `state_bytes` is what groups and windows hold.
          *
+         *     For `type_errors` of the refused ones, a filter had no value: the datatypes do not fit, or a variable is unbound.
+         *
          *     `out` is null for the outermost step, whose rows are the query's solutions. Sides without rows are left out.
          */
         PlanLive: {
@@ -1195,6 +1197,8 @@ export interface components {
             out: number | null;
             /** Refused */
             refused: number;
+            /** Type Errors */
+            type_errors: number;
             /** State Bytes */
             state_bytes: number;
         };

@@ -18,7 +18,7 @@ LEAST_WIDTH = 4  # variables that each row has room for
 MOST_ROWS = 1 << 31
 
 # stores: the goals of one side of a node, oldest first, and the timeless ones; how many rows the side has TAKEN in. In the store of its left side,
-# also how many rows a node has GIVEN, and how many its filter has REFUSED
+# also how many rows a node has GIVEN, and how many its filter has REFUSED; that of its right side has those REFUSED for which the filter was an error
 HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 
 # nodes

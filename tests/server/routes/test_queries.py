@@ -329,10 +329,10 @@ def test_rows_of_each_step_are_told(http: httpx.Client, client: Client, name: st
     until(lambda: (http.get(plan).json()["plan"][1].get("live") or {"sides": []})["sides"], "the runner's report")
     found = [each["live"] for each in http.get(plan).json()["plan"]]
     assert found == [
-        {"sides": [], "out": None, "refused": 0, "state_bytes": 0},
-        {"sides": [{"side": "left", "rows": 3, "goals": 3}], "out": 0, "refused": 0, "state_bytes": 0},
-        {"sides": [], "out": 3, "refused": 0, "state_bytes": 0},
-        {"sides": [], "out": 0, "refused": 0, "state_bytes": 0},
+        {"sides": [], "out": None, "refused": 0, "type_errors": 0, "state_bytes": 0},
+        {"sides": [{"side": "left", "rows": 3, "goals": 3}], "out": 0, "refused": 0, "type_errors": 0, "state_bytes": 0},
+        {"sides": [], "out": 3, "refused": 0, "type_errors": 0, "state_bytes": 0},
+        {"sides": [], "out": 0, "refused": 0, "type_errors": 0, "state_bytes": 0},
     ]
     assert "(in: left 3; out: 0)" in http.get(plan, headers={"Accept": "text/plain"}).text
     assert [each["live"] for each in http.post("/check", json={"query": pairs(stream)}).json()["plan"]["plan"]] == [None] * 4
@@ -368,3 +368,24 @@ def test_a_long_list_comes_in_pages(http: httpx.Client, client: Client, name: st
         following = answer.links["next"]["url"] if "next" in answer.links else ""
     assert found == every
     assert http.get("/queries?limit=0").status_code == 400
+
+
+def test_type_errors_of_a_filter_are_told(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    """Rows for which a filter has no value are told from those for which it is false, whoever decides: compiled code or the host."""
+    text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ {{ ?s :value ?v }} SEQ {{ ?s :value ?w }} FILTER({{}}) }}"
+    conditions = {"numbers": "?v + ?w > 30", "texts": "STRLEN(?v) > 30"}
+    for kind, condition in conditions.items():
+        put(http, f"{name} {kind}", text.replace("{}", condition).replace("{{", "{").replace("}}", "}"))
+    values = ['"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"old"', "<http://e/x>"]
+    client.send(
+        stream, "\n".join(json.dumps({"s": f"<{EX}s>", "p": f"<{EX}value>", "o": o, "at": moment(k)}) for k, o in enumerate([*values, values[0]]))
+    )
+
+    def count(kind: str) -> list[tuple[int, int]]:
+        plan = http.get(f"/queries/{segment(f'{name} {kind}')}/plan").json()["plan"]
+        return [(each["live"]["refused"], each["live"]["type_errors"]) for each in plan if each["live"] and each["live"]["refused"]]
+
+    until(lambda: count("numbers") == [(6, 5)], "only the sum of the numbers has a value", 20)
+    until(lambda: count("texts") == [(4, 3)], "only the text has a length", 20)
+    shown = http.get(f"/queries/{segment(f'{name} numbers')}/plan", headers={"Accept": "text/plain"}).text
+    assert "refused: 6; type errors: 5" in shown

@@ -4,12 +4,13 @@
 static int passes_filter(Net net, i64 node, i64 z) {
   i64 filter = node_at(net, node)->filter;
   const Row *row = row_at(net, z);
-  i64 verdict = filter >= 0 ? judge_filter(net, filter, row) : is_timeless(row) == (filter == TIMELESS_ONLY) ? TRUE : FALSE;
+  i64 verdict = filter >= 0 ? judge_exactly(net, filter, row) : is_timeless(row) == (filter == TIMELESS_ONLY) ? TRUE : FALSE;
   if (net->at->spent > 0) count_looks(net, node, 0);
   if (verdict == TRUE) return 1;
   if (verdict == PENDING) park_frame(net, node, EMIT, z);
   else {
     store_at(net, SIDES * node)->refused++;
+    if (verdict == ERROR) store_at(net, SIDES * node + RIGHT)->refused++;
     free_row(net, z);
   }
   return 0;

@@ -163,12 +163,18 @@ static int spread_questions(const Argument *in, i64 *out) {
   return FINE;
 }
 
-/* Returns TRUE, FALSE (errors too) or PENDING: the host has been asked. The code at `filter` begins with its question. */
-static i64 judge_filter(Net net, i64 filter, const Row *row) {
+/* Returns TRUE, FALSE, ERROR or PENDING: the host has been asked. The code at `filter` begins with its question. */
+static i64 judge_exactly(Net net, i64 filter, const Row *row) {
   i64 verdict = evaluate_code(net, filter + 1, row);
-  if (verdict != UNSURE) return verdict == TRUE ? TRUE : FALSE;
+  if (verdict != UNSURE) return verdict;
   i64 answer = question_at(net, find_question(net, code_at(net, filter)->op, row))->answer;
   if (answer == OPEN_QUESTION) return PENDING;
   net->at->spent += ANSWER_COST;
   return answer;
+}
+
+/* Does as `judge_exactly`, with FALSE for an error. */
+static inline i64 judge_filter(Net net, i64 filter, const Row *row) {
+  i64 verdict = judge_exactly(net, filter, row);
+  return verdict == ERROR ? FALSE : verdict;
 }
