@@ -61,9 +61,9 @@ def forked_starts() -> Iterator[ForkedStarts]:
 
 
 class SharedSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Deals files to processes, but all of these folders to one, so that they share its Spark session, its browser or its wheel."""
+    """Deals files to processes, but all of these folders to one, so that they share its Spark session, its browser, its wheel or its npm package."""
 
-    folders = ("tests/pipeline/spark/", "tests/browser/", "tests/artefacts/")
+    folders = ("tests/pipeline/spark/", "tests/browser/", "tests/artefacts/", "tests/clients/")
 
     def _split_scope(self, nodeid: str) -> str:
         return next((folder for folder in self.folders if nodeid.startswith(folder)), None) or str(super()._split_scope(nodeid))

@@ -9,7 +9,7 @@ import pytest
 from tests.clients.conftest import NODE, ROOT, run_process
 from tests.server.conftest import serving
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]  # it compares times, which other suites would disturb
 EVENTS, TURNS = 50_000, 8
 IN_PYTHON = """
 import json, sys, time

@@ -31,7 +31,7 @@ from tests.support import spark_cases as cases
 pytestmark = pytest.mark.slow
 MASTER = "local[2,4]"
 MESSAGES_S = 50
-BACKLOG_KILLS = 3 if is_full() else 2
+BACKLOG_KILLS = 3
 PARTITIONS = 2
 HITS = 5  # tries to hit a victim that stands
 MOMENT_S = 20 if is_full() else 3
@@ -40,7 +40,7 @@ WORKER = "pipeline.spark.worker_daemon pyspark.worker"
 Family = Mapping[int, str]
 """Processes by their numbers, and their command lines."""
 SNAPSHOT_WEIGHT = 500  # five entries: most lives write a snapshot
-EVENTS, IDS = 1_000_000 if is_full() else 200_000, 1_000
+EVENTS, IDS = 1_000_000, 1_000
 CHAOS = int(os.environ.get("EPSPARQL_CHAOS", "0"))
 
 # A server in the one respect that matters here: it owns the runner, and dies with no chance to say so.
@@ -277,6 +277,7 @@ def test_spark(tmp_path: Path) -> None:
     kills_on_spark(tmp_path, MANY if is_full() else FEW, Random(11))
 
 
+@pytest.mark.soak  # in CI, a worker dies in test_spark, and one with an engine in test_cluster.py
 def test_workers_of_a_backlog(tmp_path: Path) -> None:
     """Four tasks are ahead of what is merged and written; first all of their workers die, then one at a time."""
     data, chance = tmp_path / "data", Random(13)
