@@ -85,6 +85,7 @@ class SetStream:
     parts: tuple[str, ...] = ()  # predicates that link the nodes of a message
     revisable: Micros | None = None  # late occurrences and retractions are taken within this horizon behind the latest end
     round: str = ""  # "microsecond": finer times are rounded
+    prefixes: str = ""  # of terms in ndjson: JSON text; "" for none
 
     @property
     def message_key(self) -> "MessageKey | None":

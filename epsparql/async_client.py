@@ -63,6 +63,7 @@ _STREAM_SETTINGS = (
     "key",
     "parts",
     "round",
+    "prefixes",
 )
 _PAGE = 10_000
 _AGAIN_S = 0.1

@@ -82,6 +82,7 @@ _STREAM_SETTINGS = (
     "key",
     "parts",
     "round",
+    "prefixes",
 )
 _PAGE = 10_000
 _AGAIN_S = 0.1

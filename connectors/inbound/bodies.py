@@ -39,6 +39,8 @@ def _is_line(message: Message, kind: str) -> bool:
     """Return whether the message can stand among others, each in its line."""
     if kind == CSV:
         return bool(message.head)
+    if b'"prefixes"' in message.payload:  # the first line of a body declares them for all lines
+        return False
     return kind in BY_LINE or (kind == JSON and message.payload[:1] == b"{" and b"\n" not in message.payload)
 
 

@@ -32,6 +32,7 @@ export const settingsOf = (stream: StreamDocument) => ({
   parts: stream.parts,
   revisable: stream.revisable,
   round: stream.round,
+  prefixes: stream.prefixes,
 });
 
 export function FileOfRows({ stream }: { stream: StreamDocument }) {

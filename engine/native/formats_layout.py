@@ -1,7 +1,11 @@
 """Compiled scanners and writers (engine/native/source/formats.c) share these columns and codes with Python."""
 
 START, SIZE, KEY, CLOSE, SPAN_WIDTH = range(5)
-"""Columns of `spans`, a row a term: where it stands first, its bytes, its hash; CLOSE is the place of its closing quote where that is escaped, or 0."""
+"""Columns of `spans`, a row a term: where it stands first, its bytes, its hash; CLOSE is the place of its closing quote where that is escaped, or 0.
+If it is negative, the term is a value of JSON of that kind (engine/native/source/formats/json_values.c).
+"""
+VALUE_ROOM = 64
+"""The term of a value takes at most so many bytes more than the value."""
 RECORDS = {"span": {"start": START, "size": SIZE, "key": KEY, "close": CLOSE}}
 
 PLAIN, ODD = 0, 1

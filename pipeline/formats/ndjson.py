@@ -23,9 +23,9 @@ from pipeline.formats.batches.fast_path import events_batch
 from pipeline.formats.batches.ntriples import GRAPHS, OBJECTS, PREDICATES, SUBJECTS, CanonicalTerms, labelled
 from pipeline.formats.batches.row_builder import RowBuilder
 from pipeline.formats.batches.timestamps import instant
+from pipeline.formats.namespaces import find_prefix_fault
 from pipeline.formats.rdf.rdf import MessageTime, read_message
 from pipeline.formats.reading_rules import PLAIN_RULES, ReadingRules
-from pipeline.formats.short_terms import ShortTerms
 from pipeline.source_positions import Source, parse_source
 
 LONGEST_KEY = 255
@@ -33,17 +33,18 @@ LONGEST_KEY = 255
 
 
 class EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Represents one line: the fields that it may have."""
+    """Represents one line: the fields that it may have. Terms are JSON values; the first line may have `prefixes` alone."""
 
-    s: str | UnsetType = UNSET
-    p: str | UnsetType = UNSET
-    o: str | UnsetType = UNSET
-    g: str | UnsetType | None = UNSET
+    s: Raw | UnsetType = UNSET
+    p: Raw | UnsetType = UNSET
+    o: Raw | UnsetType = UNSET
+    g: Raw | UnsetType = UNSET
     triples: str | UnsetType = UNSET
     start: str | UnsetType = UNSET
     end: str | UnsetType = UNSET
     at: str | UnsetType = UNSET
     retract: bool | UnsetType = UNSET
+    prefixes: dict[str, str] | UnsetType = UNSET
 
 
 class FrameLine(EventLine, forbid_unknown_fields=True, gc=False):
@@ -61,23 +62,10 @@ class EventFrame(NamedTuple):
     source: Source | None
 
 
-class ShortLine(EventLine, forbid_unknown_fields=True, gc=False):
-    """Represents a line whose terms may be short: the object may be any JSON value."""
-
-    o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # read as a term before the line is read on
-
-
-class ShortFrameLine(FrameLine, forbid_unknown_fields=True, gc=False):
-    """Represents a line of a frame whose terms may be short."""
-
-    o: Raw | UnsetType = UNSET  # type: ignore[assignment]  # as above
-
-
 _EACH_LINE = "one JSON object per line"
-_WRITTEN = r'''a term in N-Triples syntax as a string, such as "<http://example.org/a>" or "\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>"'''
+_FIRST_LINE = re.compile(rb"\s*[^\n]*\n?")
 _LINE = msgspec.json.Decoder(EventLine)
 _FRAME_LINE = msgspec.json.Decoder(FrameLine)
-_SHORT_LINE, _SHORT_FRAME_LINE = msgspec.json.Decoder(ShortLine), msgspec.json.Decoder(ShortFrameLine)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
@@ -85,24 +73,59 @@ _FIELD = re.compile(rf"[{{,]\s*{_STRING}\s*:\s*(?:{_STRING})?")
 
 def parse_ndjson(body: bytes, default: Interval, rules: ReadingRules = PLAIN_RULES) -> pa.RecordBatch:
     """Return OCCURRENCES of a body. `default` is the time of lines without one. Raises: FormatError."""
-    found = events_batch(body, default, frame=False, rounds=rules.rounds) or read_lines(body, default, rules=rules)
+    found = _read_compiled(body, default, rules, _LINE) or read_lines(body, default, _LINE, rules)
     return found[0]
 
 
 def parse_ndjson_frame(body: bytes, default: Interval, rules: ReadingRules = PLAIN_RULES) -> EventFrame:
     """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold nothing else. Raises: FormatError."""
-    decoder = _FRAME_LINE if rules.short is None else _SHORT_FRAME_LINE
     first, end, rest = body.partition(b"\n")
-    header = _decode(first, 1, decoder) if b'"source"' in first else None
+    header = _decode(first, 1, _FRAME_LINE) if b'"source"' in first else None
     source = _read_source(header, first)
     if header is not None and source is not None and not _is_event(header):
+        if header.prefixes is not UNSET:
+            rules = _Place(first, 1).declare(header, rules)
         batch = parse_ndjson(end + rest, default, rules)  # the compiled way knows no source; lines keep their numbers
         key = header.id if isinstance(header, FrameLine) and header.id is not UNSET else None
     else:
-        batch, key = events_batch(body, default, frame=True, rounds=rules.rounds) or read_lines(body, default, decoder, rules)
+        batch, key = _read_compiled(body, default, rules, _FRAME_LINE) or read_lines(body, default, _FRAME_LINE, rules)
     if key is not None and len(key) > LONGEST_KEY:
         raise _too_long(body)
     return EventFrame(batch, key, source)
+
+
+def take_header(body: bytes, rules: ReadingRules) -> tuple[bytes, ReadingRules]:
+    """Return a body with empty lines up to the first line that declares prefixes, and the rules for its other lines. Raises: FormatError."""
+    rest, rules, _ = _split_header(body, rules, _LINE)
+    return b"\n" * body[: len(body) - len(rest)].count(b"\n") + rest, rules.begin()
+
+
+def _split_header(body: bytes, rules: ReadingRules, decoder: msgspec.json.Decoder[Any]) -> tuple[bytes, ReadingRules, EventLine | None]:
+    """Return the lines after a first line that declares prefixes, with the rules for them and that line; else the body. Raises: FormatError."""
+    found = _FIRST_LINE.match(body)
+    if rules.begun or found is None or b'"prefixes"' not in found[0]:
+        return body, rules, None
+    text = found[0].removesuffix(b"\n").rpartition(b"\n")[2]
+    number = found[0].removesuffix(b"\n").count(b"\n") + 1
+    header = _decode(text, number, decoder)
+    if header.prefixes is UNSET:
+        return body, rules, None
+    return body[found.end() :], _Place(text, number).declare(header, rules), header
+
+
+def _read_compiled(
+    body: bytes, default: Interval, rules: ReadingRules, decoder: msgspec.json.Decoder[Any]
+) -> tuple[pa.RecordBatch, str | None] | None:
+    """Return OCCURRENCES and the first line's id; None for a body that is to be read line by line."""
+    framed = decoder is _FRAME_LINE
+    try:
+        body, rules, header = _split_header(body, rules, decoder)
+    except FormatError:
+        return None
+    found = events_batch(body, default, frame=framed and header is None, rounds=rules.rounds, read_term=rules.short.write_found)
+    if found is None or header is None:
+        return found
+    return found[0], header.id if isinstance(header, FrameLine) and header.id is not UNSET else None
 
 
 def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBatch] | None:
@@ -112,7 +135,7 @@ def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.Reco
     events is refused.
     """
     joined = b"\n".join(bodies)
-    found = None if b"_:" in joined else events_batch(joined, Interval(arrived, arrived), frame=False)
+    found = None if b"_:" in joined else events_batch(joined, Interval(arrived, arrived), frame=False, read_term=PLAIN_RULES.short.write_found)
     if found is None:
         return None
     batch, counts = found[0], [sum(1 for line in body.split(b"\n") if line and not line.isspace()) if b"\n" in body else 1 for body in bodies]
@@ -126,7 +149,7 @@ def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.Reco
 
 
 def _is_event(line: EventLine) -> bool:
-    return any(getattr(line, name) is not UNSET for name in EventLine.__struct_fields__)
+    return any(getattr(line, name) is not UNSET for name in EventLine.__struct_fields__ if name != "prefixes")
 
 
 def _read_source(line: EventLine | None, text: bytes) -> Source | None:
@@ -146,19 +169,19 @@ def _too_long(body: bytes) -> FormatError:
 
 
 def read_lines(
-    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] | None = None, rules: ReadingRules = PLAIN_RULES
+    body: bytes, default: Interval, decoder: msgspec.json.Decoder[Any] = _LINE, rules: ReadingRules = PLAIN_RULES
 ) -> tuple[pa.RecordBatch, str | None]:
     """Read any body by the exact path, line by line: return OCCURRENCES and the first line's id. Raises: FormatError."""
     rows, first = RowBuilder(ExpansionBudget(len(body)), rounds=rules.rounds), None
-    decoder = decoder or (_LINE if rules.short is None else _SHORT_LINE)
     for number, text in enumerate(body.split(b"\n"), 1):
         if text and not text.isspace():
             line, place = _decode(text, number, decoder), _Place(text, number)
             if first is not None and isinstance(line, FrameLine) and line.source is not UNSET:
                 raise FormatError("field", "only a frame's first line has a source", number, place.key("source"))
-            if rules.short is not None:
-                place.lengthen(line, rules.short)
-            place.read(line, default, rows)
+            if line.prefixes is not UNSET:
+                rules = place.declare(line, rules if first is None else rules.begin())
+            else:
+                place.read(line, default, rows, rules)
             first = first or line
     return rows.batch(), first.id if isinstance(first, FrameLine) and first.id is not UNSET else None
 
@@ -192,8 +215,7 @@ def _invalid(message: str, text: bytes, number: int) -> FormatError:
         return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
     if not field:
         return FormatError("json", reason, number, 1, _EACH_LINE)
-    expected = _WRITTEN if field in ("s", "p", "o", "g") else ""
-    return FormatError("json", f"{field}: {reason}", number, _Place(text, number).value(field)[0], expected)
+    return FormatError("json", f"{field}: {reason}", number, _Place(text, number).value(field.partition("[")[0])[0])
 
 
 class _Place:
@@ -223,57 +245,65 @@ class _Place:
     def fault(self, code: str, message: str, name: str, expected: str = "") -> FormatError:
         return FormatError(code, message, self.number, self.column(name, 0), expected)
 
-    def read(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
+    def declare(self, line: EventLine, rules: ReadingRules) -> ReadingRules:
+        """Return the rules for the lines after this one, which declares prefixes. Raises: FormatError."""
+        if rules.begun or _is_event(line):
+            raise FormatError("field", "only the first line declares prefixes, and it has no event", self.number, self.key("prefixes"))
+        assert not isinstance(line.prefixes, UnsetType)
+        if (reason := find_prefix_fault(line.prefixes)) is not None:
+            raise FormatError("field", reason, self.number, self.key("prefixes"), '{"prefixes": {"ex": "http://example.org/"}}')
+        return rules.declare(line.prefixes, self.text)
+
+    def read(self, line: EventLine, default: Interval, rows: RowBuilder, rules: ReadingRules) -> None:
         """Add the occurrences of the line. Raises: FormatError."""
         begin = len(rows)
-        self._read_event(line, default, rows)
+        self._read_event(line, default, rows, rules)
         if line.retract is True:
             rows.retract_from(begin)
 
-    def _read_event(self, line: EventLine, default: Interval, rows: RowBuilder) -> None:
+    def _read_event(self, line: EventLine, default: Interval, rows: RowBuilder, rules: ReadingRules) -> None:
         when = self._when(line, rounds=rows.rounds)
-        labels = Labels(self.text, default if when is None else None)
+        scope = rules.header + self.text if rules.header else self.text
+        labels = Labels(scope, default if when is None else None)
         if isinstance(line, FrameLine) and line.id is not UNSET and not _is_event(line):
             return
-        graph = self._term(GRAPHS, "g", line.g, labels) if isinstance(line.g, str) else None
+        graph = None if line.g is UNSET or bytes(line.g) == b"null" else self._term(GRAPHS, "g", line.g, labels, rules)
         at = when or default
         if isinstance(line.triples, str):
             for name in "spo":
                 if getattr(line, name) is not UNSET:
                     raise self.fault("field", f"'triples' and {name!r} exclude each other", name)
-            self._read_triples(line.triples, at, rows, graph, stated=when is not None)
+            self._read_triples(line.triples, at, rows, graph, scope, stated=when is not None)
             return
-        terms = [self._required(place, name, line, labels) for place, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o"))]
+        terms = [self._required(place, name, line, labels, rules) for place, name in ((SUBJECTS, "s"), (PREDICATES, "p"), (OBJECTS, "o"))]
         rows.spend_row()
         rows.add(map(rows.number, (*terms, graph)), at.start, at.end)
 
-    def lengthen(self, line: EventLine, short: ShortTerms) -> None:
-        """Put terms in N-Triples syntax in place of the line's short ones. Raises: FormatError."""
-        writers = {"s": short.write_name, "p": short.write_predicate, "g": short.write_name}
-        for name in "spog":
-            value: Any = getattr(line, name)
-            if value is not UNSET and value is not None:
-                try:
-                    setattr(line, name, short.write_value(bytes(value)) if name == "o" else writers[name](value))
-                except FormatError as fault:
-                    raise FormatError(fault.code, fault.message, self.number, self.value(name)[0], fault.expected) from None
-
-    def _required(self, terms: CanonicalTerms, name: str, line: EventLine, labels: Labels) -> str:
-        text = getattr(line, name)
-        if text is UNSET:
+    def _required(self, terms: CanonicalTerms, name: str, line: EventLine, labels: Labels, rules: ReadingRules) -> str:
+        value: Raw | UnsetType = getattr(line, name)
+        if isinstance(value, UnsetType):
             raise FormatError("field", f"the field {name!r} is missing", self.number, 1, "s, p and o, or triples")
-        return self._term(terms, name, text, labels)
+        return self._term(terms, name, value, labels, rules)
 
-    def _term(self, terms: CanonicalTerms, name: str, text: str, labels: Labels) -> str:
+    def _term(self, terms: CanonicalTerms, name: str, value: Raw, labels: Labels, rules: ReadingRules) -> str:
+        """Return the term of a JSON value. Raises: FormatError, with the place of the fault within a string in N-Triples syntax."""
+        try:
+            text = rules.short.write_term(bytes(value), name)
+        except FormatError as fault:
+            raise FormatError(fault.code, fault.message, self.number, self.value(name)[0], fault.expected) from None
+        except RecursionError:
+            raise FormatError("json", f"{name} is nested too deep", self.number, self.value(name)[0]) from None
         try:
             return labelled(terms[text], labels.blank_node)
         except FormatError as fault:
-            raise FormatError(fault.code, fault.message, self.number, self.column(name, (fault.column or 1) - 1), fault.expected) from None
+            spelled = msgspec.json.decode(value) == text
+            column = self.column(name, (fault.column or 1) - 1) if spelled else self.value(name)[0]
+            raise FormatError(fault.code, fault.message, self.number, column, fault.expected) from None
 
-    def _read_triples(self, text: str, at: Interval, rows: RowBuilder, graph: str | None, *, stated: bool) -> None:
-        """Read a message of Turtle, whose blank nodes are scoped by the whole line."""
+    def _read_triples(self, text: str, at: Interval, rows: RowBuilder, graph: str | None, scope: bytes, *, stated: bool) -> None:
+        """Read a message of Turtle."""
         try:
-            read_message(text.encode(), ox.RdfFormat.TURTLE, MessageTime(at, stated), rows, scope=self.text, graph=graph)
+            read_message(text.encode(), ox.RdfFormat.TURTLE, MessageTime(at, stated), rows, scope=scope, graph=graph)
         except FormatError as fault:
             before = text.split("\n")[: (fault.line or 1) - 1]
             offset = sum(len(line) + 1 for line in before) + (fault.column or 1) - 1

@@ -76,6 +76,7 @@ class Stream(msgspec.Struct, frozen=True):
     waiting: Waiting = ()  # accepted events that the watermark has not reached, where sources are declared
     revisable: Micros | None = None
     round: str = ""  # "microsecond", or "" for none
+    prefixes: str = ""  # JSON text; "" for none
     retractable: Waiting = ()  # marks (end, position) of a revisable stream: all events before the position end by the instant
 
     @property
@@ -488,6 +489,7 @@ class Catalogue:
             message_key=entry.message_key,
             revisable=entry.revisable,
             round=entry.round,
+            prefixes=entry.prefixes,
             retractable=() if entry.revisable is None else known.retractable or ((-END_OF_TIME, entry.offset + 1),),
         )
         self.streams[entry.stream] = changed

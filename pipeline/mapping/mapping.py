@@ -12,9 +12,10 @@ from typing import Any
 
 from epsparql.terms import RDF, XSD
 from pipeline.errors import InvalidMapping
+from pipeline.formats.namespaces import Namespaces
 from pipeline.mapping.csv_dialect import DIALECT_MEMBERS, CsvDialect, NumberFormat, find_groups, read_dialect, read_number_format
 from pipeline.mapping.json_ld_context import Context, read_context
-from pipeline.mapping.templates import WELL_KNOWN, Namespaces, Template, parse_template
+from pipeline.mapping.templates import Template, parse_template
 from pipeline.mapping.time_formats import TimeFormat, read_time_format
 
 MAX_PROPERTIES, MAX_WORDS, MAX_DEPTH = 500, 100, 16
@@ -295,4 +296,4 @@ def _synonym(found: dict[str, Any], name: str, csvw: str, where: str) -> str | N
     return next((word for word in (name, csvw) if word in found), None)
 
 
-__all__ = ["FORMATS", "WELL_KNOWN", "Mapping", "Property", "check_base", "compile_mapping", "escape_name", "parse_items", "read_mapping", "steps_of"]
+__all__ = ["FORMATS", "Mapping", "Property", "check_base", "compile_mapping", "escape_name", "parse_items", "read_mapping", "steps_of"]

@@ -3,6 +3,7 @@
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -16,6 +17,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, parse_body, parse_frame
+from pipeline.formats.namespaces import Namespaces
 from pipeline.formats.ndjson import LONGEST_KEY, parse_event_frames
 from pipeline.formats.reading_rules import ReadingRules, is_blank
 from pipeline.formats.short_terms import ShortTerms
@@ -23,7 +25,6 @@ from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS, read_cloud_
 from pipeline.mapping.json_reader import read_documents
 from pipeline.mapping.mapper import MappedBody, map_body, map_table, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
-from pipeline.mapping.templates import Namespaces
 from pipeline.source_positions import Source, parse_source
 
 MAPPED_TYPES = (JSON, CSV, LINES, CLOUD_EVENT, CLOUD_EVENTS)
@@ -35,15 +36,16 @@ SHORT, GROUP = 4 << 10, 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class BodySettings:
-    """Holds the settings of a stream that say how bodies are read; `mapping` is JSON text, "" for none.
+    """Holds the settings of a stream that say how bodies are read; `mapping` and `prefixes` are JSON text, "" for none.
 
-    Times finer than a microsecond are rounded where `rounds` says so.
+    Times finer than a microsecond are rounded where `rounds` says so. Terms of ndjson may have the prefixes.
     """
 
     base: str = ""
     mapping: str = ""
     on_error: str = REFUSE
     rounds: bool = False
+    prefixes: str = ""
 
     def compiled(self, media_type: str) -> Mapping:
         """Return the stream's mapping. Raises: FormatError where the stream has none."""
@@ -56,11 +58,14 @@ class BodySettings:
 
     @property
     def reading_rules(self) -> ReadingRules:
-        """Return how bodies are read. Terms of ndjson may be short where the stream has a base."""
-        if not self.base:
-            return ReadingRules(None, self.rounds)
+        """Return how bodies are read. Prefixes of the stream count before those of its mapping."""
         names = compile_mapping(self.mapping, self.base).names if self.mapping else Namespaces(self.base, {})
-        return ReadingRules(ShortTerms(names.expand), self.rounds)
+        return ReadingRules(ShortTerms(names.declare(_decode_prefixes(self.prefixes)) if self.prefixes else names), self.rounds)
+
+
+@lru_cache(maxsize=256)
+def _decode_prefixes(text: str) -> dict[str, str]:
+    return msgspec.json.decode(text, type=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,59 +1,22 @@
 """This module expands names and IRI templates such as `sensor/{sensor}`: relative to a base, with prefixes, and with values percent-encoded."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from epsparql.iris import resolve
-from epsparql.terms import RDF, XSD
 from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.ntriples import PREDICATES
+from pipeline.formats.namespaces import Namespaces
 
 LONGEST_TEMPLATE = 2_000
 """A template has at most this many characters."""
-WELL_KNOWN = {
-    "xsd": XSD,
-    "rdf": RDF,
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "owl": "http://www.w3.org/2002/07/owl#",
-    "sosa": "http://www.w3.org/ns/sosa/",
-    "prov": "http://www.w3.org/ns/prov#",
-}
-"""A mapping may use these prefixes without declaring them."""
 SAFE_VALUE = r"^[A-Za-z0-9._~-]+$"
 """A value of this form stands in an IRI as it is."""
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_PREFIXED = re.compile(r"((?:[A-Za-z][\w.-]*)?):(?!//)(.*)", re.DOTALL)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ENCODED = re.compile("[^A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef]+")
 """R2RML's "IRI-safe" values: all but the characters of `iunreserved` (here: of the first plane) are percent-encoded."""
 _NOT_RESERVED = re.compile("[^A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef:/?#\\[\\]@!$&'()*+,;=%]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Namespaces:
-    """Expands names: `base` is "" where there is none, and is what the empty prefix stands for."""
-
-    base: str
-    prefixes: Mapping[str, str]
-
-    def expand(self, name: str) -> str:
-        """Return the IRI of a prefixed name, of a relative reference, or of an IRI. Raises: ValueError saying what is missing."""
-        prefixed = _PREFIXED.fullmatch(name)
-        if prefixed is not None:
-            prefix, local = prefixed.groups()
-            namespace = self.prefixes.get(prefix, WELL_KNOWN.get(prefix)) if prefix else self.prefixes.get("") or self.base
-            if namespace:
-                return namespace + local
-            if not prefix:
-                raise ValueError(f"{name!r} has the empty prefix, which stands for the base, and there is no base; give base")
-        if _SCHEME.match(name):
-            return name
-        if not self.base:
-            raise ValueError(f"{name!r} is relative, and there is no base; give base, or write the whole IRI")
-        return resolve(name, self.base)
 
 
 @dataclass(frozen=True, slots=True)

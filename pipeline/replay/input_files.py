@@ -1,6 +1,7 @@
 """Reads what a replay is given: files of queries, streams and background, and bodies in memory. A fault names file, line and column."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from epsparql.events.media_types import MAPPED_SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
+from pipeline.formats.ndjson import take_header
 from pipeline.formats.reading_rules import ReadingRules, is_blank
 from pipeline.log.background_graphs import quads_of
 from pipeline.log.encoding.own_terms import with_own_terms
@@ -218,11 +220,20 @@ def occurrences_of(
         return [_parse_part(read_body(source), 0, media_type, source, rules)]
     found, begin, blank = list[pa.RecordBatch](), 0, True
     for part in _read_parts(source):
-        found.append(_parse_lines(part, begin, source, letters, rules))
+        lines, rules = (part, rules) if begin else _take_header(part, rules, source)
+        found.append(_parse_lines(lines, begin, source, letters, rules))
         begin, blank = begin + len(part), blank and is_blank(part)
     if blank and isinstance(source, NamedFile):
         raise _empty_file(path)
     return found
+
+
+def _take_header(part: bytes, rules: ReadingRules, source: NamedFile | NamedBody) -> tuple[bytes, ReadingRules]:
+    """Return a body's first part, with an empty line for one that declares prefixes, and the rules that hold for all parts. Raises: SourceFault."""
+    try:
+        return take_header(part.removeprefix(BOM_UTF8), rules)
+    except FormatError as error:
+        raise SourceFault(source.path, error.message, error.line, error.column, error.expected) from None
 
 
 def read_body(source: NamedFile | NamedBody) -> bytes:

@@ -44,6 +44,11 @@ TIMES = [
 TIMING = [
     "<http://www.w3.org/ns/prov#generatedAtTime>", "<http://streamreasoning.org/timeVocab#startsAtTime>", "<http://streamreasoning.org/timeVocab#endsAtTime>",
 ]  # fmt: skip
+VALUES: list[object] = [
+    21.5, -7, True, 1e300, "xsd:int", "a", "rdf:type", "21.5", "x:y", "2026-01-01T00:00:00Z", {"type": "uri", "value": "http://e/a"}, {"type": "bnode", "value": "b"},
+    {"value": "1", "datatype": XSD + "int"}, {"value": "é", "xml:lang": "en"}, {"type": "literal", "value": 'a"b'}, {"value": "a"}, {"type": "uri", "value": "x:a"}, {}, [],
+    {"type": "triple", "value": {"subject": {"type": "uri", "value": "x:s"}, "predicate": {"type": "uri", "value": "x:p"}, "object": {"value": "o"}}},
+]  # fmt: skip
 BYTES = [0, 9, 10, 13, 32, 34, 35, 46, 58, 60, 62, 64, 92, 94, 95, 123, 125, 127, 0x80, 0xBF, 0xC0, 0xC3, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF]
 Read = Callable[[], pa.RecordBatch]
 
@@ -71,9 +76,13 @@ class Adversary:
         return f"{self.choose(IRIS, 5)} {self.choose(IRIS, 5)} {target}{graph}{end}"
 
     def event(self) -> str:
-        members: dict[str, str | None] = {"s": self.choose(IRIS, 5), "p": self.choose(IRIS, 5), "o": self.literal()}
+        members: dict[str, object] = {"s": self.choose(IRIS, 5), "p": self.choose(IRIS, 5), "o": self.literal()}
         if self.chance.random() < 0.3:
             members["o"] = self.choose(IRIS, 5)
+        elif self.chance.random() < 0.4:
+            members["o"] = self.chance.choice(VALUES)
+        if self.chance.random() < 0.2:
+            members[self.chance.choice("spg")] = self.chance.choice(VALUES)
         if self.chance.random() < 0.2:
             members |= {"start": self.choose(TIMES, 4), "end": self.choose(TIMES, 4)}
         elif self.chance.random() < 0.9:

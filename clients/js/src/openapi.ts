@@ -1735,6 +1735,10 @@ export interface components {
             parts: string[];
             /** Round */
             round: string;
+            /** Prefixes */
+            prefixes: {
+                [key: string]: string;
+            };
             /** Warning */
             warning: string | null;
         };
@@ -2159,7 +2163,8 @@ export interface components {
          *
          *     Events that end further than `max_ahead` beyond the server's clock are refused; 0 or null turns this off.
          *
-         *     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. With a `base`, terms of ndjson may be short.
+         *     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter.
+         *     Terms of ndjson may be prefixed names: with the `base` in place of the empty prefix, and with the `prefixes`, which are IRIs by name.
          *
          *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
          *     predicates that link the nodes of a message, such as sosa:hasResult.
@@ -2229,6 +2234,13 @@ export interface components {
              * @default
              */
             round?: string;
+            /**
+             * Prefixes
+             * @default {}
+             */
+            prefixes?: {
+                [key: string]: string;
+            };
         };
         /**
          * TrialRequest
@@ -2938,7 +2950,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\"21.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"} */
+                /** @example {"s":"<http://example.org/a>","p":"<http://example.org/value>","o":21.5,"at":"2026-01-01T00:00:00Z"} */
                 "application/x-ndjson": string;
                 "application/n-triples": string;
                 /** @example <http://example.org/a> <http://example.org/value> 21.5 . */

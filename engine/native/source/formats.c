@@ -7,6 +7,7 @@
 #include "formats/text.c"
 #include "formats/terms.c"
 #include "formats/timestamps.c"
+#include "formats/json_values.c"
 #include "formats/interning.c"
 #include "formats/ndjson.c"
 #include "formats/nquads.c"

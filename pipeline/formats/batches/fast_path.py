@@ -6,8 +6,8 @@ each other term, once a body, to `pipeline.formats.batches.ntriples`.
 """
 
 import os
+from collections.abc import Callable
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from engine.dictionary.batch_layout import ARROW_WORDS
 from engine.messages import INSTANT, OCCURRENCES
 from engine.native.entries import cells_of, columns_of, events_of, flags_of, make_batch, renamed, timed
-from engine.native.formats_layout import OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START
+from engine.native.formats_layout import CLOSE, OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START, VALUE_ROOM
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
+from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.ntriples import OBJECTS, TRIPLE
 
 LONGEST = 1 << 30
@@ -58,8 +59,13 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool, rounds: bool = 
     return _batch(text, spans[:count], columns, start[:kept], end[:kept])
 
 
-def events_batch(body: bytes, default: Interval, *, frame: bool, rounds: bool = False) -> tuple[pa.RecordBatch, str | None] | None:
-    """Return the rows of ndjson, with the first line's id, if it has one and `frame` allows it; None for the exact path."""
+def events_batch(
+    body: bytes, default: Interval, *, frame: bool, read_term: Callable[[bytes], str], rounds: bool = False
+) -> tuple[pa.RecordBatch, str | None] | None:
+    """Return the rows of ndjson, with the first line's id, if it has one and `frame` allows it; None for the exact path.
+
+    `read_term` gives N-Triples syntax for a string without its quotes, or for an object; it raises FormatError or ValueError.
+    """
     if len(body) > LONGEST:
         return None
     text = np.frombuffer(body, np.uint8)
@@ -71,16 +77,36 @@ def events_batch(body: bytes, default: Interval, *, frame: bool, rounds: bool = 
         return None
     odd = np.flatnonzero(flags[:count])
     if len(odd):
-        found = _canonical([_piece(body, spans[k]) for k in odd], in_json=True)
+        pieces = [body[place : place + size] for place, size in spans[odd][:, [START, SIZE]].tolist()]
+        found = _read_terms(pieces, read_term, ExpansionBudget(len(body)))
         if found is None:
             return None
-        triples = odd[[each.startswith(TRIPLE.encode()) for each in found]]
-        if len(triples) and np.isin(columns[[0, 1, 3], :rows], triples).any():  # a triple term is an object alone
+        alone = odd[[term.startswith(TRIPLE.encode()) or (piece[:1] == b"{" and term[:1] == b'"') for piece, term in zip(pieces, found, strict=True)]]
+        if len(alone) and np.isin(columns[[0, 1, 3], :rows], alone).any():  # a triple term or a literal is an object alone
             return None
         text, places = _appended(body, found)
         spans[odd, START], spans[odd, SIZE] = places[:, 0], places[:, 1]
     batch = _batch(text, spans[:count], columns, start[:rows], end[:rows])
     return batch, body[first:after].decode() if first >= 0 else None
+
+
+def _read_terms(pieces: list[bytes], read_term: Callable[[bytes], str], budget: ExpansionBudget) -> list[bytes] | None:
+    """Return canonical texts of terms of ndjson; None where one is no term, has a blank node or takes too much, so that the exact path says why.
+
+    The scanner has already checked where each may stand, but for triple terms and objects.
+    """
+    found = []
+    try:
+        for piece in pieces:
+            text = read_term(piece)
+            if text.startswith("_:") or (text.startswith(TRIPLE) and "_:" in text):
+                return None
+            term = OBJECTS[text].encode()
+            budget.spend(len(term))
+            found.append(term)
+    except (FormatError, ValueError, RecursionError):
+        return None
+    return found
 
 
 def _most(text: Bytes, shortest: int) -> int:
@@ -98,16 +124,11 @@ def _piece(body: bytes, span: Ints) -> bytes:
     return body[start : start + int(span[SIZE])]
 
 
-def _canonical(pieces: list[bytes], *, in_json: bool = False) -> list[bytes] | None:
-    """Return canonical texts of terms; None where one is no term, so that the exact path says why, or a triple term with blank nodes.
-
-    The scanner has already checked where each may stand, but for triple terms.
-    """
+def _canonical(pieces: list[bytes]) -> list[bytes] | None:
+    """Return canonical texts of terms of N-Triples; None where one is no term, so that the exact path says why, or may be part of a triple term."""
     try:
-        texts = [msgspec.json.decode(b'"' + piece + b'"', type=str) if in_json else piece.decode() for piece in pieces]
-        if any(text.startswith(TRIPLE) and (not in_json or "_:" in text) for text in texts):  # in N-Triples it may be the beginning of one
-            return None
-        return [OBJECTS[text].encode() for text in texts]
+        texts = [piece.decode() for piece in pieces]
+        return None if any(text.startswith(TRIPLE) for text in texts) else [OBJECTS[text].encode() for text in texts]
     except (FormatError, ValueError):
         return None
 
@@ -147,7 +168,8 @@ def _columns_of(text: Bytes, spans: Ints, cells: Cells, rows: int) -> tuple[Cell
     """
     n = len(cells)
     indices, offsets = np.empty((n, rows), np.int32), np.empty(n * (min(rows, len(spans)) + 1), np.int32)
-    texts, sizes = np.empty(n * len(text) + 8, np.uint8), np.empty((n, 2), np.int64)  # a term stands in the text once
+    room = n * len(text) + VALUE_ROOM * (int(np.count_nonzero(spans[:, CLOSE] < 0)) + 1)  # a term stands in the text once, and a value in one column
+    texts, sizes = np.empty(room, np.uint8), np.empty((n, 2), np.int64)
     columns_of(text, spans, cells, rows, indices, offsets, texts, sizes)
     return indices, offsets, texts, sizes
 

@@ -76,7 +76,7 @@ EXAMPLES = {
     LINES: '10.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"\n',
     JSON: '[{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}]',
     CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}}',
-    NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":"\\"21.5\\"^^<http://www.w3.org/2001/XMLSchema#decimal>","at":"2026-01-01T00:00:00Z"}\n',
+    NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":21.5,"at":"2026-01-01T00:00:00Z"}\n',
     TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
     RDF_XML: """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://example.org/" xmlns:prov="http://www.w3.org/ns/prov#">
   <e:Reading rdf:about="http://example.org/r"><e:value>21.5</e:value>
@@ -198,12 +198,7 @@ class Sending:
 
     def is_short(self, body: bytes) -> bool:
         """Return whether the body may be read together with others."""
-        return (
-            self.kind == NDJSON
-            and len(body) <= SHORT
-            and self.default is None
-            and not (self.settings.base or self.settings.mapping or self.settings.rounds)
-        )
+        return self.kind == NDJSON and len(body) <= SHORT and self.default is None and self.settings == BodySettings(on_error=self.settings.on_error)
 
     def parse(self, body: bytes, arrived: Micros) -> tuple[StreamBody, str | None]:
         """Return what a body brings, and the warning for its sender. Raises: FormatError."""
@@ -252,7 +247,7 @@ def get_stream_settings(service: Service, name: str) -> BodySettings:
     return (
         BodySettings()
         if known is None
-        else BodySettings(known.base, known.mapping, OTHER_NAMES.get(known.on_error, known.on_error), bool(known.round))
+        else BodySettings(known.base, known.mapping, OTHER_NAMES.get(known.on_error, known.on_error), bool(known.round), known.prefixes)
     )
 
 

@@ -14,6 +14,7 @@ from epsparql.events.on_error import ON_ERROR, OTHER_NAMES, REFUSE, read_on_erro
 from pipeline.errors import FormatError
 from pipeline.formats.background import checked_name
 from pipeline.formats.batches.timestamps import MICROSECOND, iso
+from pipeline.formats.namespaces import find_prefix_fault
 from pipeline.log.catalog import MAX_AHEAD, Stream
 from pipeline.log.lag import count_waiting
 from pipeline.mapping.json_reader import check_fields
@@ -37,7 +38,21 @@ from server.registrations.revision_rules import check_revised_place
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
-_SETTINGS = ("max_delay", "revisable", "idle_timeout", "max_ahead", "description", "sources", "base", "mapping", "on_error", "key", "parts", "round")
+_SETTINGS = (
+    "max_delay",
+    "revisable",
+    "idle_timeout",
+    "max_ahead",
+    "description",
+    "sources",
+    "base",
+    "mapping",
+    "on_error",
+    "key",
+    "parts",
+    "round",
+    "prefixes",
+)
 _LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
@@ -77,6 +92,7 @@ class StreamDocument(BaseModel):
     key: str
     parts: list[str]
     round: str
+    prefixes: dict[str, str]
     warning: str | None
 
 
@@ -91,7 +107,8 @@ class StreamSettings(BaseModel):
 
     Events that end further than `max_ahead` beyond the server's clock are refused; 0 or null turns this off.
 
-    `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. With a `base`, terms of ndjson may be short.
+    `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter.
+    Terms of ndjson may be prefixed names: with the `base` in place of the empty prefix, and with the `prefixes`, which are IRIs by name.
 
     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
     predicates that link the nodes of a message, such as sosa:hasResult.
@@ -111,6 +128,7 @@ class StreamSettings(BaseModel):
     key: str = ""
     parts: list[str] = []
     round: str = ""
+    prefixes: dict[str, str] = {}
 
 
 class SourceDocument(BaseModel):
@@ -156,6 +174,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         key="" if stream.message_key is None else stream.message_key.predicate,
         parts=[] if stream.message_key is None else list(stream.message_key.parts),
         round=stream.round,
+        prefixes=json.loads(stream.prefixes) if stream.prefixes else {},
         warning=None if stream.latest is None else describe_wrong_unit(stream.latest, service.clock()),
     )
 
@@ -195,6 +214,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         *_read_message_key(found),
         _read_horizon(found, service, name),
         _read_rounding(found),
+        _read_prefixes(found),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
@@ -211,6 +231,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             () if known.message_key is None else known.message_key.parts,
             known.revisable,
             known.round,
+            known.prefixes,
         ):
             await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
@@ -234,6 +255,16 @@ def _read_rounding(found: dict[str, Any]) -> str:
     if unit not in ("", MICROSECOND):
         raise bad_request("invalid-member", f"round cannot be {unit[:_SHOWN]!r}", expected=f'"{MICROSECOND}", or "" for none')
     return unit
+
+
+def _read_prefixes(found: dict[str, Any]) -> str:
+    """Return the declared prefixes as JSON text, "" for none. Raises: Fault 400."""
+    prefixes = found.get("prefixes") or {}
+    if not isinstance(prefixes, dict) or not all(isinstance(namespace, str) for namespace in prefixes.values()):
+        raise bad_request("invalid-member", "prefixes is no object of strings", expected='an object such as {"ex": "http://example.org/"}')
+    if (reason := find_prefix_fault(prefixes)) is not None:
+        raise bad_request("invalid-member", f"prefixes: {reason}", expected='an object such as {"ex": "http://example.org/"}')
+    return json.dumps(prefixes) if prefixes else ""
 
 
 def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:

@@ -1,8 +1,11 @@
 """Bodies as the compiled scanners read them, and as the exact path does: the same rows, or the same fault at the same place."""
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +21,10 @@ from pipeline.formats.batches import fast_path
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.ntriples import MAX_TERM
 from pipeline.formats.body_parser import N_QUADS, N_TRIPLES, NDJSON, parse_body, parse_frame, read_statements
+from pipeline.formats.namespaces import Namespaces
 from pipeline.formats.ndjson import read_lines
-from pipeline.formats.reading_rules import ReadingRules
+from pipeline.formats.reading_rules import PLAIN_RULES, ReadingRules
+from pipeline.formats.short_terms import ShortTerms
 from tests.soak import examples
 
 DEFAULT = Interval(5, 7)
@@ -121,33 +126,111 @@ def test_statements_are_what_the_exact_path_finds(body: bytes, graphs: bool, rou
     assert found == outcome(lambda: read_statements(body.removeprefix(BOM_UTF8), fmt, DEFAULT, rounds=rounds))
 
 
-values = st.fixed_dictionaries(
-    {"s": iris, "p": iris, "o": literals | iris | labels},
+NUMBERS = [
+    "21.5", "1", "-0", "1e5", "-1.50", "1E-5", "true", "false", "0", "01", "1.", ".5", "+1", "-", "1e", "NaN", "null", "[1]", "9" * 70, "0.10", "1.0e+05", "tru", "--1",
+]  # fmt: skip
+NAMES = [
+    ":a", "ex:b", "xsd:int", "a", "2026-01-01T00:00:00Z", "ex:", "ex:a/b", "urn:g:1", "foo:x", "http://e/a", "kitchen", "21.5", "true", "2026-01-01T25:00:00Z", "ex:a b", "ex:<", "",
+    "ex:é", ":a\\", ":a\n", "-0001-01-01T00:00:00Z", "1:a", "ex:\\u0061",
+]  # fmt: skip
+PARTS = {
+    "type": ["uri", "literal", "literal", "typed-literal", "bnode", "triple", "iri", ""],
+    "value": [
+        "http://e/a",
+        "21.5",
+        "a",
+        "é",
+        'a"b',
+        "a\\b",
+        "",
+        "b0",
+        "ex:a",
+        "xsd:int",
+        "http://e/ >",
+        "a\u0001",
+        "urn:g:1",
+        "\ufffe",
+        "x:a",
+        "//a",
+        "http:/a",
+    ],
+    "datatype": [XSD + "decimal", XSD + "string", XSD + "stringy", "xsd:int", XSD, "http://e/t", "", "a", XSD + "int1"],
+    "xml:lang": ["en", "EN", "eng", "en-at", "", "e n", "abcd"],
+    "its:dir": ["ltr", "up"],
+}
+_objects = st.fixed_dictionaries(
+    {"type": usual(PARTS["type"], 3), "value": usual(PARTS["value"], 4)},
     optional={
-        "g": st.none() | iris, "at": usual(TIMES, 5), "start": usual(TIMES, 5), "end": usual(TIMES, 5), "id": st.sampled_from(["7", "\u00e9", '"']),
+        "datatype": usual(PARTS["datatype"], 2),
+        "xml:lang": usual(PARTS["xml:lang"], 2),
+        "its:dir": st.sampled_from(PARTS["its:dir"]),
+        "x": st.just("y"),
+    },
+)
+objects = (
+    _objects
+    | st.fixed_dictionaries({"type": usual(["literal", "uri"], 1), "value": usual(PARTS["value"], 4)})
+    | st.fixed_dictionaries(
+        {"value": usual(PARTS["value"], 4)}, optional={"datatype": usual(PARTS["datatype"], 2), "xml:lang": usual(PARTS["xml:lang"], 2)}
+    )
+    | st.fixed_dictionaries(
+        {"type": st.just("triple"), "value": st.fixed_dictionaries({"subject": _objects, "predicate": _objects, "object": _objects})}
+    )
+    | st.sampled_from([{}, {"value": 5}, {"value": None}, {"value": {"value": "a"}}])
+)
+names = usual(NAMES, 6)
+
+
+class Token(str):
+    """A JSON value that stands in a line as it is."""
+
+
+tokens = usual(NUMBERS, 8).map(Token)
+HEADERS = [
+    "",
+    "",
+    '{"prefixes":{"ex":"http://x/","":"http://y/"}}\n',
+    '{"prefixes":{}}\r\n',
+    '\n{"prefixes":{"ex":"x"}}\n',
+    '{"prefixes":{"ex":"x:y"},"id":"7"}\n',
+    '{"prefixes":1}\n',
+]
+BASED = ReadingRules(ShortTerms(Namespaces("http://base/", {"ex": "http://ex/"})))
+values = st.fixed_dictionaries(
+    {"s": iris | names | objects, "p": iris | names | objects, "o": literals | iris | labels | tokens | names | objects},
+    optional={
+        "g": st.none() | iris | names | objects | tokens, "at": usual(TIMES, 5), "start": usual(TIMES, 5), "end": usual(TIMES, 5), "id": st.sampled_from(["7", "\u00e9", '"']),
         "triples": st.just("<x:a> <x:b> 1 ."), "q": st.none(),
     },
 )  # fmt: skip
-plain_values = st.fixed_dictionaries({"s": iris, "p": iris, "o": literals | iris, "at": usual(TIMES, 5)}, optional={"g": st.none() | iris})
+plain_values = st.fixed_dictionaries({"s": iris, "p": iris, "o": literals | iris | tokens, "at": usual(TIMES, 5)}, optional={"g": st.none() | iris})
+short_values = st.fixed_dictionaries(
+    {"s": iris | usual(NAMES, 4), "p": iris | usual(NAMES, 4), "o": usual(NUMBERS, 8).map(Token) | usual(NAMES, 6) | objects, "at": usual(TIMES, 5)},
+    optional={"g": st.none() | usual(NAMES, 2)},
+)
 ids = st.just({"id": "8"})
 
 
 @st.composite
 def json_lines(draw: st.DrawFn) -> str:
-    found = draw(plain_values | plain_values | values | ids)
+    found: dict[str, Any] = draw(st.one_of(plain_values, plain_values, short_values, short_values, values, ids))
     order = draw(st.permutations(list(found)))
     separators = draw(usual([",|:", ", |: ", ",\t|\t:", " , | : "])).split("|")
-    text = json.dumps({name: found[name] for name in order}, ensure_ascii=draw(st.booleans()), separators=(separators[0], separators[1]))
+    marked = {name: f"\ue000{found[name]}\ue000" if isinstance(found[name], Token) else found[name] for name in order}
+    text = json.dumps(marked, ensure_ascii=False, separators=(separators[0], separators[1]))
+    text = text.replace('"\ue000', "").replace('\ue000"', "")
+    if draw(st.booleans()):
+        text = re.sub("[\x7f-\U0010ffff]", lambda each: json.dumps(each[0])[1:-1], text)
     return text + draw(usual(["\n", "\n", "\r\n", " \n", "\n\n", "", "\n \t\n", "\x0b\n", "\r"]))
 
 
-events = mutated(st.lists(json_lines(), max_size=5).map("".join))
+events = mutated(st.builds("{}{}".format, usual(HEADERS, 3), st.lists(json_lines(), max_size=4).map("".join)))
 
 
 @settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
-@given(events, st.booleans())
-def test_events_are_what_the_exact_path_finds(body: bytes, rounds: bool) -> None:
-    rules = ReadingRules(rounds=rounds)
+@given(events, st.booleans(), st.booleans())
+def test_events_are_what_the_exact_path_finds(body: bytes, rounds: bool, based: bool) -> None:
+    rules = replace(BASED if based else ReadingRules(), rounds=rounds)
     assert outcome(lambda: parse_body(body, NDJSON, default=DEFAULT, arrived=0, rules=rules)) == outcome(
         lambda: read_lines(body.removeprefix(BOM_UTF8), DEFAULT, rules=rules)[0]
     )
@@ -160,8 +243,8 @@ def test_events_are_what_the_exact_path_finds(body: bytes, rounds: bool) -> None
         return batch
 
     fast, exact = (
-        outcome(lambda: read(lambda: parse_frame(body, arrived=9)[:2])),
-        outcome(lambda: read(lambda: read_lines(body.removeprefix(BOM_UTF8), at, ndjson._FRAME_LINE))),
+        outcome(lambda: read(lambda: parse_frame(body, arrived=9, rules=rules)[:2])),
+        outcome(lambda: read(lambda: read_lines(body.removeprefix(BOM_UTF8), at, ndjson._FRAME_LINE, rules))),
     )
     assert fast == exact
     assert framed[:1] == framed[1:]
@@ -194,14 +277,21 @@ USUAL_EVENTS = [
     pytest.param({"s": "<x:é>", "p": "<x:b>", "o": '"é"', "g": None}, id="characters beyond ASCII"),
     pytest.param({"s": "<x:a>", "p": "<x:b>", "o": '"a\\"\\n"'}, id="escapes"),
     pytest.param({"s": "<x:a>", "p": "<x:b>", "o": '<<( <x:a> <x:b> <<(<x:a> <x:b> "c" )>> )>>'}, id="a triple term"),
+    pytest.param({"s": "<x:a>", "p": "<x:b>", "o": 21.5}, id="a number"),
+    pytest.param({"s": "<x:a>", "p": "<x:b>", "o": True}, id="a boolean"),
+    pytest.param({"s": "xsd:a", "p": "a", "o": "rdf:é"}, id="names"),
+    pytest.param({"s": "<x:a>", "p": "<x:b>", "o": {"type": "literal", "value": "2", "datatype": XSD + "int"}}, id="a typed literal"),
+    pytest.param(
+        {"s": {"type": "uri", "value": "x:a"}, "p": {"type": "uri", "value": "http://e/p"}, "o": {"value": '"é', "xml:lang": "en"}}, id="objects"
+    ),
 ]
 
 
 @pytest.mark.parametrize("event", USUAL_EVENTS)
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_the_usual_events_take_the_compiled_path(event: dict[str, str | None], ascii_only: bool) -> None:
+def test_the_usual_events_take_the_compiled_path(event: dict[str, object], ascii_only: bool) -> None:
     body = json.dumps(event, ensure_ascii=ascii_only).encode()
-    found = fast_path.events_batch(body, DEFAULT, frame=False)
+    found = fast_path.events_batch(body, DEFAULT, frame=False, read_term=PLAIN_RULES.short.write_found)
     assert found is not None
     assert listed(found[0]) == listed(read_lines(body, DEFAULT)[0])
 

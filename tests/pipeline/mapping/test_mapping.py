@@ -509,9 +509,12 @@ def test_what_is_no_short_term(line: str) -> None:
     assert (caught.value.code, caught.value.line) == ("term", 1)
 
 
-def test_without_a_base_ndjson_has_no_short_terms() -> None:
-    with pytest.raises(FormatError, match="Expected `str`"):
-        read_body(b'{"s":"<x:a>","p":"<x:p>","o":1}', "application/x-ndjson", BodySettings(), default=None, arrived=7)
+def test_prefixes_of_the_body_count_before_those_of_the_stream_and_its_mapping() -> None:
+    mapping = json.dumps({"base": EX, "prefixes": {"a": "http://a/", "b": "http://b/", "c": "http://c/"}, "properties": {"x": ":x"}})
+    settings = BodySettings("", mapping, prefixes=json.dumps({"b": "http://b2/", "c": "http://c2/"}))
+    body = b'{"prefixes":{"c":"http://c3/"}}\n{"s":"a:s","p":"b:p","o":"c:o","g":":g"}'
+    found = read_body(body, "application/x-ndjson", settings, default=None, arrived=7).mapped.batch.to_pylist()
+    assert [found[0][place] for place in "spog"] == ["<http://a/s>", "<http://b2/p>", "<http://c3/o>", f"<{EX}g>"]
 
 
 # ---------------------------------------------------------------- against a plain mapper

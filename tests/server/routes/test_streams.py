@@ -42,7 +42,7 @@ class TestSettings:
         first = http.put(path, json={"max_delay": "PT10S", "description": "d"})
         assert first.status_code == 201
         assert first.json() == {
-            "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": "PT86400S", "sources": [],
+            "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": "PT86400S", "sources": [], "prefixes": {},
             "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [], "round": "", "warning": None,
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip
@@ -183,7 +183,7 @@ def test_formats(http: httpx.Client, stream: str, media_type: str, body: str, qu
 
 FAULTS = [
     pytest.param('{"s": <a>}', NDJSON["Content-Type"], "", 400, (1, 7), id="malformed JSON"),
-    pytest.param("\n".join([event(1), event(2), event(3).replace(f"<{EX}s>", "s"), event(4), event(5)]), NDJSON["Content-Type"], "", 400, (3, 7), id="bad term in line 3 of 5"),
+    pytest.param("\n".join([event(1), event(2), event(3).replace(f"<{EX}s>", "s"), event(4), event(5)]), NDJSON["Content-Type"], "", 400, (3, 6), id="bad term in line 3 of 5"),
     pytest.param(event(1) + "\n" + event(2).replace('"at":', '"start":"2027-01-01T00:00:00Z","end":'), NDJSON["Content-Type"], "", 400, (2, None), id="start after end"),
     pytest.param("<a> <b>\n 1 2 .", "text/turtle", "", 400, (None, None), id="turtle"),
     pytest.param(f"<{EX}s> <{EX}p> 1 .", "text/turtle", "?at=yesterday", 400, None, id="no time"),

@@ -48,6 +48,10 @@ def test_all_that_a_client_does(url: str, name: str, stream: str) -> None:
     assert len(asyncio.run(use())) == 29
 
 
+EMPTY = '{"triples": ""}'
+"""A frame that brings no events."""
+
+
 def test_answers_are_read_as_they_come(url: str, stream: str) -> None:
     """A refusal, and what is acknowledged, are known long before `window` frames are unanswered."""
 
@@ -56,13 +60,13 @@ def test_answers_are_read_as_they_come(url: str, stream: str) -> None:
             await feed.send(event(1))
             while not feed.acked:
                 await asyncio.sleep(0.01)
-                await feed.send("")
+                await feed.send(EMPTY)
             await feed.send("{")
             refusals: list[int] = []
             while not refusals:
                 await asyncio.sleep(0.01)
                 try:
-                    await feed.send("")
+                    await feed.send(EMPTY)
                 except ApiError as error:
                     refusals.append(error.status)
             await feed.flush()

@@ -60,7 +60,7 @@ class TestFeed:
             connection.send('{"s": 1}')
             connection.send(event(3))
             connection.send(event(1))
-            connection.send("")
+            connection.send('{"triples": ""}')
             answers = [json.loads(connection.recv(DEADLINE_S)) for _ in range(5)]
         assert answers[0]["accepted"] == 2
         assert answers[1]["error"]["status"] == 400

@@ -109,10 +109,20 @@ typedef struct { /* where texts are put one after another; `end` is the end of t
   byte *at, *end;
 } Output;
 
+/* Copies a value of JSON as a term. Returns whether it is one, and has room. */
+static int copy_value(Output *out, Text text, SpanRecord span) {
+  if (out->end - out->at < span.size + VALUE_ROOM + 8) return 0;
+  byte *end = put_value(out->at, text, span);
+  if (end == NULL) return 0;
+  out->at = end;
+  return 1;
+}
+
 /* Copies a term; of a literal in JSON, whose two quotes are escaped, without the two backslashes. Returns whether it lies in the text, and has
  * room. */
 static inline int copy_term(Output *out, Text text, SpanRecord span) {
   if (!has_piece(text, span.start, span.size) || out->end - out->at < span.size + 8) return 0;
+  if (span.close < 0) return copy_value(out, text, span);
   if (span.close == 0) {
     out->at = copy_piece(out->at, text, span.start, span.size);
     return 1;

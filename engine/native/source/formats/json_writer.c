@@ -11,7 +11,7 @@ enum {
 
 static const Text ID_OF = TEXT("{\"id\":\""), START_OF = TEXT("\",\"start\":\""), END_OF = TEXT("\",\"end\":\""), END_OF_HEAD = TEXT("\"}");
 static const Text BINDING_OF = TEXT("\",\"binding\":{"), TRIPLES_OF = TEXT("\",\"triples\":\""), VERDICT_OF = TEXT("\",\"boolean\":");
-static const Text TRUE_TERM = TEXT("\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>"), TRUE_VALUE = TEXT("true"), FALSE_VALUE = TEXT("false");
+static const Text TRUE_TERM = TEXT("\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>");
 static const Text SOLUTION_OF = TEXT("{\"solution\":"), CHANGE_OF = TEXT("{\"change\":"), EVENT_ID = TEXT("id: "), EVENT_DATA = TEXT("\ndata: ");
 static const Text ADDED = TEXT("\",\"added\":[{\"id\":\""), WITHDRAWN = TEXT("\",\"added\":[],\"withdrawn\":[{\"id\":\"");
 static const Text AFTER_ADDED = TEXT("],\"withdrawn\":[],\"settled\":"), AFTER_WITHDRAWN = TEXT("],\"settled\":"), MORE = TEXT(",\"more\":true");

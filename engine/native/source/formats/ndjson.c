@@ -1,14 +1,11 @@
-/* ndjson, one object of plain members per line, becomes cells of term numbers and times. Terms are kept as they stand in JSON, between its quotes. */
+/* ndjson, one object of plain members per line, becomes cells of term numbers and times. Terms are kept as they stand in JSON: strings between their
+ * quotes, and values. No string that is a term is equal to a value, because it has a colon or a backslash. */
 
 enum { SUBJECT, PREDICATE, OBJECT, GRAPH, AT, FROM, TO, ID, MEMBERS }; /* the members of an object; the first four are the places of terms */
 enum { TRIPLE = 1 << SUBJECT | 1 << PREDICATE | 1 << OBJECT, INTERVAL = 1 << FROM | 1 << TO };
 
 static const Text TIME_AND_ID[] = {TEXT("at\""), TEXT("start\""), TEXT("end\""), TEXT("id\"")}; /* names with their quotes, from AT on */
 static const Text NULL_VALUE = TEXT("null");
-
-typedef struct {
-  i64 start, end;
-} Piece;
 
 typedef struct { /* a body, what is filled while it is read, and where the strings of the line's members stand */
   Terms terms;
@@ -47,14 +44,42 @@ static byte flag_of(Text text, SpanRecord *span, i64 i, i64 end) {
   return PLAIN;
 }
 
+/* Returns whether the string text[i:end] may be short for a term of this place: a prefixed name, `a`, or a dateTime. */
+static int may_be_short(Text text, i64 i, i64 end, int place) {
+  if (i == end) return 0;
+  byte first = text.at[i];
+  if (place == PREDICATE && end - i == 1 && first == 'a') return 1;
+  int numeric = first == '-' || ROLES[first] & DIGIT;
+  if (numeric ? place != OBJECT : first != ':' && !(ROLES[first] & LETTER)) return 0;
+  return memchr(text.at + i, ':', (size_t)(end - i)) != NULL;
+}
+
 /* Returns the number of the term at text[i:end]; ABSENT for a term of no kind that may stand there without being looked at. */
 static inline i64 json_term(Terms *terms, i64 i, i64 end, u64 key, int place) {
   Text text = terms->text;
   int iri = i < end && text.at[i] == '<', literal = place == OBJECT && i + 1 < end && text.at[i] == '\\' && text.at[i + 1] == '"';
-  if (!(iri || literal) || end - i > MAX_TERM) return ABSENT;
+  int spelled = iri || literal;
+  if (!(spelled || may_be_short(text, i, end, place)) || end - i > MAX_TERM) return ABSENT;
   i64 before = terms->count, number = intern_term(terms, i, end, key);
-  if (number == before) terms->flags[number] = flag_of(text, &terms->spans[number], i, end);
+  if (number == before) terms->flags[number] = spelled ? flag_of(text, &terms->spans[number], i, end) : ODD;
   return number;
+}
+
+/* Reads a member's value that stands at i and is no string. Returns the place after it, ABSENT if it is for the exact path. */
+static inline i64 read_value(Body *body, i64 i, int member, i64 row) {
+  Terms *terms = &body->terms;
+  i64 kind, end = value_end(terms->text, i, &kind);
+  if (end == ABSENT || end - i > MAX_TERM || (member != OBJECT && kind != LITERAL_VALUE)) return ABSENT;
+  i64 before = terms->count, number = intern_term(terms, i, end, hash_of(terms->text, i, end, terms->seed));
+  if (number == ABSENT) return ABSENT;
+  if (number == before) {
+    if (kind == LITERAL_VALUE) kind = object_kind(terms->text, i, end);
+    terms->spans[number].close = kind;
+    terms->flags[number] = kind ? PLAIN : ODD;
+  }
+  if (member != OBJECT && terms->spans[number].close == LITERAL_VALUE) return ABSENT;
+  body->columns[member * body->room + row] = (int32_t)number;
+  return end;
 }
 
 /* Reads a member's string, whose quote stands at i. Returns the place after it, ABSENT if it is for the exact path. */
@@ -89,6 +114,8 @@ static inline i64 read_object(Body *body, i64 i, i64 row, int *found) {
       i += NULL_VALUE.size;
     else if (i < text.size && text.at[i] == '"')
       i = read_string(body, i, member, row);
+    else if (member <= GRAPH)
+      i = read_value(body, i, member, row);
     else
       return ABSENT;
     if (i == ABSENT) return ABSENT;

@@ -103,11 +103,10 @@ static i64 after_authority(Text text, i64 i, i64 end) {
   return i < end && text.at[i] == '/' ? after_run(text, i + 1, end, PATH) : i;
 }
 
-/* Returns whether text[i:end], with its brackets, is an IRI of the plainest kind. */
-static int is_plain_iri(Text text, i64 i, i64 end) {
-  end--;
-  if (end <= i + 1 || text.at[i] != '<' || text.at[end] != '>' || !(ROLES[text.at[i + 1]] & LETTER)) return 0;
-  i = after_run(text, i + 2, end, SCHEME);
+/* Returns whether text[i:end] is an IRI of the plainest kind. */
+static int is_plain_iri_text(Text text, i64 i, i64 end) {
+  if (end <= i || !(ROLES[text.at[i]] & LETTER)) return 0;
+  i = after_run(text, i + 1, end, SCHEME);
   if (i + 1 >= end || text.at[i] != ':') return 0;
   i++;
   if (text.at[i] == '/') {
@@ -119,6 +118,11 @@ static int is_plain_iri(Text text, i64 i, i64 end) {
     return 0;
   if (i < end && text.at[i] == '#') i = after_run(text, i + 1, end, PATH);
   return i == end;
+}
+
+/* Returns whether text[i:end] is such an IRI in its brackets. */
+static int is_plain_iri(Text text, i64 i, i64 end) {
+  return end - i > 2 && text.at[i] == '<' && text.at[end - 1] == '>' && is_plain_iri_text(text, i + 1, end - 1);
 }
 
 /* Returns the number of bytes of the character beyond ASCII at i; ABSENT for no such character, and for U+FFFE and U+FFFF.
