@@ -79,7 +79,7 @@ class TestFeed:
             "{",
             blank,
             event(31) + "\n" + event(32),
-            "",
+            '{"triples":""}',
             '{"id":"a"}\n' + event(33),
         ]
         with dial(url, f"/streams/{segment(stream)}/feed") as connection:
