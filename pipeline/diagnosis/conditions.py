@@ -34,7 +34,8 @@ def explain_filter(case: Examination, node: Node) -> Reason:
     rows, conditions = case.list_rows(below), list_conjuncts(node.pattern.condition)
     for condition in conditions:
         if not has_exists(condition) and not any(_truth(condition, row) for row in rows):
-            return ConditionExplainer(case, node, rows, case.found[below].more).explain_condition(condition)
+            more = case.found[below].more or case.found[below].count > len(rows)
+            return ConditionExplainer(case, node, rows, more).explain_condition(condition)
     for condition in conditions:
         if has_exists(condition) and not case.probe(below.wrap(a.Filter(condition, below.pattern)))[0].count:
             return _explain_exists(case, node, condition)
@@ -146,7 +147,8 @@ class ConditionExplainer:
         if duration_limit(compared) is not None and value.is_duration:
             message = f"{written} is false {self._times()}: the shortest solution lasts {write_duration(round(value.value))}"
             return self._report("too-far-apart", message, f"allow {duration_text(round(value.value))} or more, if that is meant", str(value.text))
-        message = f"{written} is false {self._times()}: the closest value of {self._write_expression(side)} was {shorten(value.text)}"
+        among = f", of the first {len(self.rows):,}," if self.more else ""
+        message = f"{written} is false {self._times()}: the closest value of {self._write_expression(side)}{among} was {shorten(value.text)}"
         passing = [name for name, change in _UNITS if _passes(compared.op, numbers, change, left=side is compared.left)]
         hint = f"; {passing[0]}, some values would pass: is it another unit?" if passing and isinstance(limit.value, int | float) else ""
         return self._report("filter-false", message, f"change the limit, if such values are meant{hint}", value.text)

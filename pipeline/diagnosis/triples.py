@@ -95,7 +95,8 @@ def _explain_term(case: Examination, node: Node, place: str, wanted: str, relaxe
     """Explain that no event has the wanted term where the others of the pattern match."""
     word, code = ("class", "class-never-seen") if is_class else (_WORDS[place], _CODES[place])
     streams = " or ".join(f"<{name}>" for name in case.prober.query.streams)
-    subject = f"the {word} {shorten(wanted)} was never seen in the stream {streams}"
+    seen_in = f"in the last {int(case.of_query.sum()):,} events of" if case.sample.bounded else "in"
+    subject = f"the {word} {shorten(wanted)} was never seen {seen_in} the stream {streams}"
     if (case.sample.get_column(place).mark_rows(wanted) & case.of_query).any():
         subject = f"the {word} {shorten(wanted)} was never seen together with the rest of {case.words.describe_pattern(node.pattern)}"
     other = case.read_others()

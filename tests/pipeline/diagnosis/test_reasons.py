@@ -1,7 +1,9 @@
 """A diagnosis names the first step that lets nothing through, and what would have passed: a row for each kind of reason."""
 
+import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -168,3 +170,14 @@ def test_a_long_sample_is_examined_in_time() -> None:
     assert found.reason is not None
     assert found.reason.code == "too-far-apart"
     assert "1 s" in found.reason.message
+
+
+def test_a_claim_over_a_part_of_the_events_says_so() -> None:
+    feed = "\n".join(f"A(x,{k})@{k}" for k in range(1, 4_001))
+    found = ask("{ ?s :A ?a FILTER(?a > 5000) }", feed)
+    assert found.reason is not None
+    assert re.search(r"is false more than ([\d,]+) times: the closest value of \?a, of the first \1, was \d", found.reason.message)
+    sample = replace(sample_of(default="A@1"), bounded=True)
+    missing = diagnose(Question("q", epsparql.parse(select("{ ?s :temp ?t }")), Setting(), sample)).reason
+    assert missing is not None
+    assert "was never seen in the last 1 events of the stream <default>" in missing.message
