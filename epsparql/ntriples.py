@@ -5,7 +5,7 @@ RDF can write, and shows others in terms that they can.
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import assert_never
 from urllib.parse import quote
@@ -18,11 +18,17 @@ _BASE = (
     "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _IRI = re.compile(rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR})*)>")
-_BLANK = re.compile(rf"_:([{_BASE}_:0-9](?:[{_BASE}_:0-9\-.\u00b7\u0300-\u036f\u203f-\u2040]*[{_BASE}_:0-9\-\u00b7\u0300-\u036f\u203f-\u2040])?)")
 _QUOTED = rf'"((?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UCHAR})*)"'
 _LITERAL = re.compile(_QUOTED + r"(?:@(?P<language>[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*(?:--(?:ltr|rtl))?)|\^\^(?P<datatype><[^>]*>))?")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf\"'\\]))")
 _PLAIN_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+
+
+@cache
+def _blank_node() -> re.Pattern[str]:
+    """Return the pattern of blank nodes, which takes a millisecond to compile, as each does that has large sets of characters."""
+    name, inside = f"{_BASE}_:0-9", "\\-\u00b7\u0300-\u036f\u203f-\u2040"
+    return re.compile(rf"_:([{name}](?:[{name}{inside}.]*[{name}{inside}])?)")
 
 
 def _unescape(text: str) -> str:
@@ -50,7 +56,7 @@ def parse_term(ntriples: str) -> Term:
         return Iri(_unescape(found[1]))
     if found := _LITERAL.fullmatch(ntriples):
         return _literal(_unescape(found[1]), found["language"], found["datatype"])
-    if found := _BLANK.fullmatch(ntriples):
+    if ntriples.startswith("_:") and (found := _blank_node().fullmatch(ntriples)):
         return BlankNode(found[1])
     if ntriples.startswith("<<("):
         term, end = _parse_at(ntriples, 0, 0)
@@ -111,9 +117,9 @@ def _parse_at(line: str, start: int, depth: int) -> tuple[Term, int]:
         if not line.startswith(")>>", at):
             raise ValueError("a triple term ends with )>>")
         return triple, _skip_space(line, at + 3)
-    for pattern in (_IRI, _BLANK, _LITERAL):
-        if match := pattern.match(line, start):
-            return parse_term(match[0]), _skip_space(line, match.end())
+    pattern = _IRI if line.startswith("<", start) else _LITERAL if line.startswith('"', start) else _blank_node()
+    if match := pattern.match(line, start):
+        return parse_term(match[0]), _skip_space(line, match.end())
     raise ValueError(f"not an RDF term in N-Triples syntax: {line[start : start + 200]}")
 
 
@@ -123,18 +129,31 @@ def _skip_space(line: str, at: int) -> int:
 
 
 # ---------------------------------------------------------------- what formats can write
+_NAME = r"A-Za-z0-9._~!$&'()*+,;=\-"
+"""The ASCII characters of iunreserved and sub-delims."""
 _UCSCHAR = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
     f"{chr(plane << 16 | (0x1000 if plane == 14 else 0))}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 15)
 )
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
-_NAME = f"A-Za-z0-9._~{_UCSCHAR}!$&'()*+,;=\\-"  # iunreserved and sub-delims
 _ESCAPED = "%[0-9A-Fa-f]{2}"
-_ABSOLUTE = re.compile(
-    rf"[A-Za-z][A-Za-z0-9+.-]*+:(?://(?:(?:[{_NAME}:]|{_ESCAPED})*+@)?(?:\[(?P<address>[^\[\]]*+)\]|(?:[{_NAME}]|{_ESCAPED})*+)(?::[0-9]*+)?(?=[/?#]|\Z)|(?!//))"
-    rf"(?:[{_NAME}:@/]|{_ESCAPED})*+(?:\?(?:[{_NAME}:@/?{_PRIVATE}]|{_ESCAPED})*+)?(?:#(?:[{_NAME}:@/?]|{_ESCAPED})*+)?"
-)
+
+
+@cache
+def _absolute_iri(is_ascii: bool) -> re.Pattern[str]:
+    """Return the pattern of IRIs with a scheme. Most are ASCII, and the pattern of the others takes ten times as long to compile."""
+    name, private = (_NAME, "") if is_ascii else (_NAME + _UCSCHAR, _PRIVATE)
+    return re.compile(
+        rf"[A-Za-z][A-Za-z0-9+.-]*+:(?://(?:(?:[{name}:]|{_ESCAPED})*+@)?(?:\[(?P<address>[^\[\]]*+)\]|(?:[{name}]|{_ESCAPED})*+)(?::[0-9]*+)?(?=[/?#]|\Z)|(?!//))"
+        rf"(?:[{name}:@/]|{_ESCAPED})*+(?:\?(?:[{name}:@/?{private}]|{_ESCAPED})*+)?(?:#(?:[{name}:@/?]|{_ESCAPED})*+)?"
+    )
+
+
+@cache
+def _foreign_characters() -> re.Pattern[str]:
+    return re.compile(rf"%(?![0-9A-Fa-f]{{2}})|[^{_NAME}{_UCSCHAR}:@/?#\[\]%]")
+
+
 _FUTURE_ADDRESS = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+")
-_FOREIGN = re.compile(rf"%(?![0-9A-Fa-f]{{2}})|[^{_NAME}:@/?#\[\]%]")
 INVALID_IRI = "urn:epsparql:invalid-iri:"
 """Stands before the text of a term that is no IRI, percent-encoded, where the term has to be shown as an IRI."""
 _PART = "[A-Za-z0-9]"
@@ -150,7 +169,7 @@ _LANGUAGE_TAG = re.compile(
 @lru_cache(maxsize=1 << 12)
 def is_absolute_iri(text: str) -> bool:
     """Return whether a text is a valid IRI with a scheme (RFC 3987, 2.2), which every format of RDF can write."""
-    found = _ABSOLUTE.fullmatch(text)
+    found = _absolute_iri(text.isascii()).fullmatch(text)
     if found is None:
         return False
     address = found["address"]
@@ -168,7 +187,7 @@ def make_valid(text: str) -> str:
     """Return a valid IRI that shows an invalid one: foreign characters are percent-encoded, and what is no IRI even so stands after INVALID_IRI."""
     if is_absolute_iri(text):
         return text
-    escaped = _FOREIGN.sub(lambda found: quote(found[0], safe=""), text)
+    escaped = _foreign_characters().sub(lambda found: quote(found[0], safe=""), text)
     return escaped if is_absolute_iri(escaped) else INVALID_IRI + quote(text, safe="")
 
 
@@ -183,7 +202,7 @@ def is_writable(term: Term) -> bool:
         case Iri(value):
             return is_absolute_iri(value)
         case BlankNode(label):
-            return _BLANK.fullmatch(f"_:{label}") is not None
+            return _blank_node().fullmatch(f"_:{label}") is not None
         case Literal(_, _, str() as language, direction):
             return is_language_tag(language) and direction in (None, *DIRECTIONS)
         case Literal(_, datatype):

@@ -6,6 +6,7 @@ Choices, options and repetitions are pyparsing's own (`|`, `Opt`, `[...]`), and 
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, NoReturn, cast
 
 from pyparsing import ParseBaseException, ParseElementEnhance, ParseException, ParserElement
@@ -56,6 +57,7 @@ class QueryText(str):
 
 Build = Callable[[QueryText, str, Span], object]
 BuildNode = Callable[[QueryText, list[Any]], object]
+Find = Callable[[str, int], re.Match[str] | None]
 Result = tuple[int, Any]
 """The next place, and what was found: a list or `ParseResults`."""
 
@@ -87,7 +89,8 @@ class Sign:
 class Terminal(PyparsingToken):
     """Matches a terminal by a regular expression, and passes over the blanks and comments after it.
 
-    `first` matches wherever `pattern` does, and says sooner where it does not.
+    `first` matches wherever `pattern` does, and says sooner where it does not. A query tries few of the terminals, and to compile all patterns took
+    most of the grammar's time to load, so each is compiled when it is first tried.
     """
 
     def __init__(self, pattern: str, build: Build, expected: str | None, first: str = "", skip: str = SKIP) -> None:
@@ -97,9 +100,13 @@ class Terminal(PyparsingToken):
         self.build = build
         self.expected = expected
         self.errmsg = expected or ""
-        self.find = re.compile(f"({pattern}){skip}").match
+        self.skip = skip
         self.leave_whitespace()
         self.mayIndexError = False
+
+    @cached_property
+    def find(self) -> Find:
+        return re.compile(f"({self.pattern}){self.skip}").match
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> Result:
         source = cast(QueryText, instring)

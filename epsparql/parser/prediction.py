@@ -11,14 +11,14 @@ what was found. Its documentation does not promise it; `tests/epsparql/parser/te
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import cast
 
 from pyparsing import And, MatchFirst, Opt, ParseElementEnhance, ParseException, ParserElement, ParseResults, ZeroOrMore
 
-from epsparql.parser.elements import QueryText, Result, Terminal
+from epsparql.parser.elements import Find, QueryText, Result, Terminal
 
-Find = Callable[[str, int], re.Match[str] | None]
 Parse = Callable[..., Result]
 
 
@@ -38,28 +38,47 @@ def predict(grammar: ParserElement) -> ParserElement:
     return grammar
 
 
+class _Lookahead:
+    """Tells which alternative may match at a place. Its pattern is compiled when it is first asked, since a query visits few of the choices."""
+
+    def __init__(self, alternatives: Sequence[ParserElement]) -> None:
+        self.alternatives = alternatives
+
+    @cached_property
+    def find(self) -> Find:
+        """This searches for the first alternative that has a terminal here: its number is `lastindex`."""
+        patterns = [first_patterns(each) for each in self.alternatives]
+        compiled = re.compile("|".join(f"({'|'.join(dict.fromkeys(each))})" for each in patterns))
+        assert compiled.groups == len(patterns), "a terminal has a group of its own"
+        return compiled.match
+
+    @cached_property
+    def try_from(self) -> list[Parse]:
+        """These try an alternative and those after it, by the alternative's number."""
+        return [MatchFirst(self.alternatives[k:]).parseImpl for k in range(len(self.alternatives))]
+
+
 def _choose(choice: MatchFirst) -> Parse:
     """Return the `parseImpl` of a choice: it tries the first alternative that may match here, and then those after it."""
-    find, try_all = _compile([first_patterns(each) for each in choice.exprs]), choice.parseImpl
-    try_from: list[Parse] = [MatchFirst(choice.exprs[k:]).parseImpl for k in range(len(choice.exprs))]
+    ahead, try_all = _Lookahead(choice.exprs), choice.parseImpl
 
     def parse(instring: str, loc: int, do_actions: bool = True) -> Result:
         if cast(QueryText, instring).explains:
             return try_all(instring, loc, do_actions)
-        found = find(instring, loc)
+        found = ahead.find(instring, loc)
         if found is None:
             raise ParseException(instring, loc, choice.errmsg, choice)
         assert found.lastindex is not None, "each alternative is a group"
-        return try_from[found.lastindex - 1](instring, loc, do_actions)
+        return ahead.try_from[found.lastindex - 1](instring, loc, do_actions)
 
     return parse
 
 
 def _match_once(option: Opt) -> Parse:
-    find, try_it = _compile([first_patterns(option.expr)]), option.parseImpl
+    ahead, try_it = _Lookahead([option.expr]), option.parseImpl
 
     def parse(instring: str, loc: int, do_actions: bool = True) -> Result:
-        if find(instring, loc) is None and not cast(QueryText, instring).explains:
+        if ahead.find(instring, loc) is None and not cast(QueryText, instring).explains:
             return loc, []
         return try_it(instring, loc, do_actions)
 
@@ -67,14 +86,14 @@ def _match_once(option: Opt) -> Parse:
 
 
 def _match_often(repetition: ZeroOrMore) -> Parse:
-    find, try_all = _compile([first_patterns(repetition.expr)]), repetition.parseImpl
+    ahead, try_all = _Lookahead([repetition.expr]), repetition.parseImpl
     try_one: Parse = ParseElementEnhance(repetition.expr).parseImpl
 
     def parse(instring: str, loc: int, do_actions: bool = True) -> Result:
         if cast(QueryText, instring).explains:
             return try_all(instring, loc, do_actions)
         found = ParseResults([])
-        while find(instring, loc) is not None:
+        while ahead.find(instring, loc) is not None:
             try:
                 loc, more = try_one(instring, loc, do_actions)
             except ParseException:
@@ -83,13 +102,6 @@ def _match_often(repetition: ZeroOrMore) -> Parse:
         return loc, found
 
     return parse
-
-
-def _compile(alternatives: list[list[str]]) -> Find:
-    """Return a search for the first alternative that has a terminal here: its number is `lastindex`."""
-    compiled = re.compile("|".join(f"({'|'.join(dict.fromkeys(patterns))})" for patterns in alternatives))
-    assert compiled.groups == len(alternatives), "a terminal has a group of its own"
-    return compiled.match
 
 
 def first_patterns(element: ParserElement) -> list[str]:
