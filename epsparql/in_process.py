@@ -65,14 +65,14 @@ def run(
     such kind. Warns of streams that a query reads and nothing feeds.
     """
     replay = load_extra("engine", _USER, "pipeline.replay.replay")
-    files = load_extra("engine", _USER, "pipeline.replay.input_files")
+    files, bodies = load_extra("engine", _USER, "pipeline.replay.query_files"), load_extra("engine", _USER, "pipeline.replay.input_files")
     _check_choice("entailment", entailment, ENTAILMENTS)
     _check_choice("default_graph", default_graph, DEFAULT_GRAPHS)
     asked = _named(queries, files)
     streams = events.items() if isinstance(events, Mapping) else [("default", events)]
     plan = replay.Replay(
         asked,
-        [_source_of(name, found, files, mapping) for name, found in streams],
+        [_source_of(name, found, bodies, mapping) for name, found in streams],
         [files.named_file(str(path)) for path in ([background] if isinstance(background, str | Path) else background)],
         default_graph=default_graph,
         policies=replay.policies_of([f"{name}={policy}" for name, policy in policies.items()], asked),
@@ -121,22 +121,22 @@ def _named_query(name: str, query: str | Path, files: Any) -> Any:
     return files.QueryFile(path, text, name)
 
 
-def _source_of(stream: str, events: Events, files: Any, mapping: Mapping[str, Any] | None) -> Any:
+def _source_of(stream: str, events: Events, bodies: Any, mapping: Mapping[str, Any] | None) -> Any:
     """Return a stream's events as a replay takes them. Raises: TypeError."""
     if isinstance(events, str | Path):
         path = Path(events)
         if mapping is None or path.suffix.lower() not in _MAPPED:
-            return files.NamedFile(stream, path)
-        return files.NamedBody(stream, path, files.read_file(path), _MAPPED[path.suffix.lower()], mapping=json.dumps(mapping))
+            return bodies.NamedFile(stream, path)
+        return bodies.NamedBody(stream, path, bodies.read_file(path), _MAPPED[path.suffix.lower()], mapping=json.dumps(mapping))
     if mapping is not None and is_frame(events):
         body = f"[{','.join(documents_of(events))}]"
-        return files.NamedBody(stream, Path("events"), body.encode(), _MAPPED[".json"], mapping=json.dumps(mapping))
+        return bodies.NamedBody(stream, Path("events"), body.encode(), _MAPPED[".json"], mapping=json.dumps(mapping))
     if is_rdflib_graph(events):
-        return files.NamedBody(stream, Path("events"), n_quads_of(events).encode(), N_QUADS)
+        return bodies.NamedBody(stream, Path("events"), n_quads_of(events).encode(), N_QUADS)
     triples = triples_of(events) if is_frame(events) else events
     if not isinstance(triples, Iterable):
         raise TypeError(f"events of type {type(events).__name__}; expected a file, triples, a frame, or an rdflib Graph")
-    return files.NamedBody(stream, Path("events"), write_events(triples).encode(), NDJSON)
+    return bodies.NamedBody(stream, Path("events"), write_events(triples).encode(), NDJSON)
 
 
 def _clock() -> int:

@@ -331,12 +331,26 @@ def test_a_process_that_parses_nothing_loads_no_grammar() -> None:
     assert "pyparsing" not in found
 
 
+def test_a_command_loads_what_it_needs(tmp_path: Path) -> None:
+    """Help loads nothing that is installed, and a check of a query reads no events: their formats, mappings and the log stay out."""
+    (tmp_path / "q.rq").write_text("SELECT ?s { ?s ?p ?o }")
+    listed = "import atexit, sys; from server.cli.commands import main; atexit.register(lambda: print(*sys.modules)); main()"
+    outer = {"rdflib", "pandas", "polars", "pydantic", "fastapi", "uvicorn", "pyspark", "pyarrow.compute", "pipeline.log", "pipeline.mapping"}
+    for arguments, heavy in (
+        (["--help"], outer | {"numpy", "pyarrow", "pyparsing", "engine", "epsparql.parser"}),
+        (["check", str(tmp_path / "q.rq")], outer | {"pipeline.formats", "pipeline.proposals", "pipeline.solutions.formats"}),
+    ):
+        found = subprocess.run([sys.executable, "-c", listed, *arguments], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
+        assert ("engine.validation.validate" in found) == (arguments[0] == "check")
+        assert heavy & {*found} == set()
+
+
 def test_the_base_calls_the_engine_in_one_place() -> None:
     """An import from above would not be seen in the base: `epsparql.run` loads the engine by name, with the extra it needs."""
     loaded = re.compile(rf'"((?:{"|".join(ORDER[1:])})\.[\w.]+)"')
     texts = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in (ROOT / "epsparql").rglob("*.py")}
     assert {name: sorted({*loaded.findall(text)}) for name, text in texts.items() if loaded.search(text)} == {
-        "epsparql/in_process.py": ["pipeline.replay.input_files", "pipeline.replay.replay"]
+        "epsparql/in_process.py": ["pipeline.replay.input_files", "pipeline.replay.query_files", "pipeline.replay.replay"]
     }
 
 

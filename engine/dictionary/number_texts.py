@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.dictionary.answers_layout import LONGEST_NUMBER
@@ -25,7 +24,7 @@ def quotient_texts(values: Ints, divisors: Ints, scale: int, digits: int) -> pa.
 
 def double_texts(values: NDArray[np.float64]) -> pa.StringArray:
     """Return texts of xsd:double."""
-    shortest = pc.cast(pa.array(values), pa.utf8())
+    shortest = pa.array(values).cast(pa.utf8())
     _, offsets, data = shortest.buffers()
     return _written(len(values), write_doubles, np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32))
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.messages import Events, MessageKey
@@ -36,6 +35,8 @@ class NodeKeys:
 
 def find_message_keys(rows: pa.RecordBatch, entry: Ints, key: MessageKey, *, strict: bool = False) -> NodeKeys:
     """Find the keys of OCCURRENCES; `entry` numbers the body of each row from 0 on. Raises NoSingleKey if `strict`."""
+    import pyarrow.compute as pc  # it takes 0.1 s to load, so only where rows come
+
     s, p, o = (rows.column(name) for name in "spo")
     roles = {f"<{part}>": 2 for part in key.parts} | {f"<{key.predicate}>": 1}
     role = np.array([roles.get(text, 0) for text in p.dictionary.to_pylist()], np.int8)[p.indices.to_numpy()]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.regex.backtracking import Captures, RegexProgram
 from engine.regex.re2 import write_pattern
@@ -51,6 +50,8 @@ def replace_matches(text: str, pattern: str, replacement: str, flags: str, most:
 
     Raises: PatternFault, also for a pattern that matches the empty text.
     """
+    import pyarrow.compute as pc  # it takes 0.1 s to load, so only where a text is searched
+
     compiled = _compile(pattern, flags)
     parts = parse_replacement(replacement, flags, compiled.pattern.groups)
     if _find_match("", compiled):
@@ -89,6 +90,8 @@ def _needs_backtracking(text: str, compiled: _Compiled) -> bool:
 
 
 def _find_match(text: str, compiled: _Compiled) -> bool:
+    import pyarrow.compute as pc  # as above
+
     _check_steps(text, compiled)
     if compiled.re2 is None or _needs_backtracking(text, compiled):
         return next(_compile_program(compiled.pattern).find_matches(text), None) is not None

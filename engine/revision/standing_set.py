@@ -7,7 +7,6 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import plain
@@ -95,6 +94,8 @@ class StandingSet:
 
     @classmethod
     def from_bytes(cls, data: NDArray[np.uint8]) -> "StandingSet":
+        import pyarrow.compute as pc  # it takes 0.1 s to load, so only where rows come
+
         found, rows = cls(), pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
         if rows.num_rows:
             found._parts.append(rows)
@@ -109,6 +110,8 @@ def _find_last_end(part: pa.RecordBatch) -> Micros:
 
 
 def _subtract(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow.compute as pc  # it takes 0.1 s to load, so only where rows come
+
     return rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=others.column("id"))))
 
 
@@ -124,6 +127,8 @@ def _number_copies(digests: Sequence[bytes], before: Counter[bytes]) -> list[byt
 
 def _digest_solutions(starts: pa.Int64Array, ends: pa.Int64Array, values: pa.ListArray) -> list[bytes]:
     """Return what tells each solution from others that bind or last otherwise. Terms hold no line feeds, and none is empty."""
+    import pyarrow.compute as pc  # it takes 0.1 s to load, so only where rows come
+
     times = np.column_stack([int64s(starts), int64s(ends)]).astype("<i8").tobytes()
     if values.values.null_count:
         begins, texts = values.offsets.to_numpy(), values.flatten()

@@ -14,7 +14,7 @@ from pipeline.diagnosis.model import Diagnosis
 from pipeline.query_tests.cases import Case
 from pipeline.query_tests.solutions import Solution, parse_solution
 from pipeline.query_tests.timelines import ORIGIN
-from pipeline.replay.input_files import SourceFault
+from pipeline.replay.query_files import SourceFault
 from pipeline.replay.replay import ReplaySummary, RunnerFailed, run
 
 SHOWN = 20

@@ -21,7 +21,7 @@ import pyoxigraph as ox
 from engine.triples.quads import written
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.query_tests.solutions import Solution, parse_solution, term_object
-from pipeline.replay.input_files import SourceFault
+from pipeline.replay.query_files import SourceFault
 
 ORIGIN = instant("2026-01-01T00:00:00Z")
 """This is the time of the first column, in microseconds since 1970."""

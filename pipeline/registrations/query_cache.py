@@ -36,7 +36,7 @@ from epsparql.renderer.queries import render
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
-from pipeline.solutions.formats import Bindings, Changes, Form, Triples, Verdict
+from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 
 
 @dataclass(frozen=True, slots=True)

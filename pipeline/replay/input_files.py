@@ -1,4 +1,4 @@
-"""Reads what a replay is given: files of queries, streams and background, and bodies in memory. A fault names file, line and column."""
+"""Reads the events and the background that a replay is given, in files and in memory. A fault names file, line and column."""
 
 import json
 from codecs import BOM_UTF8
@@ -13,9 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import epsparql
-from engine.messages import UNRESTRICTED, int64s
-from epsparql.etalis.translator import query_text
+from engine.messages import int64s
 from epsparql.events.media_types import MAPPED_SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
@@ -26,9 +24,9 @@ from pipeline.log.background_graphs import quads_of
 from pipeline.log.encoding.own_terms import with_own_terms
 from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, map_body, refuse_rejected
 from pipeline.mapping.mapping import Mapping, compile_mapping
-from pipeline.proposals.proposal import AmbiguousDates, Choices, Proposal, propose_mapping
 from pipeline.rejected_rows import Rejected
 from pipeline.replay.dead_letters import DeadLetters
+from pipeline.replay.query_files import NamedFile, SourceFault, read_file
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
 _UNBOUNDED = 1 << 62  # a file is in memory as a whole, and so may its rows at fault be
@@ -36,26 +34,6 @@ _PART_BYTES = 4 << 20
 """About so many bytes of a file of lines are parsed at a time, so that the tables of the parser stay in the processor's caches."""
 BLOCK_ROWS = 10_000
 """About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
-
-
-class SourceFault(ValueError):
-    """Describes a fault of the user's: what is wrong, where, and what would be right."""
-
-    def __init__(self, path: Path | str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
-        super().__init__(path, message, line, column, expected)
-        self.path, self.message, self.line, self.column, self.expected = path, message, line, column, expected
-
-    def __str__(self) -> str:
-        place = "".join(f":{number}" for number in (self.line, self.column) if number is not None)
-        return f"{self.path}{place}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
-
-
-@dataclass(frozen=True, slots=True)
-class NamedFile:
-    """Holds `[NAME=]FILE` as given on the command line; an empty name stands for the default."""
-
-    name: str
-    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,80 +46,6 @@ class NamedBody:
     media_type: str
     at: Interval | None = None
     mapping: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryFile:
-    """Holds a query. It is named by `label`, or by its file's stem where that is empty."""
-
-    path: Path
-    text: str
-    label: str = ""
-    parts: tuple[tuple[Path, str], ...] = ()  # the files of a program, with their texts
-
-    def fault(self, error: epsparql.QueryError) -> SourceFault:
-        """Return a fault of the query at its place in a file."""
-        return place_fault(self.parts, error) if self.parts else query_fault(self.path, error)
-
-    @property
-    def name(self) -> str:
-        return self.label or self.path.stem
-
-
-def named_file(argument: str) -> NamedFile:
-    """Parse `[NAME=]FILE`.
-
-    An argument that is an existing file has no name. Otherwise the file is what follows the first `=` that leaves an existing file.
-    """
-    if not Path(argument).exists():
-        parts = argument.split("=")
-        for cut in range(1, len(parts)):
-            path = Path("=".join(parts[cut:]))
-            if path.exists():
-                name = "=".join(parts[:cut])
-                return NamedFile(name[1:-1] if name.startswith("<") and name.endswith(">") else name, path)
-        if len(parts) > 1:
-            return NamedFile(parts[0], Path("=".join(parts[1:])))
-    return NamedFile("", Path(argument))
-
-
-def read_query(path: Path) -> QueryFile:
-    try:
-        return QueryFile(path, read_file(path).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
-
-
-def read_asked(path: Path, policy: str | None = None) -> tuple[QueryFile, str]:
-    """Return what a file asks, a query or an ETALIS program (`.event`), and its policy. Raises: SourceFault."""
-    if path.suffix.lower() == ".event":
-        return read_program([path], policy=policy)
-    return read_query(path), policy or UNRESTRICTED
-
-
-def read_program(paths: Sequence[Path], static: Sequence[Path] = (), policy: str | None = None) -> tuple[QueryFile, str]:
-    """Return the ETALIS program that these files are together, named after the first, and its policy. Raises: SourceFault."""
-    files = [read_query(path) for path in (*paths, *static)]
-    try:
-        text, chosen = query_text("\n".join(file.text for file in files), policy)
-    except epsparql.QueryError as error:
-        raise place_fault([(file.path, file.text) for file in files], error) from None
-    return QueryFile(paths[0], text, paths[0].stem, tuple((file.path, file.text) for file in files)), chosen
-
-
-def place_fault(parts: Sequence[tuple[Path, str]], error: epsparql.QueryError) -> SourceFault:
-    """Return a fault of a program at its place in the file that has it."""
-    line = error.line
-    for path, text in parts:
-        lines = text.count("\n") + 1
-        if line <= lines:
-            return SourceFault(path, error.message, line, error.column, error.expected)
-        line -= lines
-    return query_fault(parts[-1][0], error)
-
-
-def query_fault(path: Path, error: epsparql.QueryError) -> SourceFault:
-    return SourceFault(path, error.message, error.line, error.column, error.expected)
 
 
 def read_mapping_file(path: Path) -> Mapping:
@@ -157,19 +61,6 @@ def _compile(text: str, path: Path) -> Mapping:
         return compile_mapping(text)
     except InvalidMapping as error:
         raise SourceFault(path, str(error)) from None
-
-
-def propose_for_file(path: Path, base: str, choices: Choices) -> Proposal:
-    """Return a mapping for a file of CSV, JSON or lines. Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none."""
-    suffix = path.suffix.lower()
-    if suffix not in MAPPED_SUFFIXES:
-        raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(MAPPED_SUFFIXES))
-    try:
-        return propose_mapping(read_file(path), MAPPED_SUFFIXES[suffix], base, choices)
-    except AmbiguousDates:
-        raise
-    except FormatError as error:
-        raise SourceFault(path, error.message, error.line, error.column, error.expected) from None
 
 
 def map_rows(body: bytes, media_type: str, mapping: Mapping, path: Path, letters: DeadLetters) -> pa.RecordBatch:
@@ -350,13 +241,6 @@ def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
 def nquads_of(files: Sequence[NamedFile]) -> str:
     """Return the background of these files as N-Quads text. Raises: SourceFault."""
     return "".join(quads_of(triples.splitlines(), graph) for file in files for graph, triples in facts_of(file))
-
-
-def read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SourceFault(path, error.strerror or str(error)) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,17 +24,8 @@ from pipeline.log.catalog import Stream
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
 from pipeline.registrations.stream_dependencies import find_alive, find_sources, find_unfed, find_written
 from pipeline.replay.dead_letters import DeadLetters, LeftOut
-from pipeline.replay.input_files import (
-    NamedBody,
-    NamedFile,
-    OrderedStreams,
-    QueryFile,
-    SourceFault,
-    facts_of,
-    occurrences_of,
-    read_mapping_file,
-)
-from pipeline.replay.silent_queries import explain_silent
+from pipeline.replay.input_files import NamedBody, OrderedStreams, facts_of, occurrences_of, read_mapping_file
+from pipeline.replay.query_files import NamedFile, QueryFile, SourceFault
 from pipeline.runners.in_process import InProcessRunner
 from pipeline.runners.log_follower import LogRunner
 from pipeline.slices.execution import SlicePiece, SliceWork
@@ -169,7 +160,7 @@ def run(
         for told in doubts:
             doubt(told)
         nothing = [name for name, count in counts.items() if not count and name not in warned] if explains else []
-        silent = explain_silent(Path(directory), {_stream_of(file) for file in replay.streams}, nothing) if nothing else ()
+        silent = _explain(Path(directory), replay, nothing) if nothing else ()
         return ReplaySummary(entries, occurrences, counts, tuple(letters.left_out.values()), tuple(silent))
 
 
@@ -184,7 +175,13 @@ def diagnose_files(replay: Replay, clock: Callable[[], Micros]) -> list[Diagnosi
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     with tempfile.TemporaryDirectory(prefix="epsparql-diagnose-") as directory, LogWriter(directory, clock) as log:
         write_log(log, replay, shapes, DeadLetters(replay.on_error, replay.dead_letters))
-        return [*explain_silent(Path(directory), {_stream_of(file) for file in replay.streams}, list(shapes))]
+        return [*_explain(Path(directory), replay, list(shapes))]
+
+
+def _explain(directory: Path, replay: Replay, names: Sequence[str]) -> Iterator[Diagnosis]:
+    from pipeline.replay.silent_queries import explain_silent  # most replays find something, and start sooner without it
+
+    return explain_silent(directory, {_stream_of(file) for file in replay.streams}, names)
 
 
 # ---------------------------------------------------------------- what goes in

@@ -10,7 +10,8 @@ from engine.messages import REPLACE
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
-from pipeline.replay.input_files import NamedFile, facts_of, named_file
+from pipeline.replay.input_files import facts_of
+from pipeline.replay.query_files import NamedFile, named_file
 from pipeline.solutions.solution_log import SolutionReader
 from server.background.manager import BackgroundManager, Change
 from server.http.problem_details import Fault

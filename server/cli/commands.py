@@ -25,7 +25,7 @@ from server.cli.subcommands.token import add_token
 from server.cli.subcommands.verify import add_verify
 
 if TYPE_CHECKING:
-    from pipeline.replay.input_files import QueryFile
+    from pipeline.replay.query_files import QueryFile
     from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 _RUNNERS = ("spark", "inprocess")
@@ -206,7 +206,7 @@ def _warn(message: object) -> None:
 
 def _serve(arguments: argparse.Namespace) -> int:
     from pipeline.errors import PipelineError
-    from pipeline.replay.input_files import SourceFault
+    from pipeline.replay.query_files import SourceFault
     from server.cli.serve import serve
     from server.settings import SettingsError, settings_from
 
@@ -318,7 +318,7 @@ def _slice_count(text: str) -> int:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from pipeline.replay.input_files import SourceFault, named_file
+    from pipeline.replay.query_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
     from server.settings import without_effect
@@ -367,7 +367,7 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 def _read_asked(arguments: argparse.Namespace) -> "tuple[list[QueryFile], dict[str, str]]":
     """Return the queries and the program of a replay, and the program's policy by its name. Raises: SourceFault, PolicyFault."""
-    from pipeline.replay.input_files import SourceFault, read_program, read_query
+    from pipeline.replay.query_files import SourceFault, read_program, read_query
     from pipeline.replay.replay import policies_of
 
     queries = [read_query(path) for path in arguments.query]
@@ -425,7 +425,8 @@ def _map(arguments: argparse.Namespace) -> int:
     from pipeline.errors import InvalidMapping
     from pipeline.mapping.mapping import check_base
     from pipeline.proposals.proposal import AmbiguousDates, Choices
-    from pipeline.replay.input_files import SourceFault, propose_for_file
+    from pipeline.replay.proposed_mappings import propose_for_file
+    from pipeline.replay.query_files import SourceFault
 
     try:
         base = check_base(arguments.base)
@@ -492,7 +493,8 @@ def _rates(text: str) -> dict[str, int]:
 def _explain(arguments: argparse.Namespace) -> int:
     import epsparql
     from pipeline.registrations.query_cache import Observed, explain_query, find_background_reads
-    from pipeline.replay.input_files import SourceFault, named_file, nquads_of, read_asked
+    from pipeline.replay.input_files import nquads_of
+    from pipeline.replay.query_files import SourceFault, named_file, read_asked
 
     try:
         query, policy = read_asked(arguments.query, arguments.policy)
@@ -532,7 +534,7 @@ def _add_test(commands: Commands) -> None:
 def _test(arguments: argparse.Namespace) -> int:
     from pipeline.query_tests.cases import find_cases
     from pipeline.query_tests.execution import run_case, write_junit
-    from pipeline.replay.input_files import SourceFault
+    from pipeline.replay.query_files import SourceFault
 
     began, results = time.monotonic(), []
     try:
@@ -571,7 +573,7 @@ def _add_trial(commands: Commands) -> None:
 
 def _trial(arguments: argparse.Namespace) -> int:
     from epsparql.client import ApiError, Unreachable
-    from pipeline.replay.input_files import SourceFault, read_query
+    from pipeline.replay.query_files import SourceFault, read_query
     from pipeline.replay.replay import ReplayStep
     from server.cli.subcommands.trial import describe_trial, try_query
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.replay.input_files import NamedBody, NamedFile, QueryFile, named_file, read_program
+from pipeline.replay.input_files import NamedBody
+from pipeline.replay.query_files import NamedFile, QueryFile, named_file, read_program
 from pipeline.replay.replay import Replay, run
 
 STREAM = "text/x-etalis-stream"

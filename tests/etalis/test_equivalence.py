@@ -12,7 +12,7 @@ from engine.engine import Engine
 from engine.messages import Events, Finish, Register
 from epsparql.etalis.parser.vocabulary import name_of
 from epsparql.etalis.translator import query_text
-from pipeline.replay.input_files import SourceFault
+from pipeline.replay.query_files import SourceFault
 from tests.etalis.naive import Event, run_naively
 from tests.etalis.programs import run_program
 from tests.etalis.strategies import occurrences, patterns, streams, written

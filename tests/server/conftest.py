@@ -14,7 +14,7 @@ import pytest
 from epsparql.client import Client, segment
 from pipeline.errors import PipelineError
 from pipeline.log import LogWriter
-from pipeline.replay.input_files import SourceFault
+from pipeline.replay.query_files import SourceFault
 from pipeline.replication.replicator import Replicator
 from server.cli.commands import parser
 from server.cli.serve import Server, _serve_now, gate_of, listen

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.aggregation.group_tables import layout as g
@@ -84,6 +83,8 @@ def addends(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
 
 
 def _ends_with(texts: pa.Array, end: str) -> NDArray[np.bool_]:
+    import pyarrow.compute as pc  # it takes 0.1 s to load, so only where rows come
+
     found: NDArray[np.bool_] = pc.fill_null(pc.ends_with(texts, end), False).to_numpy(zero_copy_only=False)
     return found
 

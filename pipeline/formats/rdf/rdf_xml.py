@@ -2,7 +2,6 @@
 
 import re
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 from pipeline.errors import FormatError
 from pipeline.formats.batches.expansion_budget import ExpansionBudget, size_of
@@ -44,7 +43,9 @@ class _Copy:
     """Writes what expat tells of a document as text again."""
 
     def __init__(self, budget: ExpansionBudget) -> None:
-        self.text = bytearray()
+        from xml.sax.saxutils import escape, quoteattr  # it loads an HTTP client, so only where there is XML
+
+        self.text, self._quote = bytearray(), quoteattr
         self._budget, self._depth, self._longest = budget, 0, 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = self.parser.specified_attributes = True  # defaults of a DTD are not filled in
@@ -65,7 +66,7 @@ class _Copy:
         self._longest = max(self._longest, len(name), *map(len, attributes.values()))
         if self._depth * self._longest > self._budget.most:  # each open element has a name written out
             raise self._budget.fault(*self._place)
-        written = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+        written = "".join(f" {key}={self._quote(value)}" for key, value in attributes.items())
         self._add_text(f"<{name}{written}>")
 
     def _end_element(self, name: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import epsparql
 from epsparql.errors import Span
 from pipeline.registrations.query_cache import check_registration, propose_key
-from pipeline.replay.input_files import SourceFault, read_asked
+from pipeline.replay.query_files import SourceFault, read_asked
 from server.cli.subcommands.definition import OK, RED, USER_FAULT, YELLOW, fail, paint
 
 

@@ -41,7 +41,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 
 
 def _diagnose_file(arguments: argparse.Namespace) -> int:
-    from pipeline.replay.input_files import SourceFault, named_file, read_asked
+    from pipeline.replay.query_files import SourceFault, named_file, read_asked
     from pipeline.replay.replay import PolicyFault, Replay, diagnose_files, policies_of
     from server.process import clock
 

@@ -10,7 +10,8 @@ import epsparql
 from pipeline.errors import FormatError
 from pipeline.formats.background import read_graphs
 from pipeline.mapping.stream_body import BodySettings, read_body, read_frame
-from pipeline.replay.input_files import NamedFile, SourceFault, occurrences_of, read_asked, read_mapping_file
+from pipeline.replay.input_files import occurrences_of, read_mapping_file
+from pipeline.replay.query_files import NamedFile, SourceFault, read_asked
 
 OUTSIDE = Path(__file__).resolve().parents[4] / "shared/conformance/outside"
 MAPPING = json.dumps({"base": "http://e/", "subject": "s", "properties": {"a": ":a"}})

@@ -10,7 +10,8 @@ import pytest
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.formats.body_parser import NDJSON
 from pipeline.replay import input_files
-from pipeline.replay.input_files import NamedBody, NamedFile, OrderedStreams, SourceFault
+from pipeline.replay.input_files import NamedBody, OrderedStreams
+from pipeline.replay.query_files import NamedFile, SourceFault
 
 
 def rows_of(ends: range, graph: str | None = None) -> pa.RecordBatch:

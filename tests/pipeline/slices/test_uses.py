@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.messages import Register
-from pipeline.replay.input_files import NamedBody, NamedFile, QueryFile
+from pipeline.replay.input_files import NamedBody
+from pipeline.replay.query_files import NamedFile, QueryFile
 from pipeline.replay.replay import Doubt, Replay, run
 from pipeline.slices import plan
 from pipeline.slices.live_work import LiveWork

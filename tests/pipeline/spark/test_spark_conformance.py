@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.log import LogWriter
 from pipeline.registrations.query_cache import get_shape
-from pipeline.replay.input_files import NamedBody, NamedFile, named_file, read_program, read_query
+from pipeline.replay.input_files import NamedBody
+from pipeline.replay.query_files import NamedFile, named_file, read_program, read_query
 from pipeline.replay.replay import Replay, write_log
 from pipeline.solutions.formats import NDJSON, write_page
 from pipeline.spark.job import run_to_end

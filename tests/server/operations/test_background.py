@@ -14,7 +14,7 @@ from engine.validation import validate
 from engine.validation.validate import background_of
 from pipeline.log import LogWriter
 from pipeline.log.catalog import BackgroundGraph, Registration
-from pipeline.replay.input_files import SourceFault
+from pipeline.replay.query_files import SourceFault
 from pipeline.runners.engine_host import EngineHost
 from server.app import create_app
 from server.background.manager import BackgroundManager, Change

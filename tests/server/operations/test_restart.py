@@ -11,7 +11,7 @@ from threading import Event, Thread
 import pytest
 
 from epsparql.client import Client, Progress, Solution
-from pipeline.replay.input_files import NamedFile, QueryFile
+from pipeline.replay.query_files import NamedFile, QueryFile
 from pipeline.replay.replay import Replay, run
 from server.child_server import Child, ChildFailed
 from server.cli.demo_data import QUERIES, WATCHED, Instant, find, instants

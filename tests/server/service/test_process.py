@@ -1,4 +1,4 @@
-"""These tests check what a server's process does without, and that nothing waits for a compiler once `epsparql warm` has run."""
+"""These tests check what a server's process does without."""
 
 import os
 import subprocess

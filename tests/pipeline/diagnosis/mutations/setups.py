@@ -7,7 +7,8 @@ from pathlib import Path
 
 from epsparql.errors import QueryError
 from pipeline.formats.body_parser import NDJSON
-from pipeline.replay.input_files import NamedBody, NamedFile, QueryFile, SourceFault
+from pipeline.replay.input_files import NamedBody
+from pipeline.replay.query_files import NamedFile, QueryFile, SourceFault
 from pipeline.replay.replay import Replay, run
 
 EX = "http://example.org/"
