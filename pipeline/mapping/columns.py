@@ -87,12 +87,14 @@ def with_absent(indices: Indices, absent: Flags) -> Indices:
 
 
 def column_of_cells(cells: pa.Array) -> Column:
-    """Return the column of binary CSV cells; space around them does not count."""
+    """Return the column of binary CSV cells; space around them does not count, and a cell of nothing else is absent, whatever means no value."""
     encoded = cells.dictionary_encode()
     texts, broken = _as_texts(encoded.dictionary)
     trimmed = pc.ascii_trim_whitespace(texts)
     kinds = np.where(broken, np.uint8(BROKEN), np.uint8(CELL))
-    return _merged(Column(encoded.indices.fill_null(ABSENT).to_numpy().astype(np.int32, copy=False), trimmed, kinds))
+    column = _merged(Column(encoded.indices.fill_null(ABSENT).to_numpy().astype(np.int32, copy=False), trimmed, kinds))
+    empty = pc.equal(column.texts, "").to_numpy(zero_copy_only=False)
+    return Column(with_absent(column.indices, empty), column.texts, column.kinds) if empty.any() else column
 
 
 def column_of_tokens(tokens: list[msgspec.Raw]) -> Column:

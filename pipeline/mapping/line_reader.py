@@ -44,7 +44,7 @@ def read_lines(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
     own = np.fromiter(kept, np.int64, len(kept))
     faults += [RowFault(number, "", "the line does not match the pattern") for number in own[~matched].tolist()]
     rows = found.filter(pa.array(matched))
-    columns = {field: column_of_cells(_cells(rows, field)) for field in fields}
+    columns = {field: column_of_cells(pc.struct_field(rows, field).cast(pa.binary())) for field in fields}
     return Table(len(rows), columns, own[matched], lambda wanted: _show_lines(texts, wanted), tuple(faults), has_header=True)
 
 
@@ -57,12 +57,6 @@ def _decode_lines(texts: Sequence[bytes], numbers: Sequence[int]) -> tuple[dict[
         except UnicodeDecodeError:
             faults.append(RowFault(number, "", "the line is no UTF-8; encoding names another one"))
     return kept, faults
-
-
-def _cells(rows: pa.StructArray, field: str) -> pa.Array:
-    """Return a group's texts as cells, of which empty ones are absent."""
-    texts = pc.struct_field(rows, field)
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.utf8()), texts).cast(pa.binary())
 
 
 def _show_lines(texts: Sequence[bytes], wanted: Sequence[int]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from epsparql.events.media_types import LINES
+from epsparql.events.media_types import CSV, LINES
 from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import Interval
@@ -107,6 +107,16 @@ def test_text_without_a_pattern() -> None:
 def test_lines_without_a_proposal(body: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         propose_mapping(body.encode(), LINES, "http://example.org/", Choices(0))
+
+
+@pytest.mark.parametrize("null", [{}, {"null": ["M"]}])
+@pytest.mark.parametrize(("media_type", "body"), [(CSV, 'a,b\n1,\n1,""\n1,  \n1," "\n1,M\n'), (LINES, "1,\n1,  \n1,M\n")])
+def test_an_empty_cell_gives_no_triple(media_type: str, body: str, null: dict[str, Any]) -> None:
+    words = {"base": "http://example.org/", "properties": {"a": ":a", "b": {"iri": ":b", "datatype": "xsd:integer"} | null}}
+    words |= {"pattern": "^(?P<a>.*),(?P<b>.*)$"} if media_type == LINES else {}
+    found = map_body(body.encode(), media_type, compile_mapping(json.dumps(words)), NOW)
+    assert set(objects(found)) == {'"1"^^<http://www.w3.org/2001/XMLSchema#integer>'}
+    assert [row.reason for row in found.rejected] == ([] if null else ["'M' is no xsd:integer"])
 
 
 def test_a_frame_of_lines() -> None:
