@@ -26,6 +26,7 @@ from engine.network.stratification import find_affected, rank_nodes
 from engine.network.subplan_sharing import SubplanSharing
 from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Fragment, Inquiry
+from engine.physical_plan.string_tests import decide_strings
 from engine.planner import plan_query
 from engine.planner.builder.join_order import Rates
 from engine.triples.quads import Quad
@@ -37,6 +38,8 @@ Ints = NDArray[np.int64]
 FEED = Net._fields.index("feed")
 FEW_COLUMNS = 8
 """A feed of at most this many columns has the tables of chains looked after only when pools grow."""
+MANY_QUESTIONS = 64
+"""From so many on, questions about strings are answered together, which has a price of its own."""
 MOST_FOUND = 1 << 16
 """The host takes the rows of `out` when there are more than this, before it grants more room."""
 
@@ -340,7 +343,10 @@ class KernelHost:
         arrays = self.arrays
         at, questions = arrays.net.at, arrays.net.questions
         first = int(at[c.ANSWERED])
-        for q in (first + np.flatnonzero(questions[first : at[c.ASKED], c.ASK_ANSWER] == c.OPEN_QUESTION)).tolist():
+        asked = questions[first : at[c.ASKED]]
+        if len(asked) >= MANY_QUESTIONS:
+            self._decide_strings(asked)
+        for q in (first + np.flatnonzero(asked[:, c.ASK_ANSWER] == c.OPEN_QUESTION)).tolist():
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
             inquiry, naming = self.slots.inquiries[who]
             given = answer_question(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, naming, int(at[c.NOW]))
@@ -352,6 +358,15 @@ class KernelHost:
         arrays.net.stack[depth : depth + n] = arrays.net.parked[:n]
         at[c.DEPTH], at[c.PARKED] = depth + n, 0
         arrays.refresh_terms()
+
+    def _decide_strings(self, asked: Ints) -> None:
+        """Answer, among many questions, those that can be decided at once."""
+        unanswered = np.flatnonzero(asked[:, c.ASK_ANSWER] == c.OPEN_QUESTION)
+        for who in np.unique(asked[unanswered, c.ASK_WHO]).tolist():
+            rows = unanswered[asked[unanswered, c.ASK_WHO] == who]
+            verdicts = decide_strings(self.slots.inquiries[who][0], asked[rows, c.ASK_ARG], self.arrays.terms)
+            if verdicts is not None:
+                asked[rows, c.ASK_ANSWER] = verdicts
 
 
 # ---------------------------------------------------------------- goals of a policy
