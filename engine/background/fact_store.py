@@ -15,6 +15,7 @@ import pyoxigraph
 from numpy.typing import NDArray
 
 from engine.background.describe import Descriptions
+from engine.background.ntriples_scanner import scan_triples
 from engine.background.reasoning.owl_rl.closure import Closure
 from engine.background.reasoning.owl_rl.rdfs_bridge import speaks_of_words
 from engine.background.reasoning.rdfs_entailment import Entailed, close_triples, is_odd, of_several
@@ -515,7 +516,11 @@ def _same(before: Ints | None, now: Ints) -> Ints:
 
 def numbers_of(ntriples: str, terms: TermTable) -> Ints:
     """Return the numbers of the terms of an N-Triples text, a triple a row."""
-    parsed = pyoxigraph.parse(ntriples.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
+    text = ntriples.encode()
+    scanned = scan_triples(text, terms)
+    if scanned is not None:
+        return scanned
+    parsed = pyoxigraph.parse(text, format=pyoxigraph.RdfFormat.N_TRIPLES)
     texts = pa.array([written(term) for t in parsed for term in (t.subject, t.predicate, t.object)], pa.utf8()).dictionary_encode()
     distinct = [text if text.startswith(("<", "_")) and not text.startswith("<<") else str(parse_term(text)) for text in texts.dictionary.to_pylist()]
     found: Ints = terms.intern_all(distinct)[texts.indices.to_numpy()].reshape(-1, 3)
