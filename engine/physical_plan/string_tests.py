@@ -3,11 +3,7 @@
 The definition is the host's, which answers for each term that is more than a string without escapes.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.dictionary.term_dictionary import TermTable
@@ -17,12 +13,8 @@ from epsparql import algebra as a
 from epsparql.terms import XSD_STRING, Literal
 
 Ints = NDArray[np.int64]
-_TESTS: dict[str, Callable[[pa.StringArray, str], pa.BooleanArray]] = {
-    "CONTAINS": lambda texts, part: pc.match_substring(texts, part),
-    "STRSTARTS": lambda texts, part: pc.starts_with(texts, f'"{part}'),
-    "STRENDS": lambda texts, part: pc.ends_with(texts, f'{part}"'),
-}
-"""Each looks into the N-Triples texts of strings, whose quotation marks stand at their ends alone."""
+_TESTS = {"CONTAINS": ("match_substring", "{}"), "STRSTARTS": ("starts_with", '"{}'), "STRENDS": ("ends_with", '{}"')}
+"""Arrow's functions look into the N-Triples texts of strings, whose quotation marks stand at their ends alone."""
 
 
 def decide_strings(inquiry: Inquiry, numbers: Ints, terms: TermTable) -> Ints | None:
@@ -33,7 +25,9 @@ def decide_strings(inquiry: Inquiry, numbers: Ints, terms: TermTable) -> Ints | 
                 return None
         case _:
             return None
-    texts = terms.text_array(numbers)
+    import pyarrow.compute as pc  # it takes 0.1 s to load, so only where many texts are searched
+
+    (name, form), texts = _TESTS[function], terms.text_array(numbers)
     plain = pc.and_(pc.and_(pc.starts_with(texts, '"'), pc.ends_with(texts, '"')), pc.invert(pc.match_substring(texts, "\\")))
-    verdicts = np.where(_TESTS[function](texts, part).fill_null(False).to_numpy(False), c.TRUE, c.FALSE)
+    verdicts = np.where(getattr(pc, name)(texts, form.replace("{}", part)).fill_null(False).to_numpy(False), c.TRUE, c.FALSE)
     return np.where(plain.fill_null(False).to_numpy(False), verdicts, c.OPEN_QUESTION)
