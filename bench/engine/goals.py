@@ -121,7 +121,7 @@ def _once(part: str, keys: int) -> str:
             spent_s[turn] += time.process_time() - began
             fed += block.rows.num_rows
     if passed != [keys, 0]:
-        raise WrongCount(f"{passed} solutions of {keys} keys")
+        raise WrongCount(f"ONCE PER {keys} keys", sum(passed), keys)
     give_back_memory()
     held, first_s, again_s = rss_mb(), *spent_s
     return line(

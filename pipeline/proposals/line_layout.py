@@ -61,8 +61,9 @@ def _find_fields(lines: Sequence[str]) -> dict[str, Any] | None:
     names = next((line.removeprefix(_FIELDS).split() for line in lines[:_HEAD] if line.startswith(_FIELDS)), None)
     if not names or len(names) > MAX_PROPERTIES:
         return None
-    words = {"pattern": "^" + r"[ \t]+".join(_name_groups(names)) + "$", "comment": "#", "null": ["", "-"]}
-    return words if _match_all([line for line in lines if not line.startswith("#")], words["pattern"]) else None
+    pattern = "^" + r"[ \t]+".join(_name_groups(names)) + "$"
+    fits = _match_all([line for line in lines if not line.startswith("#")], pattern)
+    return {"pattern": pattern, "comment": "#", "null": ["", "-"]} if fits else None
 
 
 def _find_columns(lines: Sequence[str], told: list[str]) -> dict[str, Any] | None:

@@ -24,7 +24,8 @@ def map_lines(body: str | bytes, **words: Any) -> MappedBody:
 
 
 def objects(found: MappedBody) -> list[str]:
-    return found.batch.column("o").to_pylist()
+    listed: list[str] = found.batch.column("o").to_pylist()
+    return listed
 
 
 LINE_KINDS = [
