@@ -14,7 +14,8 @@ from pipeline.formats.ndjson import parse_ndjson, read_lines
 from pipeline.formats.reading_rules import PLAIN_RULES
 from pipeline.replay import input_files
 from pipeline.replay.dead_letters import DeadLetters
-from pipeline.replay.input_files import NamedFile, SourceFault, occurrences_of
+from pipeline.replay.input_files import occurrences_of
+from pipeline.replay.query_files import NamedFile, SourceFault
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 AT = Interval(5, 5)
