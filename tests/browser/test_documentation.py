@@ -22,7 +22,7 @@ QUESTIONS = {
     "send solutions to a webhook": "operations/#webhooks",
     "run a query over a CSV file without a server": "cookbook/csv/",
     "give a colleague read-only access": "questions/#give-a-colleague-access-to-read-only",
-    "why does my query find nothing": "operations/#monitoring",
+    "why does my query find nothing": "diagnosis/",  # was operations/#monitoring, until a page was written on this question
     "the disk fills up, delete old data": "questions/#delete-old-data",
     "read events from Kafka": "cookbook/kafka/",
     "change a running query without missing solutions": "questions/#change-a-query-that-runs",
