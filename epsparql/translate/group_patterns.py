@@ -86,7 +86,7 @@ class Groups:
                     if filters > MAX_TREE_DEPTH:
                         self.context.fail_depth(element.span)
                     further = expression(self, element.condition)
-                    self.context.places.note(further, element.span)
+                    self.context.places.note_condition(further, element.span)
                     condition = further if condition is None else a.And(condition, further)
                 case _:
                     self._join_links(links, growing)

@@ -58,7 +58,7 @@ class SelectTranslator:
         assigned = [Variable(item.variable.name) for item, value in items if value is not None]
         having = [expression(Sampling(aggregates, keys, inside, assigned), condition) for condition in modifier.having]
         for condition, written in zip(having, modifier.having, strict=True):
-            self._context.places.note(condition, written.span)
+            self._context.places.note_condition(condition, written.span)
         asked = parts(condition.expression for condition in modifier.order)
         grouped = bool(keys or having or aggregates.found or any(isinstance(part, s.AggregateCall) for part in asked))
         ordered: NameScope = Sampling(aggregates, (*keys, *assigned), inside) if grouped else aggregates

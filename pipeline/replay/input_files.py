@@ -101,7 +101,8 @@ def occurrences_of(
     mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
     if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
         return [map_rows(read_body(source), mapped_type, mapping.rounded() if rounds else mapping, path, letters)]
-    if path.suffix.lower() in (".csv", ".tsv", ".json", ".log", ".txt"):
+    is_ndjson = isinstance(source, NamedBody) and source.media_type == NDJSON  # whatever the body's name ends with
+    if not is_ndjson and path.suffix.lower() in (".csv", ".tsv", ".json", ".log", ".txt"):
         raise SourceFault(path, "a mapping says what its fields mean, and none is given", expected="--mapping FILE, which epsparql map proposes")
     try:
         media_type = source.media_type if isinstance(source, NamedBody) else media_type_of(path)

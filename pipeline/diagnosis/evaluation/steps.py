@@ -155,7 +155,7 @@ class Words:
         """Return line and column of a pattern, or of the first thing in it that has a place."""
         own = self._parsed.places.find_span(pattern)
         if own is None and isinstance(pattern, a.Filter):
-            spans = [self._parsed.places.find_span(each) for each in walk_nodes(pattern.condition)]
+            spans = [self._parsed.places.find_condition(each) for each in walk_nodes(pattern.condition)]
             own = next((span for span in spans if span is not None), None)
         inner = (span for node in walk_nodes(pattern) if (span := self._parsed.places.find_span(node)) is not None)
         span = own or min(inner, key=lambda each: each.start, default=None)

@@ -109,7 +109,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     ([(EWR, TEMPERATURE, 1, 2026)], TypeError, "event 1: the time 2026 is neither a datetime nor"),
     (["abcd"], TypeError, "event 1: 'abcd' is neither"),
     ([(EWR, TEMPERATURE, 1, "yesterday")], ValueError, "events:1:.*'yesterday' is no xsd:dateTime"),
-    ([("http://example.org/ewr", TEMPERATURE, 1, TEN)], ValueError, "events:1:.*N-Triples"),
+    ([("http://example.org/ewr", TEMPERATURE, 1, TEN)], ValueError, "events:1:.*may be the IRI"),
     (5, TypeError, "events of type int; expected a file, triples, a frame, or an rdflib Graph"),
     (pd.DataFrame({"sensor": ["a"], "temp": [1]}), ValueError, "the frame has the columns sensor, temp; expected s, p, o, and at, or start and end"),
     ("missing.ndjson", ValueError, "missing.ndjson: No such file"),

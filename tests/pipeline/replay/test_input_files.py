@@ -74,7 +74,7 @@ def test_a_long_file_is_read_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "place"), [('{"s":"x"}', ":13:7:"), ('{"s":"<http://e/s>","p":"<http://e/p>","o":"\\"1\\""}', ":13:1:"), ('{"s"', ":13:5:")]
+    ("wrong", "place"), [('{"s":"x"}', ":13:6:"), ('{"s":"<http://e/s>","p":"<http://e/p>","o":"\\"1\\""}', ":13:1:"), ('{"s"', ":13:5:")]
 )
 def test_a_fault_has_its_line_in_the_whole_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str, place: str) -> None:
     path = tmp_path / "e.ndjson"

@@ -43,7 +43,7 @@ TEXTS = [
 LINES: list[tuple[dict[str, object], tuple[str, ...]]] = [
     ({"at": None}, ("has no time", ":1:1", '"at"')),
     ({"at": "01/02/2026 10:00"}, ("'01/02/2026 10:00'", ":1:", "2026-01-01T00:00:01Z")),
-    ({"s": "http://example.org/a"}, ("'http://example.org/a'", ":1:8", "<iri>")),
+    ({"s": "http://example.org/a"}, ("'http://example.org/a'", ":1:7", "<http://example.org/a>")),
     ({"at": None, "start": "2026-01-02T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, ("after its end", ":1:", "start")),
 ]
 """Members of an event, and what `epsparql replay` says of it."""

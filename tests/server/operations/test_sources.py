@@ -31,7 +31,7 @@ def test_a_body_is_accepted_ignored_or_refused(client: Client, stream: str) -> N
     assert caught.value.problem["source"] == {"id": "a", "position": "1"}
     assert client.stream(stream)["accepted"] == 1
     assert client.send(stream, event(2), source=Source("a", "0", "2", reset=True)).accepted == 1
-    assert client.send(stream, "", source=Source("a", "2", "3")).accepted == 0
+    assert client.send(stream, '{"triples":""}', source=Source("a", "2", "3")).accepted == 0
     assert client.sources(stream) == {"a": "3"}
 
 
