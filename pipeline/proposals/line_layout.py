@@ -75,7 +75,8 @@ def _find_columns(lines: Sequence[str], told: list[str]) -> dict[str, Any] | Non
     number, first = rows[0][0], rows[0][1].split()
     words: dict[str, Any] = {"comment": "#"} if comments else {}
     names = next((each for each in comments if len(each) == len(first) and not any(map(is_number, each))), [])
-    if not names and not any(map(is_number, first)) and any(map(is_number, rows[min(1, len(rows) - 1)][1].split())):
+    headed = not any(is_number(each) or each[0].isdigit() for each in first)  # a time begins with a digit, too
+    if not names and headed and any(map(is_number, rows[min(1, len(rows) - 1)][1].split())):
         names, rows, words = first, rows[1:], words | {"skip": number + 1}
     nameless = not names and 2 * sum(map(is_number, first)) >= len(first)
     names = [f"column_{k}" for k in range(1, len(first) + 1)] if nameless else names
