@@ -10,7 +10,7 @@ from epsparql.trees import walk_nodes
 
 _TIMED = (
     a.SeqJoin, a.EqJoin, a.RelationJoin, a.SeqRightJoin, a.EqLeftJoin, a.SeqWithout, a.JoinWithout, a.WithoutFor, a.Alarm, a.Instant, a.Within,
-    a.RangeWindow, a.RowsWindow, a.RunWindow, a.InWindow, a.Time,
+    a.RangeWindow, a.RowsWindow, a.RunWindow, a.InWindow, a.Once, a.Time,
 )  # fmt: skip
 _EXPECTED = "SPARQL 1.1; register queries over streams at /queries"
 

@@ -89,8 +89,12 @@ def print_diagnosis(document: Mapping[str, Any], *, as_json: bool) -> int:
 
 def _describe_diagnosis(document: Mapping[str, Any]) -> list[str]:
     examined, reason = document["examined"], document["reason"]
-    span = f", which end from {examined['from']} to {examined['to']}," if examined["from"] is not None else ""
-    lines = [f"{document['query']}: {'the last ' if examined['bounded'] else ''}{examined['events']:,} events{span} were examined"]
+    if examined["events"] == 1 and examined["to"] is not None:
+        events = f"1 event, which ends at {examined['to']}, was"
+    else:
+        span = f", which end from {examined['from']} to {examined['to']}," if examined["to"] is not None else ""
+        events = f"{examined['events']:,} events{span} were"
+    lines = [f"{document['query']}: {'the last ' if examined['bounded'] else ''}{events} examined"]
     lines += [_describe_step(step) for step in document["steps"]]
     if reason is not None:
         place = f"line {reason['line']}, column {reason['column']}: " if reason["line"] is not None else ""

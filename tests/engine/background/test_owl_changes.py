@@ -57,7 +57,15 @@ R owl:sameAs Q
 s rdfs:subPropertyOf owl:sameAs
 K rdfs:subClassOf owl:TransitiveProperty . r a K
 """.strip().split("\n")
-ODD = ("s rdfs:subPropertyOf rdf:type", "rdf:type owl:sameAs s", "R owl:onProperty rdf:type . R owl:hasValue C")
+ODD = (
+    "s rdfs:subPropertyOf rdf:type",
+    "rdf:type owl:sameAs s",
+    "R owl:onProperty rdf:type . R owl:hasValue C",
+    'R owl:onProperty rdf:type . R owl:maxCardinality "1"',
+    "rdf:type a owl:FunctionalProperty",
+    "rdfs:range a owl:SymmetricProperty",
+    "rdfs:domain owl:inverseOf s",
+)
 """About RDFS's own words."""
 
 
@@ -113,6 +121,16 @@ def test_after_changes_it_is_as_from_scratch(steps: list[tuple[str, str, list[Tr
 @given(STEPS, chosen(*ODD))
 def test_statements_about_the_words_of_rdfs(steps: list[tuple[str, str, list[Triple]]], odd: list[Triple]) -> None:
     follows([*steps[:2], (ADD, "", odd), *steps[2:3]])
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_rule_about_a_word_of_rdfs_sees_all_of_its_triples(odd: str) -> None:
+    """The triples come before the rule, and after it."""
+    data = [triple(each) for each in ("y a E", "y a R", "q rdfs:range C", "q rdfs:range D", "q rdfs:domain E", "x q z")]
+    about = [triple(each) for each in odd.split(" . ")]
+    for order in ([about, data], [data, about]):
+        follows([(ADD, graph, triples) for graph, triples in zip(("", "g"), order, strict=True)])
+    follows([(ADD, "", data), *((ADD, "g", [each]) for each in reversed(about)), (DROP, "g", []), (ADD, "g", about)])
 
 
 EXPLOSIONS = [

@@ -179,6 +179,8 @@ REFUSED = [
         id="a window",
     ),
     pytest.param("SELECT * FROM STREAM :s { ?s ?p ?o }", "unsupported", 1, id="a stream"),
+    pytest.param("SELECT * { ?s ?p ?o }\nONCE PER ?s WITHIN 5", "unsupported", 2, id="ONCE PER"),
+    pytest.param("SELECT * {\n { SELECT ?s { ?s ?p ?o } ONCE PER ?s UNTIL { ?s a ?o } } }", "unsupported", 2, id="ONCE PER in a sub-SELECT"),
 ]
 
 

@@ -20,9 +20,13 @@ Key = int | tuple[int, int]
 
 
 class Use(NamedTuple):
-    """Says what rules see of a predicate's triples: properties above it, and the classes of its subjects and of its objects."""
+    """Says what rules see of a predicate's triples: the classes of its subjects and of its objects, and properties above it.
 
-    above: tuple[int, ...]
+    They see all triples of `plain` properties. Of `closed` ones they see those whose objects stand below what they ask for.
+    """
+
+    plain: tuple[int, ...]
+    closed: tuple[int, ...]
     subjects: tuple[int, ...]
     objects: tuple[int, ...]
 
@@ -37,7 +41,7 @@ class Concerned(NamedTuple):
     same: set[int]
 
 
-_UNSEEN = Use((), (), ())
+_UNSEEN = Use((), (), (), ())
 
 
 class Lift:
@@ -83,14 +87,14 @@ class Lift:
     def reads_objects(self, predicate: int) -> bool:
         """Return whether it matters what is above an object."""
         closed = {self.names.type, self.names.on_property, *self.names.of_classes}
-        return not closed.isdisjoint(self.use(predicate).above)
+        return not closed.isdisjoint(self.use(predicate).closed)
 
     def noticed(self, predicate: int, rows: Ints) -> Ints:
         """Return the rows of a predicate that rules may see something of."""
         use, chosen = self.use(predicate), np.zeros(len(rows), np.bool_)
-        if predicate in self.same or any(each for each in use if each != (self.names.type,)):
+        if predicate in self.same or use.plain or use.subjects or use.objects or any(each != self.names.type for each in use.closed):
             return rows
-        if use.above:
+        if use.closed:
             kinds = [kind for kind in np.unique(rows[:, 1]).tolist() if self.kind(kind)]
             chosen |= np.isin(rows[:, 1], np.array(kinds, np.int64))
         if self.same:
@@ -111,7 +115,7 @@ class Lift:
             for kinds in (schema.subjects.get(term), schema.objects.get(term))
         )
         closed = {names.type, names.on_property, *names.of_classes, *names.most}
-        found = Use(tuple(p for p in above if p in self.predicates or p in closed), *map(tuple, typed))
+        found = Use(tuple(p for p in above if p in self.predicates), tuple(p for p in above if p in closed), *map(tuple, typed))
         return found if any(found) else _UNSEEN
 
     def kind(self, class_: int) -> tuple[int, ...]:
@@ -126,12 +130,10 @@ class Lift:
         """Return what rules see of a triple."""
         s, p, o = fact
         names, use = self.names, self.use(p)
-        found = {(s, names.type, kind) for kind in use.subjects}
+        found = {(s, names.type, kind) for kind in use.subjects} | {(s, above, o) for above in use.plain}
         if use.objects and self.terms.kinds[o] < LITERAL:
             found.update((o, names.type, kind) for kind in use.objects)
-        for above in use.above:
-            if above in self.predicates:
-                found.add((s, above, o))
+        for above in use.closed:
             if above == names.type or above in names.of_classes:
                 closed = above if above == names.type else UP + above
                 found.update((s, closed, kind) for kind in self.kind(o) if (closed, kind) in self.classes)
