@@ -13,24 +13,26 @@ _WINDOWS = ((1_000, None, 366 * _DAY), (1_000_000, 400 * _DAY, _DAY), (1_000_000
 
 Time that is simulated from 1970 on passes the narrow windows within a minute.
 """
-_TOO_SMALL = {
-    1_000: "seconds that were read as milliseconds",
-    1_000_000: "seconds that were read as microseconds",
-    1_000_000_000: "seconds that were read as nanoseconds",
-}
+_UNITS = (("seconds", "epoch_s"), ("milliseconds", "epoch_ms"), ("microseconds", "epoch_us"), ("nanoseconds", "epoch_ns"))
+"""These are the units of numbers, each a thousandth of the one before, with their `time_format`."""
 
 
 def describe_wrong_unit(at: Micros, now: Micros) -> str | None:
     """Return what a time looks like that would be near the clock in another unit; None for other times."""
-    for factor, before, after in _WINDOWS:
+    for steps, (factor, before, after) in enumerate(_WINDOWS, 1):
         earliest = _EARLIEST if before is None else max(_EARLIEST, now - before)
+        pairs = list(zip(_UNITS, _UNITS[steps:], strict=False))
         if earliest <= at * factor <= now + after:
-            return _name_unit(_TOO_SMALL[factor], at * factor, "epoch_s")
+            return _name_units(pairs, at * factor)
         if earliest <= at // factor <= now + after:
-            return _name_unit("milliseconds that were read as seconds", at // factor, "epoch_ms")
+            return _name_units([(smaller, larger) for larger, smaller in pairs], at // factor)
     return None
 
 
-def _name_unit(what: str, meant: Micros, time_format: str) -> str:
+def _name_units(pairs: list[tuple[tuple[str, str], tuple[str, str]]], meant: Micros) -> str:
+    """Return which units may have been taken for which: the likeliest pair, and the others."""
     day = (_EPOCH + timedelta(microseconds=meant)).date()
-    return f"times look like {what}, of {day}: set time_format of the mapping to {time_format}, or convert the times"
+    ((unit, time_format), (taken, _)), *others = pairs
+    further = [f"{name} if {one} were read as {other}" for (one, name), (other, _) in others]
+    choice = f" ({', or '.join(further)})" if further else ""
+    return f"times look like {unit} that were read as {taken}, of {day}: set time_format of the mapping to {time_format}{choice}, or convert the times"
