@@ -163,15 +163,11 @@ bench: $(TEST_STAMP)
 	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
 	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) || exit 1; \
 	done; done
-	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w && $(BIN)/epsparql bench growth --workload $$w || exit 1; done
+	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w || exit 1; done
 	$(if $(wildcard ../shared/peers/esper),for k in 1000 100000; do $(BIN)/epsparql bench peers --k $$k --peers ../shared/peers/esper || exit 1; done)
 	$(BIN)/epsparql bench queries
-	$(BIN)/epsparql bench shapes
 	$(BIN)/epsparql bench goals
 	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k || exit 1; done
-	$(BIN)/epsparql bench threads
-	$(BIN)/epsparql bench slices
-	$(BIN)/epsparql bench windows
 	$(BIN)/epsparql bench runs
 	$(BIN)/epsparql bench reasoning
 	$(BIN)/epsparql bench static-rules
@@ -180,12 +176,8 @@ bench: $(TEST_STAMP)
 	for p in 1 4; do $(BIN)/epsparql bench latency --runner spark --partitions $$p || exit 1; done
 	$(BIN)/epsparql bench start
 	$(BIN)/epsparql bench outside
-	$(BIN)/epsparql bench subscribers
-	$(BIN)/epsparql bench server
 	$(BIN)/epsparql bench bodies --n 50000
-	$(BIN)/epsparql bench spark --n 200000
 	$(BIN)/epsparql bench spark
-	$(BIN)/epsparql bench solve
 	for key in subject message; do for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k --key $$key || exit 1; done; done
 	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data)
 

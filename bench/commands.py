@@ -71,10 +71,6 @@ def _peers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     return lines
 
 
-def _fuzz(bench: Any, given: argparse.Namespace) -> Iterable[str]:
-    return [bench.measure(given.n)]
-
-
 def _papers(bench: Any, given: argparse.Namespace) -> Iterable[str]:
     figures = import_module("bench.papers.figures")
     lines: Iterable[str] = bench.measure(figures.Size(given.quick, given.data, given.network), given.figure, given.page)
@@ -86,28 +82,18 @@ BENCHES = {
     "peers": Bench(1_000_000, _peers),
     "calls": Bench(40_000, _workload),
     "queries": Bench(200_000, _queries),
-    "shapes": Bench(100_000, _plain),
     "goals": Bench(10_000_000, _goals),
-    "growth": Bench(1_000_000, _workload),
-    "threads": Bench(1_000_000, _workload),
     "end-to-end": Bench(1_000_000, _workload),
-    "windows": Bench(200_000, _plain),
     "runs": Bench(1_000_000, _plain),
     "reasoning": Bench(100_000, _plain),
     "static-rules": Bench(50, _plain),
     "lookup": Bench(100_000, _plain),
     "latency": Bench(200, _latency),
     "start": Bench(5, _plain),
-    "server": Bench(600_000, _plain),
     "outside": Bench(1_000_000, _outside),
-    "subscribers": Bench(200_000, _workload),
-    "slices": Bench(1_000_000, _plain),
     "trials": Bench(10_000_000, _plain),
-    "revision": Bench(700_000, _workload),
-    "solve": Bench(1_000_000, _workload),
     "spark": Bench(1_000_000, _workload),
     "scale": Bench(1_000_000, _scale),
-    "fuzz": Bench(100_000, _fuzz),
     "bodies": Bench(50_000, _plain),
     "mapping": Bench(400_000, _plain),
     "papers": Bench(None, _papers),
@@ -119,18 +105,13 @@ _FOLDERS = {
     "server": (
         "bodies",
         "end_to_end",
-        "fuzz",
         "latency",
         "mapping",
         "outside",
-        "revision",
-        "server",
         "start",
-        "subscribers",
         "trials",
-        "websocket_reader",
     ),
-    "spark": ("scale", "solve", "spark"),
+    "spark": ("scale", "spark"),
     "papers": ("papers",),
 }
 """These benches are not in `bench/engine/`."""
@@ -151,7 +132,7 @@ def add_bench(commands: Commands) -> None:
     parser.add_argument(
         "--n",
         type=int,
-        help="This is the number of events. For the benchmark `fuzz` it is the number of texts, and for `goals` the number of stored partial matches.",
+        help="This is the number of events. For the benchmark `goals` it is the number of stored partial matches.",
     )
     parser.add_argument("--k", type=int, default=1_000, help="The events have this many different keys. The default is 1000.")
     parser.add_argument(

@@ -1,7 +1,6 @@
 """This module holds what every bench has in common: its line of JSON, memory, percentiles, one core to itself."""
 
 import json
-import math
 import os
 import resource
 from collections.abc import Sequence
@@ -57,10 +56,3 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def median(values: Sequence[float]) -> float:
     return percentile(values, 50)
-
-
-def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Return the slope of the times over the sizes, both as logarithms (least squares): 1 where twice as much takes twice as long."""
-    x, y = [math.log(size) for size in sizes], [math.log(time) for time in times]
-    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum((a - middle_x) ** 2 for a in x)

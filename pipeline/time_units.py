@@ -35,4 +35,6 @@ def _name_units(pairs: list[tuple[tuple[str, str], tuple[str, str]]], meant: Mic
     ((unit, time_format), (taken, _)), *others = pairs
     further = [f"{name} if {one} were read as {other}" for (one, name), (other, _) in others]
     choice = f" ({', or '.join(further)})" if further else ""
-    return f"times look like {unit} that were read as {taken}, of {day}: set time_format of the mapping to {time_format}{choice}, or convert the times"
+    return (
+        f"times look like {unit} that were read as {taken}, of {day}: set time_format of the mapping to {time_format}{choice}, or convert the times"
+    )

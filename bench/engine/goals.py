@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, one_core, peak_rss_mb, rss_mb
-from bench.server.server import ARROW, cpu_s, post, resident_mb
+from bench.server.load import ARROW, cpu_s, post, resident_mb
 from bench.workloads import PREFIXES, WORKLOADS, Drawn, blocks, drawn, engine_with, moved
 from engine.engine import Engine
 from engine.messages import Block

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line
-from bench.server.server import resident_mb
+from bench.server.load import resident_mb
 from epsparql.client import Client
 from server.child_server import Child
 

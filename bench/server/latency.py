@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.measurement import line, percentile
+from bench.server.load import cpu_s_of
 from bench.server.outside import measure_frames
-from bench.server.server import cpu_s_of
 from epsparql.client import Client, Solution, Subscription
 from server.child_server import Child
 

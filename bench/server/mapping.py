@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from bench.measurement import WrongCount, line, median, one_core, peak_rss_mb
-from bench.server.server import ingest, started
+from bench.server.load import ingest, started
 from epsparql.events.media_types import CSV, JSON
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.body_parser import NDJSON, Interval

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, median, percentile
-from bench.server.server import ARROW, Deliveries, cpu_s, event, post, resident_mb, send_frames, started
+from bench.server.load import ARROW, Deliveries, cpu_s, event, post, resident_mb, send_frames, started
 from bench.server.subscribers import Load, count_of, live
 from bench.server.websocket_reader import open_socket
 from bench.workloads import BATCH, Drawn, blocks, drawn, texts_of, times_of

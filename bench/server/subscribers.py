@@ -1,23 +1,15 @@
-"""This bench measures what subscribers get through the public interface.
-
-It sends N-Quads by POST, and reads solutions over a WebSocket, as Server-Sent Events or by pull. The server with the in-process runner is a process
-of its own; the load's process shares the machine with it, so the server's CPU seconds say more than the seconds of the clock.
-"""
+"""This module measures a subscriber that receives all solutions of a workload over a WebSocket."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPConnection
-from urllib.parse import urlsplit
 
-from bench.measurement import WrongCount, line
-from bench.server.end_to_end import bodies
-from bench.server.server import cpu_s, post, started
+from bench.measurement import WrongCount
+from bench.server.load import cpu_s, post
 from bench.server.websocket_reader import open_socket
 from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn, engine_with
 from epsparql.client import Client
-from pipeline.formats.body_parser import N_QUADS
 from server.child_server import Child
 
 _WAIT_S = 600.0
@@ -43,22 +35,6 @@ class _Count:
             self.all_there.set()
 
 
-class _Events(asyncio.Protocol):
-    """Reads Server-Sent Events at little cost to its process: it counts them and looks at nothing else."""
-
-    def __init__(self, path: str, take: Take) -> None:
-        self._path, self._take, self._tail = path, take, b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(f"GET {self._path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n".encode())
-
-    def data_received(self, data: bytes) -> None:
-        seen = self._tail + data
-        self._take(seen.count(b"\ndata: "), len(data))
-        self._tail = seen[-6:]  # one byte less than what is counted
-
-
 @dataclass(frozen=True, slots=True)
 class Load:
     """Holds the bodies of a workload, and how many solutions must come of them."""
@@ -70,20 +46,6 @@ class Load:
     expected: int
 
 
-def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line each: without a subscriber, with one that follows live, and with one that reads the solutions that are there already.
-
-    Raises: WrongCount.
-    """
-    load = Load(workload, n, N_QUADS, bodies(drawn(n, k)), count_of(workload, n, k))
-    for way in ("none", "websocket", "batches", "sse"):
-        with started() as child:
-            yield line("subscribers", part="live", workload=workload, n=n, way=way, **asyncio.run(live(child, load, way)))
-            if way == "none":
-                for later in ("websocket", "batches", "sse", "pull"):
-                    yield asyncio.run(_backlog(child, workload, later, load.expected))
-
-
 def count_of(workload: str, n: int, k: int) -> int:
     """Return how many solutions must come: as many as the engine alone finds. Raises: WrongCount where another number is known."""
     engine = engine_with(WORKLOADS[workload])
@@ -93,25 +55,23 @@ def count_of(workload: str, n: int, k: int) -> int:
 
 
 async def live(child: Child, load: Load, way: str, name: str = "q") -> dict[str, int | float]:
-    """Measure a subscriber that is there before the first event, until it has the last solution. `name` is that of the query and the stream.
+    """Measure a WebSocket subscriber that is there before the first event, until it has the last solution.
 
+    With the `way` "websocket" each solution is a frame, with "batches" a frame holds many. `name` is that of the query and the stream.
     Raises: WrongCount.
     """
     client = Client(child.url)
     client.create_stream(name)
     client.register(name, PREFIXES + WORKLOADS[load.workload].replace("WHERE", f"FROM STREAM <{name}> WHERE", 1))
     count = _Count(load.expected, asyncio.Event())
-    transport = await _subscribe(child, way, count.take, name)
+    protocols = {"websocket": "", "batches": _BATCHES}
+    subscriber = await open_socket(child.url, f"/queries/{name}/feed", lambda text: count.take(text.count(_SOLUTION), len(text)), protocols[way])
     before_s, began = cpu_s(child), time.perf_counter()
     await asyncio.to_thread(post, child, name, load.media_type, load.bodies)
-    if way == "none":
-        await asyncio.to_thread(_finished, client, load.expected)
-    else:
-        await asyncio.wait_for(count.all_there.wait(), _WAIT_S)
+    await asyncio.wait_for(count.all_there.wait(), _WAIT_S)
     took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
-    if transport is not None:
-        transport.abort()
-    if way != "none" and count.solutions != load.expected:
+    subscriber.transport.abort()
+    if count.solutions != load.expected:
         raise WrongCount(f"a subscriber by {way}", count.solutions, load.expected)
     return {
         "solutions": load.expected,
@@ -122,58 +82,3 @@ async def live(child: Child, load: Load, way: str, name: str = "q") -> dict[str,
         "cpu_s": round(used_s, 2),
         "cpu_us_per_event": round(used_s / load.events * 1e6, 2),
     }
-
-
-async def _backlog(child: Child, workload: str, way: str, expected: int) -> str:
-    """Measure reading while nothing else is done: what writing and sending cost."""
-    count = _Count(expected, asyncio.Event())
-    before_s, began = cpu_s(child), time.perf_counter()
-    if way == "pull":
-        await asyncio.to_thread(_pull, child, count.take)
-    else:
-        transport = await _subscribe(child, way, count.take)
-        await asyncio.wait_for(count.all_there.wait(), _WAIT_S)
-        assert transport is not None
-        transport.abort()
-    took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
-    if count.solutions != expected:
-        raise WrongCount(f"reading by {way}", count.solutions, expected)
-    return line("subscribers", part="backlog", workload=workload, way=way, solutions=expected, bytes_out=count.size,
-                solutions_per_s=round(expected / took_s), cpu_s=round(used_s, 2), solutions_per_cpu_s=round(expected / max(used_s, 0.01)))  # fmt: skip
-
-
-async def _subscribe(child: Child, way: str, take: Take, query: str = "q") -> asyncio.Transport | None:
-    path = f"/queries/{query}/feed"
-    match way:
-        case "websocket":
-            return (await open_socket(child.url, path, lambda text: take(text.startswith(_SOLUTION), len(text)))).transport
-        case "batches":
-            return (await open_socket(child.url, path, lambda text: take(text.count(_SOLUTION), len(text)), _BATCHES)).transport
-        case "sse":
-            parts, loop = urlsplit(child.url), asyncio.get_running_loop()
-            transport, _ = await loop.create_connection(lambda: _Events(f"/queries/{query}/events", take), str(parts.hostname), int(parts.port or 80))
-            return transport
-        case _:
-            return None
-
-
-def _finished(client: Client, expected: int) -> None:
-    deadline = time.perf_counter() + _WAIT_S
-    while (found := client.query("q")["solutions"]) != expected:
-        if time.perf_counter() > deadline:
-            raise WrongCount("a query", found, expected)
-        time.sleep(0.05)
-
-
-def _pull(child: Child, take: Take) -> None:
-    """Read pages of ndjson, each from where the one before led."""
-    connection = HTTPConnection(urlsplit(child.url).netloc, timeout=60)
-    path = f"/queries/q/solutions?limit={_PAGE}"
-    while True:
-        connection.request("GET", path, headers={"Accept": "application/x-ndjson"})
-        answer = connection.getresponse()
-        text, path = answer.read(), str(answer.headers["Link"]).partition("<")[2].partition(">")[0]
-        if not text:
-            connection.close()
-            return
-        take(text.count(b"\n"), len(text))

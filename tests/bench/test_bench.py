@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.background import lookup, reasoning, static_rules
-from bench.engine import calls, engine, goals, growth, queries, runs, shapes, shared, threads
-from bench.measurement import TooFewEvents, WrongCount, percentile, slope
-from bench.server import bodies, end_to_end, mapping, outside, server, start, subscribers, trials
+from bench.engine import calls, engine, goals, queries, runs, shared
+from bench.measurement import TooFewEvents, WrongCount, percentile
+from bench.server import bodies, end_to_end, mapping, outside, start, trials
 from bench.spark import scale
 from bench.spark.spark import Commits
 from bench.workloads import MATCHES, WORKLOADS, Drawn, blocks, check, drawn, engine_with, moved
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def _every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests that come after share this process."""
-    for module in (engine, calls, queries, growth, end_to_end, reasoning, lookup, runs, shapes, mapping):
+    for module in (engine, calls, queries, end_to_end, reasoning, lookup, runs, mapping):
         monkeypatch.setattr(module, "one_core", lambda: None)
 
 
@@ -82,9 +82,6 @@ LINES = [
     pytest.param(lambda: calls.measure("W1", 2_000, 200), {"p50_us", "p99_us", "solutions_p99_us"}, id="calls"),
     pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
     pytest.param(lambda: shared.measure(5, 4_000), {"ratio", "goals", "unshared_goals"}, id="shared"),
-    pytest.param(lambda: shapes.measure(10_000), {"ratio", "goals", "written_goals", "from_end_goals"}, id="shapes"),
-    pytest.param(lambda: growth.measure("W2", 8_000, 800), {"slope", "kernel_slope", "late_over_early"}, id="growth"),
-    pytest.param(lambda: threads.measure("W3", 4_000, 400), {"ratio", "cores"}, id="threads"),
     pytest.param(
         lambda: reasoning.measure(2_000, 300, 400),
         {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},
@@ -101,8 +98,7 @@ def test_lines(measure: Callable[[], Iterator[str]], named: set[str]) -> None:
     found = json.loads(line)
     assert named | {"bench"} <= found.keys()
     assert all(isfinite(found[name]) for name in named)
-    noise = {"slope", "kernel_slope", "late_over_early"}  # over this little
-    assert all(found[name] > 0 for name in named - noise)
+    assert all(found[name] > 0 for name in named)
 
 
 def test_from_bodies_to_lines_and_by_replay() -> None:
@@ -130,16 +126,6 @@ def test_each_way_of_looking_up_has_a_line() -> None:
     found = [json.loads(line) for line in lookup.measure(2_000)]
     assert [line["bench"] for line in found] == [*lookup.WAYS]
     assert all(line[name] > 0 for line in found for name in ("events_per_s", "register_s", "change_ms", "solutions"))
-
-
-@pytest.mark.soak
-def test_frames_are_measured_as_batch_and_stream() -> None:
-    from bench.spark import solve  # Spark
-
-    found = [json.loads(line) for line in solve.measure("W2", 4_000, 200)]
-    assert [line["kind"] for line in found] == ["batch", "stream"]
-    assert {line["matches"] for line in found} == {matches_of("W2", 4_000, 200)}
-    assert all(line["events_per_s"] > 0 for line in found)
 
 
 @pytest.mark.soak
@@ -184,25 +170,8 @@ def test_goals_that_wait_are_there() -> None:
     assert found.solutions.num_rows == int((events.ids == events.ids[0]).sum())
 
 
-@pytest.mark.parametrize(("power", "found"), [(1, 1.0), (2, 2.0), (0, 0.0)])
-def test_slope(power: int, found: float) -> None:
-    assert slope([1, 2, 4, 8], [3 * size**power for size in (1, 2, 4, 8)]) == pytest.approx(found)
-
-
 def test_percentiles_are_measured_values() -> None:
     assert [percentile([3.0, 1.0, 2.0], percent) for percent in (1, 50, 99)] == [1.0, 2.0, 3.0]
-
-
-@pytest.mark.soak
-def test_what_subscribers_get() -> None:
-    """Each way brings each solution once, or the bench says so."""
-    found = [json.loads(line) for line in subscribers.measure("W1", 3_000, 100)]
-    assert [(each["part"], each["way"]) for each in found] == [
-        ("live", "none"), ("backlog", "websocket"), ("backlog", "batches"), ("backlog", "sse"), ("backlog", "pull"), ("live", "websocket"),
-        ("live", "batches"), ("live", "sse"),
-    ]  # fmt: skip
-    assert {each["solutions"] for each in found} == {matches_of("W1", 3_000, 100)}
-    assert all(each["bytes_out"] > 100 * each["solutions"] for each in found[1:])
 
 
 @pytest.mark.soak
@@ -223,14 +192,6 @@ def test_trials_alone_and_beside_live_events() -> None:
     assert found[-1]["workload"] == "W1 beside live events"
 
 
-@pytest.mark.soak
-def test_the_server_under_load() -> None:
-    """Each subscriber gets each solution once and in order, or the bench says so; how fast is not asked here."""
-    found = [json.loads(line) for line in server.measure(20_000)]
-    assert [each["workload"] for each in found] == ["subscribers", "stalled subscriber", "ingest ndjson", "ingest Arrow", "idle subscribers"]
-    assert all(each["rss_mb"] > 0 for each in found)
-
-
 def test_mutated_bodies_are_taken_or_refused() -> None:
     """The bench raises where an answer is neither, or a refused body left something behind.
 
@@ -242,12 +203,6 @@ def test_mutated_bodies_are_taken_or_refused() -> None:
     assert {status for name in found["found"] for status in (name.rpartition(" ")[2],)} <= {"202", "400", "413", "415", "422"}
     assert found["accepted"] > 0
     assert not is_full() or found["grown_mb"] < 64, "what is kept of a body is less than 4 KB"
-
-
-def test_the_bushy_shape_keeps_fewer_goals_than_either_linear_one() -> None:
-    found = json.loads(next(shapes.measure(30_000)))
-    assert found["shape"] == [[0, 1], [2, 3]]
-    assert found["goals"] < min(found["written_goals"], found["from_end_goals"])
 
 
 @pytest.mark.slow

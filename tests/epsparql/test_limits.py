@@ -8,17 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench.server import fuzz
 from epsparql import QueryError, parse, render
 from epsparql.algebra import Bgp
 from tests.epsparql import golden, test_translate
 from tests.epsparql.builders import PROLOGUE, SHARED
 from tests.epsparql.lint import test_error_positions
+from tests.epsparql.parser import fuzz_texts
 from tests.soak import examples
 
-PATIENCE_S = (3 if sys.gettrace() is None else 15) * fuzz.PATIENCE_S  # two cores may be shared with much else, and measuring coverage takes its own
+PATIENCE_S = (
+    3 if sys.gettrace() is None else 15
+) * fuzz_texts.PATIENCE_S  # two cores may be shared with much else, and measuring coverage takes its own
 CORPUS = [
-    *fuzz.corpus(),
+    *fuzz_texts.corpus(),
     *(path.read_text() for path in sorted((SHARED / "conformance" / "random").glob("*/query.rq"))[:60]),
     *(block.query for name in golden.ANSWERS for block in golden.blocks(name)),
     *(
@@ -32,7 +34,7 @@ CORPUS = [
 
 def outcome(text: str) -> str:
     """The fault's text, or `query`; found in time."""
-    fuzz.outcome(text, PATIENCE_S)
+    fuzz_texts.outcome(text, PATIENCE_S)
     try:
         parse(text)
     except QueryError as fault:
@@ -42,18 +44,18 @@ def outcome(text: str) -> str:
 
 def test_mutations_give_a_query_or_a_query_error() -> None:
     chance, tries = random.Random(2013), examples(2_000, 4)
-    found = [outcome(fuzz.mutated(chance.choice(CORPUS), chance)) for _ in range(tries)]
+    found = [outcome(fuzz_texts.mutated(chance.choice(CORPUS), chance)) for _ in range(tries)]
     assert len(set(found)) > tries // 4
 
 
-@pytest.mark.parametrize("nest", [pytest.param(nest, id=f"{nest.before}{nest.opening}") for nest in fuzz.NESTS])
-def test_a_fault_deep_inside(nest: fuzz.Nest) -> None:
+@pytest.mark.parametrize("nest", [pytest.param(nest, id=f"{nest.before}{nest.opening}") for nest in fuzz_texts.NESTS])
+def test_a_fault_deep_inside(nest: fuzz_texts.Nest) -> None:
     """No production is read again and again where what is in it has a fault."""
     chance = random.Random(nest.opening)
     outcome(nest.text(40, nest.inner))
     assert outcome(nest.text(40, f"{nest.inner} ]")) != "query"
     for _ in range(4):
-        outcome(fuzz.deep(nest, chance))
+        outcome(fuzz_texts.deep(nest, chance))
 
 
 @pytest.mark.parametrize("number", ["1e99999999999999999999", "1e-99999999999999999999", "-1E+99999999999999999999"])

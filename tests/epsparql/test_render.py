@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given, settings
 
-from bench.server import fuzz
 from epsparql import algebra as a
 from epsparql import parse, render
 from epsparql.literals import MAX_LENGTH
 from epsparql.trees import tree_depth
 from tests.epsparql.algebra_strategies import canonical, queries
 from tests.epsparql.builders import PROLOGUE, SHARED
+from tests.epsparql.parser import fuzz_texts
 from tests.soak import examples
 
 CASES = sorted((SHARED / "conformance" / "random").glob("*/query.rq"))
@@ -31,7 +31,7 @@ def test_conformance_queries_round_trip() -> None:
         assert parse(render(query)).query == query, case
 
 
-@pytest.mark.parametrize("text", [text for text in fuzz.VALID if "SERVICE" not in text])
+@pytest.mark.parametrize("text", [text for text in fuzz_texts.VALID if "SERVICE" not in text])
 def test_every_construct_round_trips(text: str) -> None:
     query = parse(PROLOGUE + text).query
     assert parse(render(query)).query == query

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from bench.measurement import percentile
-from bench.server.server import resident_mb
+from bench.server.load import resident_mb
 from epsparql.client import Client
 from server.child_server import Child
 from server.query_output import answer_spool

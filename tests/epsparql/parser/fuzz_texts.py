@@ -1,16 +1,11 @@
-"""This bench mutates valid queries, and nests productions with a fault inside.
+"""Mutates valid queries, and nests productions with a fault inside.
 
-Whatever the text, parse answers soon, with a query that its canonical text gives back, or with a QueryError. `python -m bench.server.fuzz --n 100000`
-prints one JSON line. The first text that breaks this is printed in full, with a non-zero exit status.
+Whatever the text, parse answers soon, with a query that its canonical text gives back, or with a QueryError.
 """
 
-import argparse
-import json
 import random
 import re
-import sys
 import time
-from collections import Counter
 from dataclasses import dataclass
 
 from epsparql import ParsedQuery, QueryError, parse, render
@@ -164,29 +159,3 @@ def _lengthened(text: str, chance: random.Random) -> str:
     at = chance.randrange(len(text))
     piece = text[at : at + chance.randint(1, 60)]
     return text[:at] + piece * max(1, (MAX_LENGTH - len(text)) // len(piece)) + text[at:]
-
-
-def measure(n: int, seed: int = 2011) -> str:
-    """Return one JSON line: what `n` texts gave, one in ten of them nested deep, and the slowest answer."""
-    chance = random.Random(seed)
-    texts = corpus()
-    counted: Counter[str] = Counter()
-    slowest = 0.0
-    for _ in range(n):
-        text = deep(chance.choice(NESTS), chance) if chance.random() < 0.1 else mutated(chance.choice(texts), chance)
-        answer = outcome(text)
-        counted[answer.found] += 1
-        slowest = max(slowest, answer.seconds)
-    return json.dumps({"bench": "fuzz", "n": n, "seed": seed, "slowest_s": round(slowest, 3), "found": dict(sorted(counted.items()))})
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=2011)
-    arguments = parser.parse_args()
-    sys.stdout.write(measure(arguments.n, arguments.seed) + "\n")
-
-
-if __name__ == "__main__":
-    main()

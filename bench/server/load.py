@@ -1,6 +1,6 @@
-"""This bench puts the server under load, with the in-process runner and the load generator on the same machine.
+"""This module puts a server with the in-process runner under load. Server and load share the machine.
 
-It measures latency and completeness for many subscribers, ingest, memory of idle ones, and one that stalls.
+Benches send events, bodies and frames by it, and read what the server takes of the machine.
 """
 
 import asyncio
@@ -10,44 +10,25 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from resource import RLIMIT_NOFILE, getpagesize, getrlimit, setrlimit
+from resource import getpagesize
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from bench.measurement import WrongCount, line, percentile
+from bench.measurement import WrongCount, line
 from bench.server.websocket_reader import open_socket
 from epsparql.client import Client
 from server.child_server import Child
 
-RATE, EACH = 10_000, 100  # events a second; one in so many is a solution
-SUBSCRIBERS, IDLE = 100, 2_000
-_FRAME_S = 0.01
+EACH = 100
+"""One event in so many is a solution."""
 _SETTLE_S = 30.0
 _CONNECTIONS = 3
 _SPELL = 32  # frames sent before the others have their turn
 _EX = "http://example.org/"
-_MARKED = f"PREFIX : <{_EX}> SELECT ?n WHERE {{ ?s :marked ?n }}"
-
-
-def measure(n: int) -> Iterator[str]:
-    """Yield the lines of each load.
-
-    They are: `n` events at 10,000 a second with 100 subscribers, a tenth of it with one that stalls; ingest of 1,000,000 and 5,000,000; 2,000 idle
-    subscribers.
-    """
-    setrlimit(RLIMIT_NOFILE, (getrlimit(RLIMIT_NOFILE)[1],) * 2)
-    with started() as child:
-        yield _load(child, n, stalled=False)
-        yield _load(child, max(n // 10, RATE), stalled=True)
-    for media_type, rows, events in (("application/x-ndjson", 1_000, min(2 * n, 1_000_000)), (ARROW, 10_000, min(10 * n, 5_000_000))):
-        with started() as child:
-            yield ingest(child, media_type, rows, events)
-    with started() as child:
-        yield asyncio.run(_idle(child, IDLE))
 
 
 @contextmanager
@@ -81,19 +62,13 @@ def cpu_s_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-# ---------------------------------------------------------------- many subscribers
+# ---------------------------------------------------------------- frames
 def event(number: int, base_us: int, each: int = EACH) -> str:
     """Return an event as a line. One in `each` is a solution of `marked`."""
     at = base_us + number * 100  # the distance of events at this rate
     moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at // 1_000_000))}.{at % 1_000_000:06d}Z"
     predicate = "marked" if number % each == 0 else "other"
     return f'{{"s":"<{_EX}s{number % 1000}>","p":"<{_EX}{predicate}>","o":"\\"{number}\\"","at":"{moment}"}}'
-
-
-def _load(child: Child, n: int, *, stalled: bool) -> str:
-    name = f"load-{stalled}"
-    Client(child.url).register(name, _MARKED)
-    return asyncio.run(_loaded(child, n, name, stalled=stalled))
 
 
 class Deliveries:
@@ -121,44 +96,6 @@ class Deliveries:
                     self.complete.set()
 
         return take
-
-
-async def _loaded(child: Child, n: int, name: str, *, stalled: bool) -> str:
-    base_us = time.time_ns() // 1000 + (10_000_000_000 if stalled else 0)
-    frames = ["\n".join(event(number, base_us) for number in range(first, first + EACH)).encode() for first in range(0, n, EACH)]
-    deliveries = Deliveries(n // EACH * SUBSCRIBERS)
-    seen: list[list[int]] = [[] for _ in range(SUBSCRIBERS)]
-    subscribers = [await open_socket(child.url, f"/queries/{name}/feed", deliveries.note_into(mine)) for mine in seen]
-    if stalled:
-        subscribers.append(await open_socket(child.url, f"/queries/{name}/feed", lambda _frame: None))
-        subscribers[-1].pause()
-    before_mb, before_s = resident_mb(child), cpu_s(child)
-    began = time.perf_counter()
-    lagged_s = await send_frames(child.url, "default", frames, _FRAME_S, lambda number: deliveries.note_sent(number * EACH))
-    took_s = time.perf_counter() - began
-    expected = list(range(0, n, EACH))
-    with suppress(TimeoutError):
-        await asyncio.wait_for(deliveries.complete.wait(), _SETTLE_S)
-    used_s, after_mb = cpu_s(child) - before_s, resident_mb(child)
-    for subscriber in subscribers:
-        await subscriber.end()
-    for mine in seen:
-        if mine != expected:
-            raise WrongCount("a subscriber (nothing lost, nothing twice, in order)", len(mine), len(expected))
-    return line(
-        "server",
-        workload="stalled subscriber" if stalled else "subscribers",
-        n=n,
-        subscribers=SUBSCRIBERS,
-        events_per_s=round(n / took_s),
-        deliveries_per_s=round(len(deliveries.waits) / took_s),
-        p50_ms=round(percentile(deliveries.waits, 50) * 1000, 2),
-        p99_ms=round(percentile(deliveries.waits, 99) * 1000, 2),
-        generator_late_ms=round(lagged_s * 1000, 1),
-        cpu_s=round(used_s, 1),
-        rss_mb=round(after_mb),
-        grown_mb=round(after_mb - before_mb),
-    )
 
 
 async def send_frames(url: str, stream: str, frames: list[bytes], every_s: float, sent: Callable[[int], None]) -> float:
@@ -246,7 +183,7 @@ def ingest(child: Child, media_type: str, rows: int, events: int) -> str:
     took_s = time.perf_counter() - began
     name = "ingest Arrow" if media_type == ARROW else "ingest ndjson"
     figures = {"durable_s": round(durable_s, 2), "cpu_s": round(cpu_s(child) - before_s, 1), "rss_mb": round(resident_mb(child))}
-    return line("server", workload=name, n=sent, body=rows, events_per_s=round(sent / took_s), **figures)
+    return line("ingest", workload=name, n=sent, body=rows, events_per_s=round(sent / took_s), **figures)
 
 
 def post(child: Child, stream: str, media_type: str, bodies: list[bytes]) -> None:
@@ -262,21 +199,3 @@ def post(child: Child, stream: str, media_type: str, bodies: list[bytes]) -> Non
         if answer.status != 202 or json.loads(content)["late"]:
             raise WrongCount(f"a body ({answer.status} {content[:200]!r})", 0, 1)
     connection.close()
-
-
-# ---------------------------------------------------------------- idle subscribers
-async def _idle(child: Child, count: int) -> str:
-    client = Client(child.url)
-    client.register("idle", _MARKED)
-    client.send("default", event(0, 0))
-    before_mb = resident_mb(child)
-    subscribers = [await open_socket(child.url, "/queries/idle/feed", lambda _frame: None) for _ in range(count)]
-    await asyncio.sleep(3)
-    after_mb, before_s = resident_mb(child), cpu_s(child)
-    await asyncio.sleep(5)
-    busy = (cpu_s(child) - before_s) / 5
-    for subscriber in subscribers:
-        await subscriber.end()
-    return line(
-        "server", workload="idle subscribers", subscribers=count, rss_mb=round(after_mb), grown_mb=round(after_mb - before_mb), cores=round(busy, 3)
-    )
