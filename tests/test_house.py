@@ -186,7 +186,8 @@ def test_names_are_imported_one_by_one() -> None:
     assert {file for file, node in nodes() if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"} == set()
 
 
-PAGES = ("CONTRIBUTING.md", "docs/ARCHITECTURE.md", *(f"{package}/README.md" for package in (*PACKAGES, "console")))
+GUIDED = ("engine/native/source/kernel", "engine/network", "engine/background")
+PAGES = ("CONTRIBUTING.md", "docs/ARCHITECTURE.md", *(f"{package}/README.md" for package in (*PACKAGES, "console", *GUIDED)))
 NAMED = re.compile(r"`([\w./]+(?:\.py|/|\.md|\.tsx|\.yaml))`")
 
 
