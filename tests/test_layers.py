@@ -106,7 +106,7 @@ ARROWS = {
     "epsparql/parser": "epsparql/errors.py epsparql/literals.py",
     "epsparql/renderer": "epsparql/algebra epsparql/iris.py epsparql/literals.py epsparql/terms.py epsparql/trees.py",
     "epsparql/rdf_exchange": "epsparql/python_values.py epsparql/terms.py",
-    "epsparql/solutions": "epsparql/extras.py epsparql/ntriples.py epsparql/python_values.py epsparql/rdf_exchange epsparql/terms.py",
+    "epsparql/solutions": "epsparql/extras.py epsparql/literals.py epsparql/ntriples.py epsparql/python_values.py epsparql/rdf_exchange epsparql/terms.py",
     "epsparql/terms.py": "epsparql/python_values.py",
     "epsparql/translate": "epsparql/algebra epsparql/errors.py epsparql/etalis epsparql/iris.py epsparql/lint epsparql/literals.py epsparql/ntriples.py epsparql/parser epsparql/recursion.py epsparql/terms.py epsparql/trees.py",
     "pipeline/dataframes": "pipeline/errors.py pipeline/formats pipeline/formats/batches pipeline/log/encoding pipeline/solutions",

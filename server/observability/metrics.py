@@ -157,6 +157,12 @@ class ServerCollector(Collector):
         yield CounterMetricFamily("epsparql_slow_subscribers", "Times that a subscriber was marked as slow", value=limits.slow)
         given_up = sum(webhook.given_up for webhook in self._deliveries)
         yield GaugeMetricFamily("epsparql_webhook_given_up", "Deliveries that the present webhooks gave up", value=given_up)
+        for count, about in (
+            ("suppressed", "Solutions that the present webhooks left out as repeats (once_per)"),
+            ("forgotten", "Keys of once_per that the present webhooks forgot at the bound, which may repeat an alert"),
+        ):
+            value = sum(webhook.suppressed if count == "suppressed" else webhook.sent.forgotten for webhook in self._deliveries)
+            yield GaugeMetricFamily(f"epsparql_webhook_{count}", about, value=value)
 
     def _collect_connectors(self) -> Iterator[Metric]:
         states = GaugeMetricFamily("epsparql_connectors", "Connectors by state", labels=("state",))

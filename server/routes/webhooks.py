@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import CERTAIN
+from epsparql.solutions.once_per import EXAMPLE, OncePer, SentKeys, check_variables, read_once_per
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import find_form
@@ -22,7 +23,7 @@ from server.http.problem_details import Fault, bad_request, describe_responses, 
 from server.query_output.page_cache import SolutionLine
 from server.registrations.catch_up_rules import refuse_revised, refuse_static_rule
 from server.service import Service
-from server.webhook_delivery.delivery import Deliveries, ReceiverAnswer, too_many_webhooks
+from server.webhook_delivery.delivery import Deliveries, ReceiverAnswer, list_variables, too_many_webhooks
 from server.webhook_delivery.registrations import Webhook
 from server.webhook_delivery.signing import create_secret, decode_secret
 from server.webhook_delivery.target_policy import TargetRefused, parse_target, refusal_fault
@@ -30,7 +31,7 @@ from server.webhook_delivery.template_parser import parse_template
 from server.webhook_delivery.templates import CUSTOM, JSON, Template
 
 router = APIRouter(tags=["webhooks"])
-_MEMBERS = ("url", "secret", "after", "template", "routing_key")
+_MEMBERS = ("url", "secret", "after", "template", "routing_key", "once_per")
 _NONE = describe_responses(HTTPStatus.NOT_FOUND)
 
 
@@ -45,6 +46,16 @@ class TemplateWish(BaseModel):
     headers: dict[str, str] = {}
 
 
+class OncePerWish(BaseModel):
+    """Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a duration.
+
+    A solution is left out if a delivered one of its key ended later than its end minus `within`. `within` is xsd:duration text or a number of seconds.
+    """
+
+    variables: list[str]
+    within: str | float
+
+
 Kind = Literal["slack", "teams", "pagerduty", "cloudevents"]
 
 
@@ -53,7 +64,7 @@ class ObserverWish(BaseModel):
 
     `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it, new ones only.
 
-    `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key.
+    `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key. `once_per` leaves repeats out.
     """
 
     url: str
@@ -61,6 +72,14 @@ class ObserverWish(BaseModel):
     after: str | None = None
     template: Kind | TemplateWish | None = None
     routing_key: str | None = None
+    once_per: OncePerWish | None = None
+
+
+class OncePerDocument(BaseModel):
+    """Says by which variables a webhook's solutions are told apart, and within which duration one of each key is delivered."""
+
+    variables: list[str]
+    within: str
 
 
 class TemplateDocument(BaseModel):
@@ -88,7 +107,10 @@ class ObserverDocument(BaseModel):
 
     `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the present delivery.
 
-    `last` is the newest solution delivered or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
+    `last` is the newest solution delivered, left out or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
+
+    `suppressed` counts the solutions that `once_per` left out. It keeps at most 10,000 keys; `forgotten` counts those that this bound let go too soon, so that
+    they may be delivered again.
     """
 
     query: str
@@ -104,6 +126,9 @@ class ObserverDocument(BaseModel):
     given_up: int
     dead: list[GivenUpDocument]
     template: Kind | TemplateDocument | None = None
+    once_per: OncePerDocument | None = None
+    suppressed: int = 0
+    forgotten: int = 0
     secret: str | None = None
 
 
@@ -130,7 +155,9 @@ Id = Annotated[str, Depends(_id)]
 
 def _document(webhook: Webhook, secret: str | None = None) -> ObserverDocument:
     shown = {name: value for name, value in asdict(webhook).items() if name in ObserverDocument.model_fields}
-    return ObserverDocument.model_validate(shown | {"secret": secret, "template": _describe_template(webhook.template)})
+    once_per = webhook.once_per.to_setting() if webhook.once_per else None
+    made = {"secret": secret, "template": _describe_template(webhook.template), "once_per": once_per, "forgotten": webhook.sent.forgotten}
+    return ObserverDocument.model_validate(shown | made)
 
 
 def _describe_template(template: Template | None) -> str | TemplateDocument | None:
@@ -180,6 +207,8 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
     found = parse_json_object(await read_body(request, service.settings.max_query), _MEMBERS)
     url, wished, after = read_text_member(found, "url", ""), read_text_member(found, "secret", ""), read_text_member(found, "after", "")
     asked = service.catalog.get_query(name)
+    if found.get("once_per") is not None:
+        refuse_revised(asked, "leave repeated alerts out, since a change may withdraw an alert", "leave once_per out")
     if found.get("template") is not None:
         refuse_revised(asked, "fill a template, which is for a solution that stays", "leave the template out, and changes are posted as JSON")
     if wished:
@@ -193,23 +222,33 @@ async def put_observer(name: Name, id: Id, request: Request, response: Response,
         refuse_static_rule(registration)
         await _check_solution_id(service, registration, after)
         known = deliveries.find_webhook(name, id)
-        template = parse_template(found, _list_variables(registration), known.template if known else None)
+        template = parse_template(found, list_variables(registration), known.template if known else None)
         if known is None and len(deliveries) >= service.settings.max_webhooks:
             raise too_many_webhooks(service.settings.max_webhooks)
         made = "" if wished or known else create_secret()
+        once_per = _parse_once_per(found.get("once_per"), registration)
         before = known or _create_webhook(service, registration, id, made)
-        position = {"registered": registration.registered, "last": after} if after else {}
+        position: dict[str, Any] = {"registered": registration.registered, "last": after} if after else {}
+        if after or once_per != before.once_per:
+            position["sent"] = SentKeys()
         afresh = {"state": "active", "attempts": 0, "error": None, "next_try": None}
-        webhook = await deliveries.put_webhook(before, url=url, secret=wished or before.secret, template=template, **afresh, **position)
+        changed = {"url": url, "secret": wished or before.secret, "template": template, "once_per": once_per}
+        webhook = await deliveries.put_webhook(before, **changed, **afresh, **position)
     response.status_code = HTTPStatus.OK if known else HTTPStatus.CREATED
     response.headers["Location"] = f"/queries/{encode_name(name)}/observers/{encode_name(id)}"
     return _document(webhook, made or None)
 
 
-def _list_variables(registration: Registration) -> tuple[str, ...]:
-    """Return the variables of a SELECT; other queries have none."""
-    form = find_form(registration.text, registration.emit)
-    return form.variables if isinstance(form, Bindings) else ()
+def _parse_once_per(given: object, registration: Registration) -> OncePer | None:
+    """Return which solutions are left out; None if all are delivered. Raises: Fault 400."""
+    if given is None:
+        return None
+    try:
+        once_per = read_once_per(given)
+        check_variables(once_per, list_variables(registration))
+    except ValueError as fault:
+        raise bad_request("bad-once-per", str(fault), expected=EXAMPLE, query=registration.name) from None
+    return once_per
 
 
 def _create_webhook(service: Service, registration: Registration, id_: str, secret: str) -> Webhook:

@@ -4,6 +4,7 @@ A delivery that the receiver does not take is retried after growing pauses.
 """
 
 import asyncio
+import json
 import logging
 import random
 import ssl
@@ -16,10 +17,13 @@ from typing import Any
 
 import httpx
 
+from epsparql.solutions.once_per import OncePer, check_variables
 from pipeline.errors import PipelineError, StoreFailed
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import find_form
 from pipeline.solutions.json_encoder import Envelope
+from pipeline.solutions.result_kinds import Bindings
 from server.http.problem_details import Fault, Problem
 from server.query_output.page_cache import Notice, SolutionLine
 from server.query_output.watermark_progress import QueryProgress
@@ -34,6 +38,7 @@ _ANSWER_BYTES = 1 << 16  # this much of an answer is read, so that the connectio
 _WORDS = 500  # characters of an answer that are shown
 _ANSWERS_LOOK_S = 60.0
 _AFTER_FAULT_S = 2.0
+_SAVED_EACH = 1_000  # a position is saved after so many solutions in a row that were not sent
 _HERE = "the change is stored here, and in the store once that answers"
 _NOWHERE = "the webhook is not created, because the store does not take it"
 _FINAL = frozenset(
@@ -209,7 +214,7 @@ class Deliveries:
                     await self._drop_webhook(webhook)
                     return
                 if registration.registered != webhook.registered:  # the query was replaced, so its solution log is another one
-                    webhook.registered, webhook.last, webhook.attempts = registration.registered, None, 0
+                    webhook.begin_registration(registration.registered)
                 await self._follow_registration(client, webhook, registration)
 
     async def _drop_webhook(self, webhook: Webhook) -> None:
@@ -218,6 +223,7 @@ class Deliveries:
         await asyncio.to_thread(self._files.delete, webhook.query, webhook.id)
 
     async def _follow_registration(self, client: httpx.AsyncClient, webhook: Webhook, registration: Registration) -> None:
+        once_per = _find_once_per(webhook, registration)
         async with aclosing(follow_query(self._service, registration, webhook.last, Envelope.LINE)) as items:
             async for item in items:
                 match item:
@@ -230,7 +236,7 @@ class Deliveries:
                         return
                     case page:
                         for line in (page,) if isinstance(page, Notice) else page.list_lines():
-                            if not await self._deliver_solution(client, webhook, line):
+                            if not await self._deliver_solution(client, webhook, line, once_per):
                                 return
 
     async def _wait_until_replaced(self, registration: Registration) -> None:
@@ -239,17 +245,21 @@ class Deliveries:
             await service.notifier.wait_for_news(service.notifier.generation, _ANSWERS_LOOK_S)
 
     # ------------------------------------------------------------ one solution
-    async def _deliver_solution(self, client: httpx.AsyncClient, webhook: Webhook, line: SolutionLine | Notice) -> bool:
-        """Try until the solution is taken or given up.
+    async def _deliver_solution(self, client: httpx.AsyncClient, webhook: Webhook, line: SolutionLine | Notice, once_per: OncePer | None) -> bool:
+        """Try until the solution is taken or given up. One that repeats another of its key under `once_per` is not sent.
 
         Returns False where there is nothing more to do: the server stops, or the webhook is disabled.
         """
         settings = self._service.settings
+        key = None if once_per is None or isinstance(line, Notice) else once_per.make_key(json.loads(line.text))
+        if key is not None and once_per is not None and webhook.sent.is_repeat(key, once_per.within):
+            await self._suppress_solution(webhook, line.id)
+            return True
         while True:
             is_skipped = isinstance(line, Notice) and webhook.template is not None  # a template is for solutions
             failure = None if is_skipped else await self._try_delivery(client, webhook, line)
             if failure is None:
-                webhook.record_delivery(line.id, count=not isinstance(line, Notice))
+                webhook.record_delivery(line.id, key=key, count=not isinstance(line, Notice))
                 self._files.save(webhook)  # not in a thread, which would not end with this task
                 return True
             if failure.gone:
@@ -270,6 +280,13 @@ class Deliveries:
                     await self._service.lifecycle.stopping.wait()
             if self._service.lifecycle.stopping.is_set():
                 return False
+
+    async def _suppress_solution(self, webhook: Webhook, id_: str) -> None:
+        """Leave a solution out. A restart decides on those since the last saved position again, in the same way, so few need saving."""
+        webhook.record_suppressed(id_)
+        if webhook.suppressed % _SAVED_EACH == 0:
+            self._files.save(webhook)
+            await asyncio.sleep(0)  # other tasks have their turn
 
     def _pause_s(self, attempts: int, failure: DeliveryFailure) -> float:
         """Return a pause that doubles with each failure.
@@ -329,6 +346,24 @@ class Deliveries:
                 if address == addresses[-1]:
                     raise
         raise TargetRefused(f"the host {target.host!r} has no address")
+
+
+def _find_once_per(webhook: Webhook, registration: Registration) -> OncePer | None:
+    """Return the webhook's setting; None without one, and where the query was replaced by one without its variables."""
+    if webhook.once_per is None:
+        return None
+    try:
+        check_variables(webhook.once_per, list_variables(registration))
+    except ValueError as fault:
+        _log.warning("webhook %s of query %s is sent every solution: %s; put the webhook again", webhook.id, webhook.query, fault)
+        return None
+    return webhook.once_per
+
+
+def list_variables(registration: Registration) -> tuple[str, ...]:
+    """Return the variables of a SELECT; other queries have none, nor has a revised one, whose changes are no solutions."""
+    form = find_form(registration.text, registration.emit)
+    return form.variables if isinstance(form, Bindings) and not form.events else ()
 
 
 async def _read_answer(client: httpx.AsyncClient, request: httpx.Request, webhook: Webhook) -> ReceiverAnswer:

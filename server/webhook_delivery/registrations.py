@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from epsparql.solutions.once_per import OncePer, SentKeys, SolutionKey
 from server.webhook_delivery.templates import Template
 
 KEPT = 100
@@ -36,6 +37,8 @@ class Webhook:
     `registered` is the registration to which `last` belongs: the id of the newest solution delivered or given up.
 
     `state` is active or disabled, the latter after the receiver answered 410 Gone. `attempts` are those of the present delivery.
+
+    With `once_per`, `sent` holds the keys of the solutions up to `last` that were taken, and `suppressed` counts those that were not sent.
     """
 
     query: str
@@ -53,6 +56,9 @@ class Webhook:
     next_try: str | None = None
     dead: list[GivenUp] = field(default_factory=list)
     template: Template | None = None
+    once_per: OncePer | None = None
+    sent: SentKeys = field(default_factory=SentKeys)
+    suppressed: int = 0
 
     def hide_secrets(self, text: str) -> str:
         """Return a text without the secrets of this webhook, which a receiver may have repeated."""
@@ -64,10 +70,20 @@ class Webhook:
         self.attempts += 1
         self.error, self.next_try = error[:_DETAIL], next_try
 
-    def record_delivery(self, solution: str, *, count: bool = True) -> None:
-        """Record that a solution was taken, or a notice, which does not `count`."""
+    def record_delivery(self, solution: str, *, key: SolutionKey | None = None, count: bool = True) -> None:
+        """Record that a solution was taken, with its key under `once_per`; or a notice, which does not `count`."""
+        if key is not None and self.once_per is not None:
+            self.sent.record_sent(key, self.once_per.within)
         self.last, self.attempts, self.error, self.next_try = solution, 0, None, None
         self.delivered += count
+
+    def record_suppressed(self, solution: str) -> None:
+        self.last = solution
+        self.suppressed += 1
+
+    def begin_registration(self, registered: int) -> None:
+        """Follow another registration of the query from its first solution. Keys of the earlier one suppress nothing."""
+        self.registered, self.last, self.attempts, self.sent = registered, None, 0, SentKeys()
 
     def record_given_up(self, solution: str, at: str) -> None:
         """Give up the present delivery. The error stays, so that the reason can be seen."""

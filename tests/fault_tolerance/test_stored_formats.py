@@ -10,6 +10,7 @@ import pytest
 
 from engine.messages import OCCURRENCES, SOLUTIONS, StateChange
 from engine.snapshot import format as snapshot_format
+from epsparql.solutions.once_per import OncePer, SentKeys
 from pipeline.errors import NewerFormat
 from pipeline.log import LogWriter, codec, format_version, segments, writer_state
 from pipeline.log import idempotency_keys as keys
@@ -31,7 +32,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "stored-formats.json"
 CLASSES = (
     segments.SegmentLink, codec.Record, Rejected, writer_state._State, keys.Ack, Stream, Version, Registration, BackgroundGraph, SourceState,
     FrameSummary, SolutionRun, StateChange, sliced_rows._Index, manifest.Extent, manifest.StoredFile, manifest.Manifest, replicator._Note, FormatNote,
-    query_index.Base, Webhook, GivenUp,
+    query_index.Base, Webhook, GivenUp, OncePer, SentKeys,
 )  # fmt: skip
 
 

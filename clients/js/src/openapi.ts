@@ -1023,7 +1023,10 @@ export interface components {
          *
          *     `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the present delivery.
          *
-         *     `last` is the newest solution delivered or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
+         *     `last` is the newest solution delivered, left out or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
+         *
+         *     `suppressed` counts the solutions that `once_per` left out. It keeps at most 10,000 keys; `forgotten` counts those that this bound let go too soon, so that
+         *     they may be delivered again.
          */
         ObserverDocument: {
             /** Query */
@@ -1052,6 +1055,17 @@ export interface components {
             dead: components["schemas"]["GivenUpDocument"][];
             /** Template */
             template?: ("slack" | "teams" | "pagerduty" | "cloudevents") | components["schemas"]["TemplateDocument"] | null;
+            once_per?: components["schemas"]["OncePerDocument"] | null;
+            /**
+             * Suppressed
+             * @default 0
+             */
+            suppressed?: number;
+            /**
+             * Forgotten
+             * @default 0
+             */
+            forgotten?: number;
             /** Secret */
             secret?: string | null;
         };
@@ -1059,6 +1073,16 @@ export interface components {
         ObserverList: {
             /** Observers */
             observers: components["schemas"]["ObserverDocument"][];
+        };
+        /**
+         * OncePerDocument
+         * @description Says by which variables a webhook's solutions are told apart, and within which duration one of each key is delivered.
+         */
+        OncePerDocument: {
+            /** Variables */
+            variables: string[];
+            /** Within */
+            within: string;
         };
         /**
          * OntologyDocument
@@ -2010,6 +2034,18 @@ export interface components {
             field?: string;
         };
         /**
+         * OncePerWish
+         * @description Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a duration.
+         *
+         *     A solution is left out if a delivered one of its key ended later than its end minus `within`. `within` is xsd:duration text or a number of seconds.
+         */
+        OncePerWish: {
+            /** Variables */
+            variables: string[];
+            /** Within */
+            within: string | number;
+        };
+        /**
          * TemplateWish
          * @description Describes the request that is posted for each solution.
          *
@@ -2039,7 +2075,7 @@ export interface components {
          *
          *     `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it, new ones only.
          *
-         *     `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key.
+         *     `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key. `once_per` leaves repeats out.
          */
         ObserverWish: {
             /** Url */
@@ -2064,6 +2100,8 @@ export interface components {
              * @default null
              */
             routing_key?: string | null;
+            /** @default null */
+            once_per?: components["schemas"]["OncePerWish"] | null;
         };
         /**
          * StoredPosition
