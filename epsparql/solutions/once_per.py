@@ -104,7 +104,9 @@ def _read_within(given: object) -> int:
     elif isinstance(given, int | float) and not isinstance(given, bool) and abs(given) < 1e12:
         micros = round(given * 1_000_000)
     if micros is None or not 0 < micros <= MAX_MICROS:
-        raise ValueError(f'once_per.within must be a day-time duration longer than zero such as "PT1H", or a number of seconds, not {_quote_given(given)}')
+        raise ValueError(
+            f'once_per.within must be a day-time duration longer than zero such as "PT1H", or a number of seconds, not {_quote_given(given)}'
+        )
     return micros
 
 
