@@ -40,6 +40,7 @@ LARGE_CLASSES = {
     "connectors/systems.py: System": "a table's row: what each system is, and what its URLs may have",
     "engine/network/kernel_arrays.py: KernelArrays": "one table of arrays for the kernel: each change of one has to show in the table of addresses",
     "connectors/status.py: Status": "a connector's status under the names that the HTTP interface has for it",
+    "server/http/problem_details.py: ProblemDocument": "a document of the HTTP interface",
     "server/routes/connectors.py: ConnectorDocument": "a document of the HTTP interface",
     "engine/aggregation/runs/run_tables.py: ElementColumns": "arrays that the sweep takes together, a row a moment",
     "engine/alpha/alpha_entailment.py: Postings": "arrays of one table for the kernel, which share their lifetime",

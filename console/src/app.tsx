@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Connectors } from "./connectors";
 import { KeysDialog, TokenDialog } from "./dialogs";
 import { Editor, type EditorHost } from "./editor";
+import { FilePage } from "./files/file_sender";
 import { blank, Gallery } from "./gallery";
 import { Health } from "./health";
 import { Ontologies } from "./ontologies";
@@ -23,7 +24,7 @@ import { Trials } from "./trials";
 import { Verdict } from "./verdict";
 
 const SPLIT = "epsparql.editor";
-const TITLES: Record<string, string> = { ontologies: "background", sparql: "SPARQL", health: "lag and errors" };
+const TITLES: Record<string, string> = { ontologies: "background", sparql: "SPARQL", file: "send a file", health: "lag and errors" };
 
 export function App() {
   useEffect(() => shortcuts(), []);
@@ -48,6 +49,7 @@ export function App() {
         </div>
         {trouble.value && <Trouble />}
         {shown.kind === "stream" && <Stream name={shown.name} />}
+        {shown.kind === "file" && <FilePage />}
         {shown.kind === "ontologies" && <Ontologies />}
         {shown.kind === "connectors" && <Connectors />}
         {shown.kind === "sparql" && <Sparql />}

@@ -4,7 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import EXAMPLES from "../data/connectors.json";
 import { client, type Connector } from "./server";
 import { count, moment } from "./format";
-import { parsed } from "./mapping";
+import { parseObject } from "./files/stream_settings";
 import { millis } from "./solutions";
 import { admin, asked, attempt, connectors, refresh, say } from "./state";
 import { Sure } from "./sure";
@@ -139,7 +139,7 @@ function Settings({ wanted, want }: { wanted: Wanted; want: (wanted: Wanted) => 
   const put = async () => {
     setFault("");
     try {
-      await client.http.json("put", "/connectors/{name}", { path: { name }, body: parsed(wanted.text, "the text above") });
+      await client.http.json("put", "/connectors/{name}", { path: { name }, body: parseObject(wanted.text, "the text above") });
       say("done", known ? `${name} starts again with these settings` : `${name} is created`);
       await refresh();
     } catch (error) {

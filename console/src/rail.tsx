@@ -35,6 +35,7 @@ export function Rail() {
       <div class={`scroll ${many ? "many" : ""}`}>
         <Queries only={many ? wanted.value : ""} />
         {feeds.value && <Streams only={many ? wanted.value : ""} />}
+        {admin.value && <Page to={{ kind: "file" }} title="Send a file" tells="" />}
         {admin.value && <Page to={{ kind: "ontologies" }} title="Background" tells={String(ontologies.value.length || "")} />}
         {admin.value && <Page to={{ kind: "sparql" }} title="SPARQL" tells="" />}
         {admin.value && <Page to={{ kind: "connectors" }} title="Connectors" tells={connectorsInShort()} />}

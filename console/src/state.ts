@@ -29,7 +29,7 @@ export const runner = signal("");
 export const version = signal("");
 export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
 /** What the middle of the page shows: the open tab, the gallery, a stream, a trial or all of them, or one of the other pages. */
-export type View = { kind: "query" | "examples" | "ontologies" | "connectors" | "sparql" | "health" } | { kind: "stream"; name: string } | { kind: "trials"; id: string | null };
+export type View = { kind: "query" | "examples" | "file" | "ontologies" | "connectors" | "sparql" | "health" } | { kind: "stream"; name: string } | { kind: "trials"; id: string | null };
 export const view = signal<View>({ kind: "query" });
 export const overlay = signal<"" | "token" | "keys" | "rail">("");
 

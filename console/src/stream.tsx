@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { client, type StreamDocument } from "./server";
 import { Cell } from "./cell";
 import { count, moment, rate } from "./format";
-import { FileOfRows } from "./mapping";
+import { FileSender } from "./files/file_sender";
 import { readable } from "./reasons";
 import { StreamSettings } from "./streamsettings";
 import { millis } from "./solutions";
@@ -61,7 +61,7 @@ export function Stream({ name }: { name: string }) {
       <Figures stream={stream} />
       <LastEvents name={name} known={stream.accepted > 0} />
       <Send key={name} stream={stream} />
-      {admin.value && !stream.finished && <FileOfRows key={`file ${name}`} stream={stream} />}
+      {admin.value && !stream.finished && <FileSender key={`file ${name}`} stream={name} />}
       <LateEvents stream={stream} />
       <RejectedRows stream={stream} />
       {admin.value && <StreamSettings key={name} stream={stream} />}

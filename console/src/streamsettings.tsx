@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { client, type StreamDocument } from "./server";
 import { lookAgain } from "./checks";
-import { settingsOf } from "./mapping";
+import { settingsOf } from "./files/stream_settings";
 import { attempt } from "./state";
 
 const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] = [

@@ -14,6 +14,7 @@ from pipeline.mapping.csv_dialect import to_utf8
 from pipeline.mapping.json_fields import Token
 from pipeline.mapping.json_reader import ROOT, split_documents
 from pipeline.mapping.mapping import MAX_DEPTH, MAX_PROPERTIES, escape_name, is_readable
+from pipeline.proposals.choices import Choices
 from pipeline.proposals.table_layout import Layout
 from pipeline.proposals.times import is_time_name
 
@@ -23,6 +24,7 @@ _POSITIONS = 4  # the positions of an array of at most so many numbers become fi
 _LONGEST_TUPLE = 32
 _LONGEST_PATH = 200
 _ALL = "[*]"
+ROWS, _DOCUMENTS = "rows", "documents"
 _ISO = re.compile(r"(?:19|20)\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 _EPOCH = re.compile(r"(?:\d{9,10}|\d{12,13}|\d{15,16}|\d{18,19})(?:\.\d+)?")
 _ENVELOPE = ("schema", "payload")
@@ -45,8 +47,8 @@ class _Array:
     samples: list[Any] = field(default_factory=list)
 
 
-def find_document_layout(body: bytes, *, by_items: bool = True) -> Layout:
-    """Return where the rows of a body are, within documents only `by_items`, and their fields. Raises: FormatError where there are none."""
+def find_document_layout(body: bytes, choices: Choices | None) -> Layout:
+    """Return where the rows of a body are, and their fields. Without `choices` each document is a row. Raises: FormatError where there are none."""
     documents = [_decode(bytes(each)) for each in split_documents(to_utf8(body))[:LOOKED_AT]]
     if not documents:
         raise FormatError("mapping", "there are no rows to propose a mapping from", expected="an object of JSON, or an array or lines of them")
@@ -54,7 +56,7 @@ def find_document_layout(body: bytes, *, by_items: bool = True) -> Layout:
     arrays: dict[Path, _Array] = {}
     for document in documents:
         _survey(document, (), root, arrays)
-    chosen = _choose(documents, root, arrays) if by_items else []
+    chosen = _choose_rows(_choose(documents, root, arrays), arrays, choices) if choices is not None else []
     words: dict[str, Any] = {"format": "json"}
     if not chosen:
         told = [f"each document is a row; {_tell_left_out(map(_show, arrays))}, and items leads to their elements"] if arrays else []
@@ -66,6 +68,12 @@ def find_document_layout(body: bytes, *, by_items: bool = True) -> Layout:
     told += [f"{_tell_left_out(map(_show, others))}; a position, such as values[0], leads into one"] if others else []
     rows = [row for path in chosen for row in arrays[path].samples]
     return Layout(words, _limit([*_paths(rows), *_paths_around(documents, chosen[0])], told), told)
+
+
+def _choose_rows(best: list[Path], arrays: Iterable[Path], choices: Choices) -> list[Path]:
+    """Return the paths of the arrays that a user chose, [] for the documents, else the best ones."""
+    ways = {", ".join(map(_show, paths)) or _DOCUMENTS: paths for paths in (best, [], *([path] for path in arrays))}
+    return ways[choices.choose_value(ROWS, list(ways))] if len(ways) > 1 else best
 
 
 def _tell_left_out(arrays: Iterable[str]) -> str:

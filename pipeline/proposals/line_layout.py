@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pipeline.errors import FormatError
 from pipeline.mapping.csv_dialect import NAMED_PATTERNS, find_groups, to_utf8
 from pipeline.mapping.mapping import MAX_PROPERTIES
+from pipeline.proposals.choices import Choices
 from pipeline.proposals.table_layout import Layout, find_encoding
 from pipeline.proposals.values import is_number
 
@@ -23,9 +24,9 @@ _SHOWN = 64
 _EXPECTED = f'a mapping with "format": "lines" and a pattern with named groups, or a known one: {", ".join(NAMED_PATTERNS)}'
 
 
-def find_line_layout(body: bytes) -> Layout:
+def find_line_layout(body: bytes, choices: Choices) -> Layout:
     """Return the pattern of a body's lines, and its groups. Raises: FormatError where no pattern that is known fits all lines."""
-    encoding, told = find_encoding(body)
+    encoding, told = find_encoding(body, choices)
     lines = [line.rstrip("\r") for line in to_utf8(body, encoding).decode(errors="replace").split("\n")]
     if not any(line.strip() for line in lines):
         raise FormatError("mapping", "there are no lines to propose a mapping from", expected=_EXPECTED)

@@ -22,26 +22,28 @@ from pipeline.mapping.csv_dialect import read_number_format
 from pipeline.mapping.mapper import map_body, read_table, refuse_rejected
 from pipeline.mapping.mapping import Mapping as RowMapping
 from pipeline.mapping.mapping import compile_mapping, read_mapping
-from pipeline.proposals.document_layout import find_document_layout
+from pipeline.proposals.choices import Choice, Choices
+from pipeline.proposals.document_layout import ROWS, find_document_layout
 from pipeline.proposals.field_names import name_fields
 from pipeline.proposals.fields import Field
 from pipeline.proposals.line_layout import find_line_layout
 from pipeline.proposals.preview import preview_rows
 from pipeline.proposals.subjects import guess_subject, is_identifier
 from pipeline.proposals.table_layout import Layout, find_table_layout
-from pipeline.proposals.times import AmbiguousDates, Choices, guess_time
+from pipeline.proposals.times import AmbiguousDates, guess_time
 from pipeline.proposals.values import find_shared_words, guess_number_format, guess_values
 
-_FINDERS: dict[str, Callable[[bytes], Layout]] = {CSV: find_table_layout, JSON: find_document_layout, LINES: find_line_layout}
+_FINDERS: dict[str, Callable[[bytes, Choices], Layout]] = {CSV: find_table_layout, JSON: find_document_layout, LINES: find_line_layout}
 _EXPECTED = "a header and a row of CSV, an object of JSON, or lines"
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Holds a mapping's document, what was guessed and what else it could be, and the triples of the first rows."""
+    """Holds a mapping's document, what was guessed, what the file leaves open, and the triples of the first rows."""
 
     document: dict[str, Any]
     comments: tuple[str, ...]
+    choices: tuple[Choice, ...]
     preview: tuple[tuple[str, ...], ...]
 
 
@@ -50,30 +52,32 @@ def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -
 
     Raises: FormatError where there are no rows, one cannot be read, or no field has a name that can be read; AmbiguousDates.
     """
-    layout, table = _read_all(body, media_type, base)
+    layout, table = _read_all(body, media_type, base, choices)
     null = layout.words.get("null", ("",) if table.has_header else ())
     fields = [Field.from_column(path, table.columns[path], null, is_cell=table.has_header) for path in layout.fields]
     comments = [f"looked at {table.count} row{'s'[: table.count != 1]}", *layout.comments, *_tell_unusable(fields)]
     fields = [each for each in fields if each.is_usable]
     time, told, used = guess_time(fields, choices)
     comments += told
-    subject, told, about = guess_subject([each for each in fields if each not in used])
+    subject, told, about = guess_subject([each for each in fields if each not in used], choices)
     comments += told
     document = layout.words | {"base": base} | time | ({"subject": subject} if subject else {})
     rest = [each for each in fields if each not in used and each is not about]
     document |= _describe_types(rest, table, comments)
-    document |= _describe_values(rest, name_fields(fields), layout, comments)
+    document |= _describe_values(rest, name_fields(fields), layout, choices, comments)
+    choices.check_settings()
     mapping = compile_mapping(json.dumps(document))
-    return Proposal(document, tuple(comments), _run(body, media_type, mapping, table))
+    return Proposal(document, tuple(comments), tuple(choices.offered.values()), _run(body, media_type, mapping, table))
 
 
-def _read_all(body: bytes, media_type: str, base: str) -> tuple[Layout, Table]:
+def _read_all(body: bytes, media_type: str, base: str, choices: Choices) -> tuple[Layout, Table]:
     """Return all fields of all rows. Raises: FormatError where there is none, or one cannot be read."""
-    layout = _FINDERS[media_type](body)
+    layout = _FINDERS[media_type](body, choices)
     table = _read_rows(body, media_type, layout, base)
     if table.faults and "items" in layout.words:
         told = f"row {_show_fault(table)}; so each document is a row, though items {json.dumps(layout.words['items'])} leads to rows in others"
-        layout = find_document_layout(body, by_items=False)
+        layout = find_document_layout(body, None)
+        choices.offered.pop(ROWS, None)
         layout.comments.append(told)
         table = _read_rows(body, media_type, layout, base)
     if table.faults:
@@ -116,16 +120,19 @@ def _tell_unusable(fields: Sequence[Field]) -> list[str]:
     ]
 
 
-def _describe_values(fields: Sequence[Field], names: Mapping[str, str], layout: Layout, comments: list[str]) -> dict[str, Any]:
+def _describe_values(fields: Sequence[Field], names: Mapping[str, str], layout: Layout, choices: Choices, comments: list[str]) -> dict[str, Any]:
     """Return the words about what fields become; add what was guessed."""
     cells = [each for each in fields if each.is_cell]
-    words, told = guess_number_format(cells, layout.words.get("delimiter", ","))
+    words, told = guess_number_format(cells, layout.words.get("delimiter", ","), choices)
     comments += told
     numbers = read_number_format(words)
     properties: dict[str, Any] = {}
     null = find_shared_words(fields)
     for each in fields:
-        guess = guess_values(each, null[each.path], numbers, is_identifier=is_identifier(each))
+        absent = null[each.path]
+        if absent and choices.choose_value(f"null:{each.path}", ("no value", "text")) == "text":
+            absent = []
+        guess = guess_values(each, absent, numbers, is_identifier=is_identifier(each)).settle_kind(f"values:{each.path}", choices)
         iri = f":{names[each.path]}"
         properties[each.path] = {"iri": iri} | guess.words if guess.words else iri
         comments.append(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.proposals.choices import MOST_ALTERNATIVES, Choices
 from pipeline.proposals.field_names import clean_name
 from pipeline.proposals.fields import Field
 
@@ -37,18 +38,23 @@ _OF_EVENTS = frozenset(
 )  # fmt: skip
 _ABOUT_ROWS = frozenset(["source", "meta", "metadata", "header", "headers", "context"])
 """Objects of these names describe how a row came about, and not its thing."""
+BLANK_NODE = "a blank node for each row"
+MOST_FIELDS = MOST_ALTERNATIVES - 1
 _FRACTION = r"^[+-]?[0-9]*[.,][0-9]+$"
 _IRI = r"^(?:https?://|urn:)[^\s<>\"{}|\\^`]+$"
 
 
-def guess_subject(fields: Sequence[Field]) -> tuple[str, list[str], Field | None]:
-    """Return the template of the subject, "" for none, what was guessed, and the field that is used."""
+def guess_subject(fields: Sequence[Field], choices: Choices) -> tuple[str, list[str], Field | None]:
+    """Return the template of the subject, "" for none, what was guessed, and the field that is used. Raises: FormatError."""
     named = [each for each in fields if _is_usable(each) and _strength(each) is not None]
     found = sorted(named, key=lambda each: _rank(each, fields.index(each)))
     if not found:
         return "", ["no field looks like a subject: each row gets a blank node; name it with subject, such as sensor/{sensor}"], None
-    field = found[0]
-    instead = f"; the alternative is {found[1].path!r}" if len(found) > 1 else ""
+    chosen = choices.choose_value("subject", [*(each.path for each in found[:MOST_FIELDS]), BLANK_NODE])
+    if chosen == BLANK_NODE:
+        return "", [f"each row gets a blank node, as you say; the alternative is {found[0].path!r}"], None
+    field = next(each for each in found if each.path == chosen)
+    instead = next((f"; the alternative is {each.path!r}" for each in found if each is not field), "")
     if field.matches(_IRI):
         return f"{{+{field.path}}}", [f"the subject is the IRI in {field.path!r}{instead}"], field
     return f"{clean_name(field.last_name)}/{{{field.path}}}", [f"the subject is made of {field.path!r}{instead}"], field

@@ -11,10 +11,12 @@ from typing import Any
 from pipeline.errors import FormatError
 from pipeline.mapping.csv_dialect import CsvDialect, skip_lines, to_utf8
 from pipeline.mapping.mapping import MAX_PROPERTIES
+from pipeline.proposals.choices import Choices
 from pipeline.proposals.date_forms import find_form
 from pipeline.proposals.values import NO_VALUE, is_number
 
 _DELIMITERS = ",;\t|"
+_ENCODINGS = ("windows-1252", "iso-8859-15", "windows-1250", "windows-1251", "cp850", "mac-roman")
 _HEAD_BYTES, _HEAD_ROWS = 256 << 10, 200
 _NO_UNIT = re.compile(r"\d{3}")
 _SHOWN = 5
@@ -53,9 +55,9 @@ class _Head:
         return tier, self.header + bad, -width
 
 
-def find_table_layout(body: bytes) -> Layout:
+def find_table_layout(body: bytes, choices: Choices) -> Layout:
     """Return how a file of CSV is laid out. Raises: FormatError where it has no header."""
-    encoding, told = find_encoding(body)
+    encoding, told = find_encoding(body, choices)
     text = skip_lines(to_utf8(body[: 2 * _HEAD_BYTES], encoding), CsvDialect())
     head = min((_split(text, delimiter) for delimiter in _DELIMITERS), key=lambda each: each.rank)
     if not head.rows:
@@ -67,7 +69,7 @@ def find_table_layout(body: bytes) -> Layout:
         words["skip"] = skipped
         told.append(f"the header is in line {skipped + 1}, after {skipped} other line{'s'[: skipped > 1]}; without skip it is line 1")
     names, rows = head.rows[head.header], head.rows[head.header + 1 :]
-    if rows and _is_units(rows[0], rows[1:]):
+    if rows and _is_units(rows[0], rows[1:]) and choices.choose_value("header_rows", ["2", "1"]) == "2":
         words["header_rows"] = 2
         told.append(
             f"the row below the header has units ({', '.join(filter(None, rows[0][:_SHOWN]))}) and is passed over; header_rows 1 makes it a row"
@@ -75,13 +77,14 @@ def find_table_layout(body: bytes) -> Layout:
     return Layout(words, tuple(_fields(names, told)), told)
 
 
-def find_encoding(body: bytes) -> tuple[str, list[str]]:
-    """Return the encoding of a body, and what was guessed about it."""
+def find_encoding(body: bytes, choices: Choices) -> tuple[str, list[str]]:
+    """Return the encoding of a body, and what was guessed about it. Raises: FormatError."""
     try:
         to_utf8(body).decode()
     except UnicodeDecodeError as fault:
         shown = f"byte 0x{body[fault.start]:02x} at {fault.start} is no UTF-8" if fault.start < len(body) else "it is no UTF-8"
-        return "cp1252", [f"the file is read as windows-1252, since {shown}; encoding names another one"]
+        encoding = choices.choose_value("encoding", _ENCODINGS)
+        return encoding, [f"the file is read as {encoding}, since {shown}; encoding names another one"]
     return "utf-8", []
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.messages import Micros
 from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.timestamps import iso
 from pipeline.mapping.columns import BOOLEAN, NUMBER
 from pipeline.mapping.time_formats import UNITS, TimeFormat, read_zone
+from pipeline.proposals.choices import Choices
 from pipeline.proposals.date_forms import DAY_FIRST, MONTH_FIRST, Form, find_form, find_order, find_short_time
 from pipeline.proposals.fields import Field, split_words
 
@@ -38,15 +38,6 @@ _FIRST = 631_152_000_000_000  # 1990
 _DAY = 86_400_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Holds what a user decides about times, and the present time; None leaves a choice to the file."""
-
-    now: Micros
-    order: str | None = None
-    zone: str | None = None
-
-
 class AmbiguousDates(FormatError):
     """Day and month of the rows' times are in either order. `day_first` and `month_first` are the two readings of a time."""
 
@@ -54,6 +45,7 @@ class AmbiguousDates(FormatError):
         message = f"{name}: {text!r} is {day_first} with the day first, and {month_first} with the month first, and no row of the file tells which"
         super().__init__("ambiguous-date", message)
         self.args = (name, text, day_first, month_first)
+        self.readings = {DAY_FIRST: day_first, MONTH_FIRST: month_first}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +64,11 @@ class TimeGuess:
     def title(self) -> str:
         return " and ".join(repr(each.path) for each in self.fields)
 
+    @property
+    def choice(self) -> str:
+        """Return how a choice names the field or fields."""
+        return " and ".join(each.path for each in self.fields)
+
 
 def guess_time(fields: Sequence[Field], choices: Choices) -> tuple[dict[str, Any], list[str], tuple[Field, ...]]:
     """Return the words of a mapping about time, what was guessed, and the fields that are used. Raises: AmbiguousDates, InvalidMapping."""
@@ -79,7 +76,9 @@ def guess_time(fields: Sequence[Field], choices: Choices) -> tuple[dict[str, Any
     comments = list(_implausible(fields, choices))
     if not found:
         return {}, [*comments, "no field looks like a time: events get the time of arrival; name the field with time and time_format"], ()
-    guess, others = found[0], found[1:]
+    chosen = choices.choose_value("time", [each.choice for each in found])
+    guess = next(each for each in found if each.choice == chosen)
+    others = [each for each in found if each is not guess]
     order, told = _settle_order(guess, choices)
     text = guess.form.ordered(order) if guess.form is not None and order else guess.format
     names = [each.path for each in guess.fields]
@@ -91,6 +90,8 @@ def guess_time(fields: Sequence[Field], choices: Choices) -> tuple[dict[str, Any
     zone, from_file = _find_zone(guess, fields, choices)
     if zone:
         words["time_zone"] = zone
+    if guess.is_naive:
+        choices.record_choice("time_zone", zone)
     return words, [*comments, *told, *_tell_zone(guess, zone, from_file=from_file)], guess.fields
 
 
@@ -243,6 +244,8 @@ def _settle_order(guess: TimeGuess, choices: Choices) -> tuple[str, list[str]]:
     if guess.form is None or not guess.form.mark:
         return "", []
     text = " ".join(each.texts[0] for each in guess.fields)
+    if len(guess.orders) > 1:
+        choices.record_choice("order", choices.order or DAY_FIRST, guess.orders)
     if choices.order is not None and choices.order in guess.orders:
         return choices.order, [f"day and month are read {choices.order}, as you say"]
     if choices.order is not None:
@@ -298,4 +301,4 @@ def _tell_zone(guess: TimeGuess, zone: str, *, from_file: bool) -> list[str]:
     return ["times name no zone and are read as UTC; a time zone, such as Europe/Vienna, makes them local"]
 
 
-__all__ = ["AmbiguousDates", "Choices", "guess_time", "is_time_name"]
+__all__ = ["AmbiguousDates", "guess_time", "is_time_name"]

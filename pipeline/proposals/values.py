@@ -11,6 +11,8 @@ from epsparql.terms import XSD
 from pipeline.mapping.columns import CELL, NUMBER, STRING, Column
 from pipeline.mapping.csv_dialect import NumberFormat
 from pipeline.mapping.literals import DECIMAL, DOUBLE, INTEGER, find_ill_formed
+from pipeline.mapping.mapping import MAX_WORDS
+from pipeline.proposals.choices import Choices
 from pipeline.proposals.fields import Field
 
 NO_VALUE = frozenset(
@@ -26,14 +28,30 @@ _DATES = (("dateTime", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _TEXT_NAMES = frozenset(["version", "code", "zip", "plz", "postcode", "phone", "unit", "units"])
 """Texts of JSON under these names stay text, also if they are numbers."""
 _SHOWN = 3
+_DECIMAL_COMMAS, _GROUPING_COMMAS = "numbers with decimal commas", "numbers with commas between thousands"
+_NUMBERS, _MIXED, _TEXT = "numbers", "numbers and text", "text"
 
 
 @dataclass(frozen=True, slots=True)
 class ValueGuess:
-    """Holds the words of a property beside its iri, and what was guessed about it, "" where nothing is in doubt."""
+    """Holds the words of a property beside its iri, and what was guessed about it, "" where nothing is in doubt.
+
+    `kind` names the values, and `others` has the words for each other kind that they can be.
+    """
 
     words: dict[str, Any]
     comment: str = ""
+    kind: str = ""
+    others: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    def settle_kind(self, setting: str, choices: Choices) -> "ValueGuess":
+        """Return the guess with the kind that a user chose. Raises: FormatError."""
+        if not self.others:
+            return self
+        kind = choices.choose_value(setting, [self.kind, *(kind for kind, _ in self.others)])
+        return (
+            self if kind == self.kind else ValueGuess(dict(self.others)[kind], f"values are {kind}, as you say; the alternative is {self.kind}", kind)
+        )
 
 
 def is_number(text: str) -> bool:
@@ -63,8 +81,17 @@ def find_shared_words(fields: Sequence[Field]) -> dict[str, list[str]]:
     return found
 
 
-def guess_number_format(fields: Sequence[Field], delimiter: str) -> tuple[dict[str, str], list[str]]:
-    """Return how cells write numbers that Turtle would not read so, and what was guessed about it."""
+def guess_number_format(fields: Sequence[Field], delimiter: str, choices: Choices) -> tuple[dict[str, str], list[str]]:
+    """Return how cells write numbers that Turtle would not read so, and what was guessed about it. Raises: FormatError."""
+    words, told = _find_number_format(fields, delimiter)
+    if not words:
+        return words, told
+    ways = {_DECIMAL_COMMAS: words} if "decimal" in words else {_GROUPING_COMMAS: words, _DECIMAL_COMMAS: {"decimal": ","}}
+    chosen = choices.choose_value("numbers", [*ways, _TEXT])
+    return (words, told) if ways.get(chosen) is words else (ways.get(chosen, {}), [f"cells with commas are read as {chosen}, as you say"])
+
+
+def _find_number_format(fields: Sequence[Field], delimiter: str) -> tuple[dict[str, str], list[str]]:
     comma, points, commas = list[str](), list[str](), list[str]()
     for field in fields:
         texts = [text for text in field.texts if text.lower() not in NO_VALUE]
@@ -101,11 +128,16 @@ def guess_values(field: Field, null: Sequence[str], numbers: NumberFormat, *, is
     code = next((text for text in texts if _CODE.fullmatch(text)), None)
     if code is not None and all(re.fullmatch(r"[+-]?[0-9]+", text) for text in texts):
         return ValueGuess(
-            words | {"datatype": "xsd:string"}, f"{code!r} begins with zero, so values are codes and text; datatype xsd:integer makes them numbers"
+            words | {"datatype": "xsd:string"},
+            f"{code!r} begins with zero, so values are codes and text; datatype xsd:integer makes them numbers",
+            _TEXT,
+            ((_NUMBERS, words | {"datatype": "xsd:integer"}),),
         )
     are_strings = bool((read.kinds == STRING).all())
     if are_strings and (is_identifier or _TEXT_NAMES & set(field.words)):
-        return ValueGuess(words, f"texts such as {texts[0]!r} stay text; datatype xsd:decimal makes them numbers")
+        told = f"texts such as {texts[0]!r} stay text; datatype xsd:decimal makes them numbers"
+        name = next((each for each in ("decimal", "double") if not find_ill_formed(read, XSD + each)), None)
+        return ValueGuess(words, told, _TEXT, ((_NUMBERS, words | {"datatype": f"xsd:{name}"}),) if name else ())
     return _guess_numbers(read, words, told, are_strings=are_strings)
 
 
@@ -120,6 +152,7 @@ def _guess_numbers(read: Column, words: dict[str, Any], told: str, *, are_string
     name = next(name for name in names if not find_ill_formed(read, XSD + name))
     if are_strings:
         told = "; ".join(filter(None, [told, f"texts such as {texts[0]!r} are numbers; without datatype they stay text"]))
+        return ValueGuess(words | {"datatype": f"xsd:{name}"}, told, _NUMBERS, ((_TEXT, words),))
     return ValueGuess(words | {"datatype": f"xsd:{name}"}, told)
 
 
@@ -134,10 +167,11 @@ def _guess_texts(field: Field, texts: Sequence[str], words: dict[str, Any]) -> V
     others = [text for text in texts if not _NUMBER.fullmatch(text)]
     shown = ", ".join(map(repr, others[:_SHOWN]))
     if any(re.search(r"\d", text) for text in others):
-        return ValueGuess(
-            words | {"datatype": "xsd:string"}, f"all values are text, since {shown} is no number; without datatype the others are numbers"
-        )
-    return ValueGuess(words, f"numbers are numbers, and words such as {shown} are text; null {others[0]!r} makes that word no value")
+        told = f"all values are text, since {shown} is no number; without datatype the others are numbers"
+        return ValueGuess(words | {"datatype": "xsd:string"}, told, _TEXT, ((_MIXED, words),))
+    told = f"numbers are numbers, and words such as {shown} are text; null {others[0]!r} makes that word no value"
+    null = list(dict.fromkeys([*words.get("null", [""] * field.is_cell), *others]))
+    return ValueGuess(words, told, _MIXED, ((_NUMBERS, words | {"null": null}),) if len(null) <= MAX_WORDS else ())
 
 
 __all__ = ["NO_VALUE", "ValueGuess", "find_shared_words", "guess_number_format", "guess_values", "is_number"]

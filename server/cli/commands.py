@@ -416,6 +416,21 @@ def _add_map(commands: Commands) -> None:
     order.add_argument("--day-first", dest="order", action="store_const", const="day-first", help="Dates such as 04/01/2026 are in January.")
     order.add_argument("--month-first", dest="order", action="store_const", const="month-first", help="Dates such as 04/01/2026 are in April.")
     parser.add_argument("--time-zone", metavar="ZONE", help="Times that name no zone are local to this one, such as Europe/Vienna or +01:00.")
+    parser.add_argument(
+        "--choose",
+        type=_choice,
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE",
+        help="This decides a choice of the proposal, as stderr lists them.",
+    )
+
+
+def _choice(text: str) -> tuple[str, str]:
+    setting, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError("expected SETTING=VALUE, such as subject=sensor")
+    return setting, value
 
 
 def _map(arguments: argparse.Namespace) -> int:
@@ -424,13 +439,15 @@ def _map(arguments: argparse.Namespace) -> int:
 
     from pipeline.errors import InvalidMapping
     from pipeline.mapping.mapping import check_base
-    from pipeline.proposals.proposal import AmbiguousDates, Choices
+    from pipeline.proposals.choices import OWN_PARAMETERS, Choices
+    from pipeline.proposals.proposal import AmbiguousDates
     from pipeline.replay.proposed_mappings import propose_for_file
     from pipeline.replay.query_files import SourceFault
 
     try:
         base = check_base(arguments.base)
-        proposal = propose_for_file(arguments.file, base, Choices(time.time_ns() // 1_000, arguments.order, arguments.time_zone))
+        choices = Choices(time.time_ns() // 1_000, arguments.order, arguments.time_zone, dict(arguments.choose))
+        proposal = propose_for_file(arguments.file, base, choices)
     except AmbiguousDates as fault:
         return fail(f"{arguments.file}: {fault.message}; expected --day-first or --month-first")
     except InvalidMapping as fault:
@@ -439,6 +456,10 @@ def _map(arguments: argparse.Namespace) -> int:
         return fail(fault)
     for comment in proposal.comments:
         _warn(comment)
+    for choice in proposal.choices:
+        if choice.setting not in OWN_PARAMETERS:
+            others = " or ".join(f"--choose '{choice.setting}={value}'" for value in choice.alternatives)
+            print(f"{choice.setting} is {choice.value!r}; else {others}", file=sys.stderr)
     for number, triples in enumerate(proposal.preview, 1):
         print(f"row {number}:", *(triples or ["gives no triple"]), sep="\n  ", file=sys.stderr)
     print(json.dumps(proposal.document, ensure_ascii=False, indent=2))

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -65,7 +65,7 @@ _STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion
 class Problem:
     """Describes a problem.
 
-    `query` is the name of the query that it concerns, `source` a source with its stored position.
+    `query` is the name of the query that it concerns. `members` has further members of the document, such as a source with its stored position.
     `reserved` is the detail for callers who may not learn of other names.
     """
 
@@ -76,7 +76,7 @@ class Problem:
     column: int | None = None
     expected: str | None = None
     query: str | None = None
-    source: Mapping[str, str | None] | None = None
+    members: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     reserved: str | None = None
 
@@ -86,7 +86,7 @@ class Problem:
 
     def document(self) -> dict[str, Any]:
         """Return the members that apply, ready for JSON."""
-        places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query, "source": self.source}
+        places = {"line": self.line, "column": self.column, "expected": self.expected or None, "query": self.query, **self.members}
         return {
             "type": f"urn:epsparql:problem:{self.code}",
             "title": phrase(self.status),
@@ -128,6 +128,7 @@ class ProblemDocument(BaseModel):
     expected: str | None = None
     query: str | None = None
     source: StoredPosition | None = None
+    readings: dict[str, str] | None = Field(default=None, description="What each value of a parameter means, where the body does not decide.")
 
 
 def phrase(status: HTTPStatus) -> str:
@@ -187,9 +188,9 @@ def describe_exception(error: Exception, *, query: str | None = None) -> Problem
             return Problem(status, error.code, error.message, error.line, error.column, error.expected)
         case pipeline_errors.PipelineError():
             status = _STATUS_OF_PIPELINE.get(type(error), HTTPStatus.SERVICE_UNAVAILABLE)
-            source = {"id": error.source, "position": error.stored} if isinstance(error, pipeline_errors.SourceConflict) else None
+            members = {"source": {"id": error.source, "position": error.stored}} if isinstance(error, pipeline_errors.SourceConflict) else {}
             headers = {"Retry-After": str(error.retry_after_s)} if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) else {}
-            return Problem(status, error.code, str(error), query=query, source=source, headers=headers)
+            return Problem(status, error.code, str(error), query=query, members=members, headers=headers)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             _log.error("the disk is full: %s", error)
             detail = "the server's disk is full, so nothing was changed; send the request again once its operator has made room"

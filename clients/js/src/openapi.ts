@@ -727,6 +727,20 @@ export interface components {
             plan: components["schemas"]["PlanDocument"] | null;
         };
         /**
+         * ChoiceDocument
+         * @description Describes something that the rows leave open: the value that was taken, and the others that can be.
+         *
+         *     `order` and `time_zone` are set by parameters of these names, and others by the parameter `choices`. An empty time zone is UTC.
+         */
+        ChoiceDocument: {
+            /** Setting */
+            setting: string;
+            /** Value */
+            value: string;
+            /** Alternatives */
+            alternatives: string[];
+        };
+        /**
          * ComparedQuery
          * @description Counts the solutions of one query: the one that is tried, or one that reads what it writes.
          */
@@ -965,6 +979,8 @@ export interface components {
             };
             /** Comments */
             comments: string[];
+            /** Choices */
+            choices: components["schemas"]["ChoiceDocument"][];
             /**
              * Preview
              * @description The triples of each of the first three rows, as Turtle writes them, with their time as a comment.
@@ -2150,6 +2166,14 @@ export interface components {
             query?: string | null;
             /** @default null */
             source?: components["schemas"]["StoredPosition"] | null;
+            /**
+             * Readings
+             * @description What each value of a parameter means, where the body does not decide.
+             * @default null
+             */
+            readings?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * QueryWish
@@ -2745,6 +2769,8 @@ export interface operations {
                 order?: ("day-first" | "month-first") | null;
                 /** @description Times that name no zone are local to this one, such as Europe/Vienna or +01:00. */
                 time_zone?: string | null;
+                /** @description An object of JSON that gives settings of a proposal another value, such as {"subject": "sensor"}. */
+                choices?: string | null;
             };
             header?: never;
             path: {

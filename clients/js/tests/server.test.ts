@@ -419,3 +419,13 @@ test("a frame that a server without its store refused is sent to the next server
   assert.equal(await feed.flush(), 7);
   await feed.close();
 });
+
+test("a mapping is proposed with choices, and a body may be given up", async (context) => {
+  const stream = streamOf(context);
+  const rows = "Date,sensor,room,temp\n04/01/2026 10:00,a,x,1.5\n04/01/2026 10:01,b,x,2.5\n";
+  await assert.rejects(client.proposeMapping(stream, rows), (error: ApiError) => error.problem.readings!["day-first"] === "2026-01-04");
+  const found = await client.proposeMapping(stream, rows, { order: "day-first", timeZone: "+01:00", choices: { subject: "room" } });
+  assert.ok(found.preview[0]!.includes('<room/x> :temp "1.5"^^xsd:decimal .  # 2026-01-04T09:00:00Z'));
+  assert.equal(found.choices.find(({ setting }) => setting === "subject")!.value, "room");
+  await assert.rejects(client.send(stream, JSON.stringify(event(1)), { signal: AbortSignal.abort() }), { name: "AbortError" });
+});

@@ -14,12 +14,13 @@ NOW = instant("2026-11-29T12:00:00Z")
 EX = "http://example.org/"
 
 
-def propose(body: str | bytes | Any, *, order: str | None = None, zone: str | None = None) -> Proposal:
-    """Propose a mapping for CSV, given as text, or for JSON, given as a value or as bytes."""
+def propose(body: str | bytes | Any, *, order: str | None = None, zone: str | None = None, **chosen: str) -> Proposal:
+    """Propose a mapping for CSV, given as text, or for JSON, given as a value or as bytes. `chosen` has further choices."""
+    choices = Choices(NOW, order, zone, chosen)
     if isinstance(body, str) and not body.startswith(("{", "[")):
-        return propose_mapping(body.encode(), CSV, EX, Choices(NOW, order, zone))
+        return propose_mapping(body.encode(), CSV, EX, choices)
     content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return propose_mapping(content, JSON, EX, Choices(NOW, order, zone))
+    return propose_mapping(content, JSON, EX, choices)
 
 
 def triples(found: Proposal) -> list[str]:
@@ -135,7 +136,53 @@ def test_guesses_are_told_with_their_alternatives() -> None:
     ]
 
 
+CREATED = "created,ts,device,name,v\n2026-03-01 07:00,2026-03-01 08:00,a,x,{}\n2026-03-01 07:00,2026-03-01 08:01,a,y,{}\n"
+NESTED = {"time": "2026-03-01T08:00:00Z", "id": "g", "a": [{"n": 1}, {"n": 2}], "b": [{"id": "y", "m": 3}]}
+CHOICES = [
+    pytest.param(CREATED.format("M", "1"), {"time": "created"}, '<device/a> :ts "2026-03-01 08:00" .  # 2026-03-01T07:00:00Z', id="another time"),
+    pytest.param(CREATED.format("M", "1"), {"subject": "name"}, '<name/x> :device "a" .  # 2026-03-01T08:00:00Z', id="another subject"),
+    pytest.param(CREATED.format("M", "1"), {"null:v": "text"}, '<device/a> :v "M" .  # 2026-03-01T08:00:00Z', id="a word that is a value"),
+    pytest.param(CREATED.format('"1,5"', "1"), {"numbers": "text"}, '<device/a> :v "1,5" .  # 2026-03-01T08:00:00Z', id="commas are no marks"),
+    pytest.param(CREATED.format('"1,500"', "1"), {"numbers": "numbers with decimal commas"}, '<device/a> :v "1.500"^^decimal .  # 2026-03-01T08:00:00Z',
+                 id="commas are decimal marks"),
+    pytest.param(CREATED.format("007", "1"), {"values:v": "numbers"}, '<device/a> :v "007"^^integer .  # 2026-03-01T08:00:00Z', id="codes that are numbers"),
+    pytest.param(CREATED.format("7a", "1"), {"values:v": "numbers and text"}, '<device/a> :v "1"^^integer .  # 2026-03-01T08:01:00Z', id="numbers among text"),
+    pytest.param(CREATED.format("T", "1"), {"values:v": "numbers"}, '<device/a> :v "1"^^integer .  # 2026-03-01T08:01:00Z', id="words that are no values"),
+    pytest.param(NESTED, {"rows": "b[*]"}, '<id/y> :m "3"^^integer .  # 2026-03-01T08:00:00Z', id="rows elsewhere in documents"),
+    pytest.param({"data": [{"t": "2026-03-01T08:00:00Z", "id": "x", "v": 1}]}, {"rows": "documents"}, None, id="documents as rows, which have no value"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "chosen", "expected"), CHOICES)
+def test_a_choice_is_taken(body: Any, chosen: dict[str, str], expected: str | None) -> None:
+    """It is offered by the proposal without it. A choice by which nothing can be read is refused, and the proposal stands."""
+    ((setting, value),) = chosen.items()
+    offered = {each.setting: each for each in propose(body).choices}
+    assert value in offered[setting].alternatives
+    if expected is None:
+        with pytest.raises(FormatError, match="no field has a value"):
+            propose(body, **chosen)
+        return
+    found = propose(body, **chosen)
+    assert expected in triples(found)
+    assert next(each for each in found.choices if each.setting == setting).alternatives == tuple(
+        each for each in (offered[setting].value, *offered[setting].alternatives) if each != value
+    )
+
+
+def test_order_and_zone_are_choices_where_the_rows_leave_them_open() -> None:
+    open_ones = {each.setting: (each.value, each.alternatives) for each in propose("Datum;v\n04.01.2026 08:00;1\n", zone="+01:00").choices}
+    assert open_ones == {"order": ("day-first", ("month-first",)), "time_zone": ("+01:00", ())}
+    assert propose("time,v\n2026-03-14T08:00:00Z,1\n").choices == ()
+
+
 FAULTS = [
+    pytest.param(
+        "ts,v\n2026-03-01 08:00,1\n", {"subject": "v"}, FormatError, "the rows do not offer the choice 'subject'; expected none", id="no choice"
+    ),
+    pytest.param(
+        CREATED.format(1, 2), {"time": "v"}, FormatError, "the choice 'time' has no value 'v'; expected one of 'ts', 'created'", id="no value"
+    ),
     pytest.param("a,b\n1,2\n3\n", {}, FormatError, "row 2: the row has 1 cells and the header 2", id="a short row"),
     pytest.param("", {}, FormatError, "there are no rows", id="nothing"),
     pytest.param("time,v\n", {}, FormatError, "there are no rows", id="a header alone"),

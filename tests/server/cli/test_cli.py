@@ -464,6 +464,7 @@ class TestMapping:
         assert main(["map", str(rows)]) == OK
         told = capsys.readouterr()
         assert "time is 'time', read as iso" in told.err
+        assert "subject is 'sensor'; else --choose 'subject=a blank node for each row'" in told.err
         mapping = write(tmp_path, "m.json", told.out)
         assert main(["replay", "--query", str(q), "--stream", str(rows), "--mapping", str(mapping)]) == OK
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -495,6 +496,7 @@ class TestMapping:
     FAULTS = (
         (["map", "a.xls"], "no mapping is proposed for the suffix '.xls'"),
         (["map", "empty.csv"], "there are no rows"),
+        (["map", "a.csv", "--choose", "subject=x"], "the choice 'subject' has no value 'x'"),
         (["map", "a.csv", "--base", "x"], "--base: is no IRI"),
         (["replay", "--query", "q.rq", "--stream", "a.csv"], "expected --mapping FILE"),
         (["replay", "--query", "q.rq", "--stream", "a.csv", "--mapping", "bad.json"], "mapping.frob: is not known here"),

@@ -166,7 +166,13 @@ def test_a_mapping_is_proposed_for_a_body(tmp_path: Path) -> None:
         ambiguous = propose(dates)
         assert (ambiguous.status_code, ambiguous.json()["code"]) == (422, "ambiguous-date")
         assert ambiguous.json()["expected"] == "the query parameter order, day-first or month-first"
+        assert ambiguous.json()["readings"] == {"day-first": "2026-01-04", "month-first": "2026-04-01"}
         ordered = propose(dates, query="?order=day-first&time_zone=%2B01:00").json()
         assert ordered["preview"] == [['<sensor/a> :temp "1.5"^^xsd:decimal .  # 2026-01-04T09:00:00Z']]
+        assert [choice["setting"] for choice in ordered["choices"]] == ["order", "time_zone", "subject"]
+        chosen = propose(CSV, query='?choices={"subject":"a blank node for each row"}').json()
+        assert "subject" not in chosen["mapping"]
+        for choices, code in (('{"subject":5}', "invalid-parameter"), ("[", "invalid-parameter"), ('{"subject":"temp"}', "choice")):
+            assert propose(CSV, query=f"?choices={choices}").json()["code"] == code
         assert http.put("/streams/s", json={"mapping": found["mapping"]}).status_code == 200
         assert post(http, CSV.replace("cold", "2")).json()["accepted"] == 3

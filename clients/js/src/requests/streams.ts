@@ -12,6 +12,20 @@ export interface PostOptions {
   source?: SourcePosition;
   /** The time of events that have none. */
   at?: string | Date;
+  /** Gives up the request; whether the server accepted its body is then not known. */
+  signal?: AbortSignal;
+}
+
+/** What a user decides about a proposed mapping. */
+export interface ProposalOptions {
+  mediaType?: string;
+  /** The order of day and month in dates such as 04/01/2026; needed where 422 `ambiguous-date` says that no row tells it. */
+  order?: "day-first" | "month-first" | undefined;
+  /** The zone of times that name none, such as Europe/Vienna. */
+  timeZone?: string | undefined;
+  /** Other values for settings that the proposal lists as `choices`, such as `{ subject: "sensor" }`. */
+  choices?: Readonly<Record<string, string>>;
+  signal?: AbortSignal;
 }
 
 export function streams(http: Http) {
@@ -38,13 +52,15 @@ export function streams(http: Http) {
     late: (name: string, limit = 1000): Promise<string> => http.text("get", "/streams/{name}/late", { path: { name }, query: { limit } }),
     rejected: (name: string, limit = 1000): Promise<string> => http.text("get", "/streams/{name}/rejected", { path: { name }, query: { limit } }),
     /** Returns a mapping that fits some rows, to be looked over and set with `createStream`. */
-    proposeMapping: (name: string, rows: string, mediaType: string) =>
-      http.json("post", "/streams/{name}/mapping", { path: { name }, body: rows, headers: { "Content-Type": mediaType } }),
+    proposeMapping: (name: string, rows: BodyInit, { mediaType = "text/csv", order, timeZone, choices, signal }: ProposalOptions = {}) => {
+      const query = { order, time_zone: timeZone, choices: choices && JSON.stringify(choices) };
+      return http.json("post", "/streams/{name}/mapping", { path: { name }, body: rows, headers: { "Content-Type": mediaType }, query, ...(signal && { signal }) });
+    },
     /** Sends one body of events by POST; resolves when it is durable. `feed` sends many. */
-    send: (name: string, body: BodyInit, { mediaType = NDJSON, key, source, at }: PostOptions = {}): Promise<Accepted> => {
+    send: (name: string, body: BodyInit, { mediaType = NDJSON, key, source, at, signal }: PostOptions = {}): Promise<Accepted> => {
       const headers = { "Content-Type": mediaType, "Idempotency-Key": key, "Epsparql-Source": source && JSON.stringify(source) };
       const query = { at: at instanceof Date ? at.toISOString() : at };
-      return http.json("post", "/streams/{name}/events", { path: { name }, body, headers, query });
+      return http.json("post", "/streams/{name}/events", { path: { name }, body, headers, query, ...(signal && { signal }) });
     },
   };
 }
