@@ -46,6 +46,7 @@ from engine.network.placed_query import Planned
 from engine.partitioning import ONE, Division, Moved, PartitionShare, Sets, TimeSlices
 from engine.query_lifecycle.catch_up import copied, merge_caught_up, of_own, pause, register_query
 from engine.query_lifecycle.moves import FROM_BEGINNING, STRANDED, Renumbering, Start, StartFinder, begin, let_go, stay, times_of
+from engine.query_lifecycle.network_union import unite_networks
 from engine.query_lifecycle.promotion import promote, read_promotion
 from engine.query_lifecycle.replay import read_again
 from engine.revision.revision import Revision, span_times
@@ -193,6 +194,7 @@ class Engine(EngineState):
                 self._pass(span, arrived, found, changes)
                 rules = self.rules
                 self._control(entry, changes)
+                unite_networks(self, entry.offset)
                 moves_time = isinstance(entry, DropStream) or self.rules != rules  # what queries wait for is another then
                 span = [entry] if moves_time else []
                 if moves_time or is_change(entry, self.known):
@@ -684,7 +686,7 @@ class Engine(EngineState):
     def own(self) -> Own:
         nets = [member.network.net for engine in self.engines() for member in engine.members]
         arrays = {id(array): array.nbytes for net in nets for array in net}
-        return Own(len(self.terms), sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()))
+        return Own(len(self.terms), sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()), len(nets))
 
     # ------------------------------------------------------------ snapshots
     @property

@@ -191,6 +191,7 @@ def join(engine: EngineState, side: EngineState, own: set[int]) -> None:
         if member.network.planned:
             member.network.background.replace_known(side.known, engine.known)
             member.network.arrays.give_back_room()
+            member.apart = True
             engine.members.append(member)
     engine.registered |= {registered: entry for registered, entry in side.registered.items() if registered in own}
     engine.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in own}

@@ -27,11 +27,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Counts what the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all its arrays, used or in reserve."""
+    """Counts what the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all its arrays, used or in reserve.
+
+    Queries that reach the same streams share one of the `networks`; those that are behind have others.
+    """
 
     terms: int
     answers: int
     reserved_bytes: int
+    networks: int = 0
 
 
 def goal_bytes(variables: int) -> int:

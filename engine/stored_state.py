@@ -147,7 +147,7 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
         network.planning.known = earlier[0]
         network.background.announce(engine.known, meta["time"])
     pending, revised = Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), meta.get("revised", False)
-    return ScheduledNetwork(network, meta["time"], pending, part, revised, silent=revised)
+    return ScheduledNetwork(network, meta["time"], pending, part, revised, silent=revised, apart=True)
 
 
 def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], terms: TermTable) -> FactIndex:

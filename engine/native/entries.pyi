@@ -257,7 +257,7 @@ def enter_rows(address: int, columns: Ints, cells: Ints, numbers: Ints, /) -> No
 def enter_goals(address: int, columns: Ints, cells: Ints, stores: Ints32, order: Ints, marked: Ints, numbers: Ints32, /) -> None:
     """Store `cells` (of these columns, the others zero) as goals, and fill `numbers` with their rows. The room was made.
 
-    They are entered in `order`, which falls nowhere in end, since chains need that; an empty one is theirs. `marked` is for those of policies, and may
+    They are entered in `order`, which falls nowhere in end, since queues need that; an empty one is theirs. `marked` is for those of policies, and may
     be empty.
     """
 

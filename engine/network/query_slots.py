@@ -325,20 +325,20 @@ class QuerySlots:
         self.put_facts(planned, waiting)
 
     def restore_facts(self, facts: Sequence[tuple[Planned, Ints]]) -> None:
-        """Set what each query is yet to take in; whatever stood there before goes.
+        """Set what each query, which has just been placed, is yet to take in; what its plan has for it goes.
 
         The rows are those of `facts`; their cells may be fewer, or more than any query has.
         """
         net = self.arrays.net
-        self.arrays.used["facts"] = Ranges()
-        net.queries[:, c.Q_FACTS_N], net.streams[:, c.S_PENDING] = 0, 0
+        net.queries[[planned.number for planned, _ in facts], c.Q_FACTS_N] = 0
         for planned, rows in facts:
             own = np.zeros((len(rows), net.facts.shape[1]), np.int64)
             cells = min(rows.shape[1], own.shape[1])
             assert not rows[:, cells:].any(), "columns of wider queries, which are gone"
             own[:, :cells] = rows[:, :cells]
             self.put_facts(planned, own)
-            self.streams.count_pending(planned, net.queries[planned.number, c.Q_OPEN] == 0 or len(rows) > 0)
+            if net.queries[planned.number, c.Q_OPEN] and not len(rows):
+                self.streams.count_pending(planned, -1)
 
     # ------------------------------------------------------------ about them
     def find_unopened(self) -> list[Planned]:

@@ -250,13 +250,19 @@ class SubplanSharing:
             self._start_reading(share, planned, subplan)
         return share
 
-    def list_restored(self) -> None:
+    def list_restored(self, queries: Iterable[Planned]) -> None:
         """Note what queries that have been restored carry out themselves."""
-        for planned in self._slots.planned.values():
+        for planned in queries:
             if planned.registered in self.moments:
                 shared = {node for reading in self._shares.readings.get(planned.registered, ()) for node in reading.subplan.nodes}
                 self._list_subplans(planned, [subplan for root, subplan in planned.subplans.items() if root not in shared])
         self.due = -c.FOREVER
+
+    def apart_moment(self, waiting: int, latest: int) -> Moment:
+        """Return the present moment for queries of another network, which have been given other occurrences before than any query here."""
+        moments = (*self.moments.values(), *(share.moment for share in self._shares.numbered.values()))
+        least = min((moment.seen for moment in moments if moment is not None), default=0)
+        return replace(self.current_moment(waiting, latest), seen=min(least, 0) - 1)
 
     def _list_subplans(self, planned: Planned, subplans: Iterable[Subplan]) -> None:
         for subplan in subplans:

@@ -26,7 +26,7 @@ class ScheduledNetwork:
     """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events are dealt out by `part`.
 
     If its queries are `revised`, what ends at the query time itself waits, so that all solutions that end later are yet to be found. What the queries
-    of a `silent` network find is not told.
+    of a `silent` network find is not told. Another network may reach the same streams as one that stands `apart`, until both are made one.
     """
 
     network: Network
@@ -35,6 +35,7 @@ class ScheduledNetwork:
     part: Division | None = None
     revised: bool = False
     silent: bool = False
+    apart: bool = False
 
     @property
     def rules(self) -> list[a.Construct]:

@@ -154,15 +154,16 @@ class Registry:
         if on_cycle:
             return on_cycle[0]
         gate = find_reached(query.streams, rules)
-        time = self._find_query_time(gate, rules)
+        time, apart = self._find_query_time(gate, rules), False
         for member in self.members:
-            # Who comes after a change has it from the first.
-            begins = member.time == time and (time == NO_TIME or not member.network.background.is_due)
             alike = member.part == part and member.network.planning.without == self.without and member.revised == revised
-            if begins and alike and find_reached(member.network.reads, rules) == gate:
-                return member
+            if alike and find_reached(member.network.reads, rules) == gate:
+                # Who comes after a change has it from the first.
+                if member.time == time and (time == NO_TIME or not member.network.background.is_due):
+                    return member
+                apart = True
         member = ScheduledNetwork(
-            Network(self.terms, owns=self.make_owner_test(part), without=self.without), time, part=part, revised=revised, silent=revised
+            Network(self.terms, owns=self.make_owner_test(part), without=self.without), time, part=part, revised=revised, silent=revised, apart=apart
         )
         self.members.append(member)
         return member

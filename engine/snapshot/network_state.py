@@ -113,15 +113,9 @@ def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) 
 
 def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: AddQuery) -> None:
     """Take over what `snapshot_network` gave into a new network. Raises SnapshotMismatch."""
-    if unknown := {*meta["row"]} - ROW.keys():
-        raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
     for name in meta["streams"]:
         network.slots.streams.number_stream(name)
-    for query in meta["queries"]:
-        add(query["registered"], query["rates"], _shape(query))
-        if network.planned[query["registered"]].form != query["form"]:
-            raise SnapshotMismatch(f"query {network.planned[query['registered']].source.name} is planned otherwise by this version")
-    queries = list(network.planned.values())
+    queries = _place_queries(network, meta, add)
     net = network.net
     for name, cell in AT.items():
         net.at[cell] = meta["at"][name]
@@ -129,7 +123,43 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
         net.at[cell] = meta["at"].get(name, net.at[cell])
     if meta.get("outgoing") is not None:
         network.slots.scans.entail_by(Entailment(schema_stating(_statements(meta["outgoing"]))))
-        net = network.net
+    network.arrays.restore_observed(arrays["observed"])
+    network.arrays.began = meta.get("began")
+    _restore_queries(network, queries, meta, arrays)
+
+
+def adopt(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: AddQuery, moment: Moment) -> None:
+    """Take over the queries that `snapshot_network` gave into a network that has others, and stands at the same instant. Raises SnapshotMismatch.
+
+    Queries of one moment are of one moment still: `moment`, or one that differs in its number alone. What the instant has met of the streams is left
+    out, as the network has its own.
+    """
+    known = {tuple(each["moment"]) for each in (*meta["queries"], *meta["shares"]) if each["moment"] is not None}
+    now = {each: [moment.seen - k, moment.waiting, moment.latest] for k, each in enumerate(sorted(known))} | {None: None}
+
+    def as_of_now(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [{**each, "moment": now[each["moment"] and tuple(each["moment"])]} for each in parts]
+
+    of_queries = arrays["met.places"][:, 0] != c.NONE
+    met = {name: arrays[name][of_queries] for name in ("met", "met.places")}
+    meta = {**meta, "queries": as_of_now(meta["queries"]), "shares": as_of_now(meta["shares"])}
+    _restore_queries(network, _place_queries(network, meta, add), meta, {**arrays, **met})
+
+
+def _place_queries(network: Network, meta: Mapping[str, Any], add: AddQuery) -> list[Planned]:
+    """Plan the queries of a snapshot at places of their own. Raises SnapshotMismatch if a plan is another one than it was."""
+    if unknown := {*meta["row"]} - ROW.keys():
+        raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
+    for query in meta["queries"]:
+        add(query["registered"], query["rates"], _shape(query))
+        if network.planned[query["registered"]].form != query["form"]:
+            raise SnapshotMismatch(f"query {network.planned[query['registered']].source.name} is planned otherwise by this version")
+    return [network.planned[query["registered"]] for query in meta["queries"]]
+
+
+def _restore_queries(network: Network, queries: Sequence[Planned], meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Let queries that have just been placed stand as a snapshot has them."""
+    net = network.net
     for planned, query in zip(queries, meta["queries"], strict=True):
         for name, column in QUERY.items():
             net.queries[planned.number, column] = query["stands"][name]
@@ -139,8 +169,6 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
         _restore_counts(network, planned, query.get("counts", ()))
         if (moment := _moment(query.get("moment"))) is not None:
             network.sharing.moments[planned.registered] = moment
-    network.arrays.restore_observed(arrays["observed"])
-    network.arrays.began = meta.get("began")
     shares = [_shared(network, share, queries) for share in meta.get("shares", ())]
     places = NodePlaces.from_queries(network, [*queries, *(share.stands for share in shares)])
     network.slots.restore_facts(_facts(places, queries, arrays["facts.places"], arrays["facts"]))
@@ -155,7 +183,7 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
             network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
         if completed:
             network.collectors.completed.add(at)
-    network.sharing.list_restored()
+    network.sharing.list_restored(queries)
     for planned in queries:
         network.quotas.deal_goals(planned)
 
@@ -351,8 +379,9 @@ def _wait(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays:
     frames[own, c.FRAME_ROW] = _enter_rows(network, meta["row"], arrays["waiting"][own])
     network.arrays.make_room(len(frames))
     network.arrays.spread_heads()
-    network.net.waiting[: len(frames)] = frames
-    network.net.at[c.WAITING] = len(frames)
+    first = int(network.net.at[c.WAITING])
+    network.net.waiting[first : first + len(frames)] = frames
+    network.net.at[c.WAITING] = first + len(frames)
 
 
 def pending(table: Ints) -> Ints:

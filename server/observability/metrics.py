@@ -94,6 +94,7 @@ class ServerCollector(Collector):
         report = service.read_report()
         if report is not None:
             yield _gauge("engine_reserved_bytes", "Bytes of the engine's tables", report.own.reserved_bytes)
+            yield _gauge("engine_networks", "Networks of queries, each with the queries that reach the same streams", report.own.networks)
             yield _gauge("engine_terms", "Terms that the engine stores", report.own.terms)
             yield _gauge(
                 "entailment_limited",

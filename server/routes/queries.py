@@ -190,11 +190,12 @@ class QueryDocument(QuerySummary):
 
 
 class EngineMemory(BaseModel):
-    """Measures what serves all queries, at a log position: terms, cached answers of the host, and the bytes of all tables, used or in reserve."""
+    """Measures what serves all queries, at a log position: terms, cached answers, the bytes of all tables (used or in reserve), and networks."""
 
     terms: int
     answers: int
     reserved_bytes: int
+    networks: int
     offset: int
 
 

@@ -888,7 +888,7 @@ export interface components {
         };
         /**
          * EngineMemory
-         * @description Measures what serves all queries, at a log position: terms, cached answers of the host, and the bytes of all tables, used or in reserve.
+         * @description Measures what serves all queries, at a log position: terms, cached answers, the bytes of all tables (used or in reserve), and networks.
          */
         EngineMemory: {
             /** Terms */
@@ -897,6 +897,8 @@ export interface components {
             answers: number;
             /** Reserved Bytes */
             reserved_bytes: number;
+            /** Networks */
+            networks: number;
             /** Offset */
             offset: number;
         };

@@ -319,6 +319,7 @@ def test_goals_are_told(http: httpx.Client, client: Client, name: str, stream: s
     engine = http.get("/queries").json()["engine"]
     assert engine["terms"] > 3
     assert engine["reserved_bytes"] > 0
+    assert engine["networks"] > 0
 
 
 def test_rows_of_each_step_are_told(http: httpx.Client, client: Client, name: str, stream: str) -> None:

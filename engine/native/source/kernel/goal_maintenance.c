@@ -168,7 +168,7 @@ static inline i64 place_of(const Entering *goals, i64 k) { return goals->order !
 
 static void store_entered(Net net, const Entering *goals, i64 place) {
   i64 store = goals->stores[place], goal = goals->numbers[place];
-  if (!is_policy_store(net, store)) store_goal(net, store, row_at(net, goal)->hash, goal, FOREVER);
+  if (!is_policy_store(net, store)) store_goal_in_order(net, store, row_at(net, goal)->hash, goal);
   else restore_policy_goal(net, store / SIDES, store % SIDES, goal, goals->marked != NULL ? goals->marked[place] : -BIG);
 }
 
@@ -186,7 +186,7 @@ static void enter_together(Net net, const Entering *goals, i64 first, i64 after)
   for (i64 k = first; k < after; k++) store_entered(net, goals, place_of(goals, k));
 }
 
-/* the handle; columns, cells, stores: those of the goals; order: in which they are entered, which falls nowhere in end, since chains need that;
+/* the handle; columns, cells, stores: those of the goals; order: in which they are entered, which falls nowhere in end, since queues need that;
  * marked: the marks of goals of policies; numbers: the rows that are taken. An empty order is theirs, and empty marks are none. The room was made. */
 static int enter_goals(const Argument *in, i64 *out) {
   struct Tables tables = read_handle(in[0].number);
@@ -200,29 +200,14 @@ static int enter_goals(const Argument *in, i64 *out) {
   return FINE;
 }
 
-/* Stores a row as a goal between feeds, though others of its chain may end later. */
-static void store_goal_in_order(Net net, i64 store, i64 goal) {
-  Row *row = row_at(net, goal);
-  i64 hash = hash_stored_goal(net, store, row);
-  if (is_timeless(row)) {
-    store_goal(net, store, hash, goal, FOREVER);
-    return;
-  }
-  row->hash = hash;
-  row->queue = (int32_t)NONE;
-  link_goal_in_order(net, goal);
-  queue_goal(net, store, goal);
-  store_at(net, store)->count++;
-  count_goal(net, store);
-}
-
 /* the handle; stores, numbers: the rows that become goals, and where; those of one store come in order of end */
 static int store_goals_in_order(const Argument *in, i64 *out) {
   struct Tables tables = read_handle(in[0].number);
   const i64 *stores = in[1].view.at, *numbers = in[2].view.at;
   (void)out;
   if (in[2].view.count < in[1].view.count) return OUT_OF_BOUNDS;
-  for (i64 k = 0; k < in[1].view.count; k++) store_goal_in_order(&tables, stores[k], numbers[k]);
+  for (i64 k = 0; k < in[1].view.count; k++)
+    store_goal_in_order(&tables, stores[k], hash_stored_goal(&tables, stores[k], row_at(&tables, numbers[k])), numbers[k]);
   return FINE;
 }
 

@@ -73,10 +73,12 @@ static void store_policy_goal(Net net, i64 node, i64 side, i64 goal) {
   store_goal(net, store, hash_policy_key(net, node, side, goal), goal, life_of(node_at(net, node), side));
 }
 
-/* Stores a goal of a snapshot, as the youngest of its chain. */
+/* Stores a goal of another network, or of a snapshot, as the youngest of those of its key and end. */
 static void restore_policy_goal(Net net, i64 node, i64 side, i64 goal, i64 marked) {
-  store_policy_goal(net, node, side, goal);
+  i64 store = store_of(node, side);
+  link_at(net, goal)->before = store_at(net, store)->tail;
   link_at(net, goal)->marked = marked;
+  store_goal_in_order(net, store, hash_policy_key(net, node, side, goal), goal);
   if (side == LEFT && has_oldest(net, node) && !is_timeless(row_at(net, goal))) enter_oldest(net, node, goal);
 }
 

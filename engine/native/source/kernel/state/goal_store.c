@@ -115,6 +115,20 @@ static inline void store_goal(Net net, i64 store, i64 hash, i64 goal, i64 life) 
   count_goal(net, store);
 }
 
+/* Keeps `goal` in its store between feeds, though others of its chain may end later. */
+static void store_goal_in_order(Net net, i64 store, i64 hash, i64 goal) {
+  Row *row = row_at(net, goal);
+  row->hash = hash;
+  store_at(net, store)->count++;
+  if (is_timeless(row)) store_timeless_goal(net, store, goal);
+  else {
+    row->queue = (int32_t)NONE;
+    link_goal_in_order(net, goal);
+    queue_goal(net, store, goal);
+  }
+  count_goal(net, store);
+}
+
 /* Frees all goals of a store, the timeless ones too. */
 static void clear_store(Net net, i64 store) {
   StoresRecord *here = store_at(net, store);
