@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from connectors.assignment import HOPELESS, Assignment
 from connectors.configuration import Connector
 from connectors.credentials import read_credentials, redact
 from connectors.errors import WrongOption
 from connectors.retries import Backoff
 from connectors.status import RETRYING, RUNNING, STOPPED, Status, StatusBoard, decode_status
-from connectors.worker import HOPELESS, Assignment
 from epsparql.isolation.process_limits import limit_process
 
 _STOP_S = 5.0

@@ -4,19 +4,16 @@ The first line of stdin is JSON: the connector, the server and the credentials, 
 The process ends when stdin ends, that is with whoever started it. Its status goes to stdout, a line of JSON for each change.
 """
 
-import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from connectors.configuration import Connector, check_library, parse_connector
-from connectors.credentials import CredentialPlaces
+from connectors.assignment import HOPELESS, Assignment, decode_assignment
+from connectors.configuration import Connector, check_library
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.outbound.delivery import OutboundDelivery
@@ -24,35 +21,7 @@ from connectors.server_access import ServerAccess
 from connectors.status import FAILED, RETRYING, StatusBoard, encode_status
 from connectors.systems import IN, SYSTEMS
 
-HOPELESS = 3
-"""The exit code of a connector that another start would not help: its options or its library are at fault."""
 _TELL_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Holds what a worker is told by whoever starts it."""
-
-    connector: Connector
-    server: str
-    token: str | None
-    credentials: Mapping[str, str]
-    trust: tuple[str, bool] | None = None
-    """The file of certificates that count, and whether they may be for any name."""
-
-    def encode(self) -> str:
-        places = self.connector.places
-        directory = None if places.directory is None else str(places.directory)
-        given = {"name": self.connector.name, "given": dict(self.connector.given), "places": [places.prefix, directory, places.limited]}
-        return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials), "trust": self.trust})
-
-
-def decode_assignment(line: str) -> Assignment:
-    """Return what an assignment's line says. Raises: WrongOption for files that lead to other places by now."""
-    found = json.loads(line)
-    prefix, directory, limited = found["places"]
-    places = CredentialPlaces(prefix, None if directory is None else Path(directory), limited)
-    return Assignment(parse_connector(found["name"], found["given"], places), found["server"], found["token"], found["credentials"], found["trust"])
 
 
 def create_end(connector: Connector, credentials: Mapping[str, str]) -> Any:

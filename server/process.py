@@ -20,9 +20,10 @@ def clock() -> int:
 def leave_out_unused() -> None:
     """Hide what no command uses. Call this before the first array.
 
-    pyarrow loads pandas (32 MB), and httpx its command line (7 MB). A second thread for products of matrices would wait for work by spinning.
+    pyarrow loads pandas (32 MB) and httpx its command line (7 MB). FastAPI loads the first version of pydantic, to recognise its models: 26
+    modules. A second thread for products of matrices would wait for work by spinning.
     """
-    hide_modules("pandas", "httpx._main")
+    hide_modules("pandas", "httpx._main", "pydantic.v1")
     if "EPSPARQL_FUNCTIONS" not in os.environ:  # functions of users may multiply matrices
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -45,11 +46,11 @@ def load_runner(runner: str) -> None:
 def set_aside() -> None:
     """Exempt what was imported from garbage collection, because it stays.
 
-    The collector stops all threads while it looks through objects.
+    The collector stops all threads while it looks through objects. It does not look for garbage among these first, because that takes a twentieth of a
+    start and finds some hundred objects.
     """
-    gc.collect()
     gc.freeze()
-    gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: few now
+    gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: none now
     give_back_memory()
 
 

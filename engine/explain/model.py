@@ -12,12 +12,13 @@ from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
 from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.network.network import Network
-from engine.network.placed_query import list_reads, name_apart
+from engine.network.placed_query import list_reads
 from engine.partitioning import NO_KEYS, TimeSlices, partition
 from engine.physical_plan.join_trees import Linear, Pairing, Tree
 from engine.physical_plan.plan import Fragment, Read
 from engine.planner import plan_query
 from engine.planner.builder.join_order import NO_RATES, Rates
+from engine.planner.detached_names import name_apart
 from engine.planner.reach import Asked, Reach, find_reaches
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad

@@ -144,18 +144,6 @@ def _is_same(now: Ints, before: Ints) -> bool:
     return now is before or (len(now) == len(before) and np.array_equal(now, before))
 
 
-def name_apart(known: FactIndex, policy: str = UNRESTRICTED) -> NetworkNames:
-    """Return what a plan over a background is made with that no kernel is to run: it needs no network, which costs three times as much as the plan."""
-    numbers = dict[str, int]()
-
-    def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
-        raise AssertionError("the plan runs nowhere")
-
-    return NetworkNames(
-        known.terms.intern, lambda stream: numbers.setdefault(stream, len(numbers)), known.matching, known.graphs, known.any, PlanOptions(policy=policy), once
-    )  # fmt: skip
-
-
 class QueryPlanning:
     """Plans the queries of a network, each over the background on which it rests."""
 

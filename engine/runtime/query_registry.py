@@ -8,13 +8,14 @@ from engine.errors import Refusal
 from engine.kernel.state import layout as c
 from engine.messages import REVISED, MessageKey, Micros, Register, StateChange
 from engine.network.network import Network
-from engine.network.placed_query import Answers, Planned, RegisteredQuery, name_apart
+from engine.network.placed_query import Answers, Planned, RegisteredQuery
 from engine.network.stratification import Cycle
 from engine.partitioning import ONE, Division, PartitionShare, Sets, TimeSlices
 from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Read
 from engine.planner.builder.join_order import Rates
 from engine.planner.builder.plan_builder import IN_PARTITIONS
+from engine.planner.detached_names import name_apart
 from engine.planner.reach import Asked, Reach, find_longest, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources

@@ -12,7 +12,6 @@ from engine.background.fact_store import FactIndex, numbers_of
 from engine.background.static_rules.derivations import NegativeRecursion, RegisteredRule
 from engine.background.static_rules.translate import StaticRuleRefused
 from engine.dictionary.term_dictionary import TermTable
-from engine.engine import Engine
 from engine.errors import Refusal
 from engine.expressions.casts import CASTS
 from engine.expressions.evaluator import supported
@@ -20,9 +19,8 @@ from engine.expressions.extensions import extensions
 from engine.expressions.functions import arguments_of
 from engine.expressions.literals import TRUE
 from engine.messages import UNRESTRICTED, Register
-from engine.network.placed_query import name_apart
-from engine.network.stratification import Cycle
 from engine.planner import plan_query
+from engine.planner.detached_names import name_apart
 from engine.planner.groups_and_modifiers import MOST_STEPS
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad, quads_of
@@ -62,16 +60,27 @@ def check(
     others = {other: query for other, query in others.items() if not isinstance(query, a.BackgroundRule)}
     try:
         if isinstance(parsed.query, a.Construct) or (isinstance(parsed.query, a.Select) and parsed.query.rules):
-            engine = Engine(terms=known.terms)
-            engine.known = known
-            for k, (other, query) in enumerate(others.items()):
-                engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
-            engine.place_query(Register(len(others), name, parsed.text, policy), parsed.query)
+            _place_rule(parsed, known, others, name, policies)
         else:  # only rules can close a cycle, and to plan costs a third of what it costs to place as well
             plan_query(rewrite_query(parsed.query, policy=policy), name_apart(known, policy))
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
+    return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
+
+
+def _place_rule(parsed: ParsedQuery, known: FactIndex, others: Mapping[str, a.Query], name: str, policies: Mapping[str, str]) -> None:
+    """Place a query that may feed itself beside the others, in an engine of its own. Raises Refusal, Unsupported, CyclicNegation."""
+    from engine.engine import Engine  # it takes a tenth of a start, and most queries are no rules
+    from engine.network.stratification import Cycle
+
+    assert not isinstance(parsed.query, a.BackgroundRule)
+    engine = Engine(terms=known.terms)
+    engine.known = known
+    try:
+        for k, (other, query) in enumerate(others.items()):
+            engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
+        engine.place_query(Register(len(others), name, parsed.text, policies.get(name, UNRESTRICTED)), parsed.query)
     except Cycle as cycle:
         if isinstance(parsed.query, a.Select) and parsed.query.program:
             message = f"recursion without a step in time between an event and what is absent or aggregated: {cycle.way}"
@@ -79,7 +88,6 @@ def check(
         message = f"this rule would read its own negation without a strict step in time: {cycle.way}"
         expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
         raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
-    return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
 
 
 def _check_static_rule(parsed: ParsedQuery, rule: a.BackgroundRule, known: FactIndex, others: Mapping[str, a.Query], name: str) -> None:
@@ -125,6 +133,8 @@ def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -
 
 def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) -> None:
     """Check that these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
+    from engine.engine import Engine  # as above
+
     if known.overflow is not None:
         raise known.overflow
     engine = Engine(terms=known.terms)
@@ -223,6 +233,8 @@ def _assume_exists(query: a.Query, absent: Set[int]) -> a.Query:
 
 
 def _is_refused(query: a.Query) -> bool:
+    from engine.engine import Engine  # as above
+
     try:
         Engine().place_query(Register(0, "", ""), query)
     except Refusal:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from hashlib import blake2b
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,8 @@ _NAME, _PACKAGE = "parsed-texts", "epsparql"
 @cache
 def _language() -> bytes:
     """Return the digest of everything that decides what a text means: this package's files, and the versions of pyparsing and Python."""
+    from importlib.metadata import version  # it takes a fiftieth of a start, and only a server keeps texts
+
     digest = blake2b(f"{sys.version} {version('pyparsing')}".encode(), digest_size=_DIGEST_BYTES)
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())

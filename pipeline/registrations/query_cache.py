@@ -5,12 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import epsparql
-from engine.messages import RDFS, REVISED, UNRESTRICTED, MessageKey, Register
-from engine.physical_plan.plan import Read
-from engine.runtime.introspection import OperatorState
+from engine.messages import RDFS, REVISED, UNRESTRICTED, MessageKey
 from epsparql.algebra import (
     Alarm,
     Ask,
@@ -37,6 +35,10 @@ from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
+
+if TYPE_CHECKING:  # a check loads neither
+    from engine.physical_plan.plan import Read
+    from engine.runtime.introspection import OperatorState
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,8 @@ class Shape:
 class Observed:
     """Holds what a query reads of the background, the rows that its operators have had (None where it does not run), and the streams' message keys."""
 
-    reads: Sequence[Read] = ()
-    operators: Sequence[OperatorState] | None = None
+    reads: "Sequence[Read]" = ()
+    operators: "Sequence[OperatorState] | None" = None
     message_keys: Mapping[str, MessageKey] = field(default_factory=dict)
 
 
@@ -136,13 +138,18 @@ def explain_query(
 
 def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
     """Return a sentence on the message key by which several partitions could share a query without a key; "" if there is none. Raises: QueryError."""
-    from engine.engine import Engine  # as above
+    from engine.background.fact_store import FactIndex  # as above
     from engine.partitioning import partition
+    from engine.planner.detached_names import name_apart
+    from engine.planner.reach import Asked, find_reaches
+    from engine.rewrite import rewrite_query
 
     query = epsparql.parse(text).query
     if isinstance(query, BackgroundRule):
         return ""
-    found = partition(query, policy, reach=Engine().find_reaches([Register(0, "", text, policy)])[0].settled)
+    rewritten = rewrite_query(query, policy=policy)
+    assert not isinstance(rewritten, BackgroundRule)
+    found = partition(query, policy, reach=find_reaches([Asked(rewritten, policy)], name_apart(FactIndex()).matches)[0].settled)
     if found.proposal is None:
         return ""
     return f"several partitions {'cannot share it' if found.slices is None else 'share it by time alone'}, because {found.reason}"
@@ -163,7 +170,7 @@ def write_first_operands(text: str, n: int) -> str | None:
     return None if found is None else render(found)
 
 
-def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> tuple[Read, ...]:
+def find_background_reads(background: str, text: str, policy: str = UNRESTRICTED, entailment: str = RDFS) -> "tuple[Read, ...]":
     """Return what a query would read of a background in N-Quads. Raises: QueryError."""
     from engine.explain import reads_over  # as above
     from engine.triples.quads import quads_of

@@ -62,11 +62,13 @@ def _run_command(argv: list[str] | None) -> int:
     first, *_ = [*(sys.argv[1:] if argv is None else argv), ""]
     if first == "--version":
         _top_parser().parse_args([first])  # prints it, also where nothing but the base is installed
+    adders = _list_adders()
+    chosen = [adders[first]] if first in adders else list(adders.values())  # arguments of others cost a twentieth of a start
     if first in CLIENT_COMMANDS:
-        arguments = _parse_command(CLIENT_COMMANDS.values(), argv)
+        arguments = _parse_command(chosen, argv)
     else:
         check_extra(_EXTRAS.get(first, "engine"), f"epsparql {first}".rstrip())
-        arguments = _parse_command(_list_adders(), argv)
+        arguments = _parse_command(chosen, argv)
         if argv is None:  # the process is this command's
             from server.process import keep_freed_memory, leave_out_unused
 
@@ -106,36 +108,35 @@ def _top_parser() -> argparse.ArgumentParser:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    return _build_parser(_list_adders())[0]
+    return _build_parser(_list_adders().values())[0]
 
 
-def _list_adders() -> Iterable[Callable[[Commands], None]]:
-    ours = (
-        _add_serve,
-        _add_connect,
-        _add_replay,
-        _add_map,
-        _add_explain,
-        _add_check,
-        _add_test,
-        _add_trial,
-        add_verify,
-        add_backup,
-        add_token,
-        _add_warm,
-        _add_demo,
-        _add_completion,
-    )
-    return *ours, *_list_benches(), *CLIENT_COMMANDS.values()
+def _list_adders() -> dict[str, Callable[[Commands], None]]:
+    """Return what adds each command, in the order of the help."""
+    ours = {
+        "serve": _add_serve,
+        "connect": _add_connect,
+        "replay": _add_replay,
+        "map": _add_map,
+        "explain": _add_explain,
+        "check": _add_check,
+        "test": _add_test,
+        "trial": _add_trial,
+        "verify": add_verify,
+        "backup": add_backup,
+        "token": add_token,
+        "warm": _add_warm,
+        "demo": _add_demo,
+        "completion": _add_completion,
+    }
+    has_benches = (_CHECKOUT / "bench" / "commands.py").is_file()  # they are in a checkout of the sources alone
+    return {**ours, **({"bench": _add_bench} if has_benches else {}), **CLIENT_COMMANDS}
 
 
-def _list_benches() -> Iterable[Callable[[Commands], None]]:
-    """Return what adds the benchmarks, which are in a checkout of the sources alone."""
-    if not (_CHECKOUT / "bench" / "commands.py").is_file():
-        return ()
+def _add_bench(commands: Commands) -> None:
     if str(_CHECKOUT) not in sys.path:
-        sys.path.append(str(_CHECKOUT))  # they are no part of what is installed
-    return (import_module("bench.commands").add_bench,)
+        sys.path.append(str(_CHECKOUT))  # the benchmarks are no part of what is installed
+    import_module("bench.commands").add_bench(commands)
 
 
 def _build_parser(adders: Iterable[Callable[[Commands], None]]) -> tuple[argparse.ArgumentParser, Commands]:

@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 
 import pytest
 
+from connectors.assignment import Assignment, decode_assignment
 from connectors.configuration import parse_connector, read_connector_file
 from connectors.credentials import CredentialPlaces, read_credentials, redact
 from connectors.errors import WrongOption
@@ -14,7 +15,6 @@ from connectors.inbound.source import Message, Source
 from connectors.outbound.sink import Sink
 from connectors.status import Status, StatusBoard, decode_status, encode_status
 from connectors.systems import IN, OUT, SYSTEMS
-from connectors.worker import Assignment, decode_assignment
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTATION = (ROOT / "docs/connectors.md").read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from connectors.assignment import Assignment
 from connectors.configuration import parse_connector
 from connectors.credentials import CredentialPlaces
 from connectors.errors import RefusedMessage, SystemFault, WrongOption
@@ -23,7 +24,7 @@ from connectors.inbound.files import FileSource
 from connectors.inbound.source import Message
 from connectors.server_access import ServerAccess
 from connectors.status import StatusBoard
-from connectors.worker import Assignment, run_assignment
+from connectors.worker import run_assignment
 from epsparql.client import Client, segment
 from tests.server.conftest import EX, event, moment, until, values
 

@@ -10,7 +10,6 @@ The file is `epsparql/servers.toml` below XDG_CONFIG_HOME, else below ~/.config.
 
 import argparse
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +70,8 @@ def connect_client(arguments: argparse.Namespace, environment: Mapping[str, str]
 
 def _find_named(name: str, path: Path) -> tuple[str, dict[str, str]]:
     """Return the URL of a server in the file, and the place of its token."""
+    import tomllib  # help does without it
+
     try:
         servers = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,6 +99,8 @@ def _replace(path: Path, lines: list[str]) -> str:
     A new file is readable for all, such as the user of a container: it has digests of random tokens, from which nobody finds these.
     A file without tokens is refused, because a server would go on with the tokens of before.
     """
+    import tempfile  # help does without it
+
     from server.http.auth import load_grants
     from server.settings import SettingsError
 

@@ -10,10 +10,6 @@ from pydantic import BaseModel, Field
 import epsparql
 from engine.messages import Register
 from epsparql.algebra import BackgroundRule
-from pipeline.diagnosis.diagnosis import Question
-from pipeline.diagnosis.evaluation.probing import Setting
-from pipeline.diagnosis.evaluation.sample import read_others, read_sample
-from pipeline.diagnosis.live import MOST_FACTS, Live, diagnose_live
 from pipeline.diagnosis.model import Diagnosis
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
@@ -97,6 +93,11 @@ async def get_diagnosis(name: Name, service: Shared) -> DiagnosisDocument:
 
 
 def _diagnose(service: Service, registration: Registration) -> Diagnosis:
+    from pipeline.diagnosis.diagnosis import Question  # a start does without them
+    from pipeline.diagnosis.evaluation.probing import Setting
+    from pipeline.diagnosis.evaluation.sample import read_others, read_sample
+    from pipeline.diagnosis.live import Live, diagnose_live
+
     data, catalogue, name = service.settings.data, service.log.catalogue, registration.name
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]
     written = find_written(get_shape(rule.text) for rule in rules)
@@ -124,6 +125,8 @@ def _select_rules(rules: list[Registration], own: frozenset[str]) -> list[Regist
 
 def _read_facts(service: Service) -> list[tuple[str, str]]:
     """Return the background by graph, until it is too large for a diagnosis."""
+    from pipeline.diagnosis.live import MOST_FACTS  # as above
+
     found, count = list[tuple[str, str]](), 0
     for graph in list(service.log.catalogue.graphs.values()):
         found.append((graph.name, service.background.read_ntriples(graph)))

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 
 from epsparql.events.media_types import CSV, JSON, LINES
 from pipeline.mapping.mapping import check_base
-from pipeline.proposals.proposal import AmbiguousDates, Choices, propose_mapping
 from server.dependencies import INGEST, Shared
 from server.http.body_parsing import read_body, read_media_type
 from server.http.path_names import Name
@@ -71,6 +70,8 @@ async def propose_stream_mapping(
         str | None, Query(description='An object of JSON that gives settings of a proposal another value, such as {"subject": "sensor"}.')
     ] = None,
 ) -> MappingProposal:
+    from pipeline.proposals.proposal import AmbiguousDates, Choices, propose_mapping  # a start does without them
+
     media_type = read_media_type(request)
     if media_type not in (CSV, JSON, LINES):
         raise Fault(

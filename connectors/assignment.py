@@ -1,0 +1,38 @@
+"""This is what a connector's process is told on the first line of its stdin, as JSON, and the exit code by which it says that it is hopeless."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectors.configuration import Connector, parse_connector
+from connectors.credentials import CredentialPlaces
+
+HOPELESS = 3
+"""The exit code of a connector that another start would not help: its options or its library are at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Holds what a worker is told by whoever starts it."""
+
+    connector: Connector
+    server: str
+    token: str | None
+    credentials: Mapping[str, str]
+    trust: tuple[str, bool] | None = None
+    """The file of certificates that count, and whether they may be for any name."""
+
+    def encode(self) -> str:
+        places = self.connector.places
+        directory = None if places.directory is None else str(places.directory)
+        given = {"name": self.connector.name, "given": dict(self.connector.given), "places": [places.prefix, directory, places.limited]}
+        return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials), "trust": self.trust})
+
+
+def decode_assignment(line: str) -> Assignment:
+    """Return what an assignment's line says. Raises: WrongOption for files that lead to other places by now."""
+    found = json.loads(line)
+    prefix, directory, limited = found["places"]
+    places = CredentialPlaces(prefix, None if directory is None else Path(directory), limited)
+    return Assignment(parse_connector(found["name"], found["given"], places), found["server"], found["token"], found["credentials"], found["trust"])
