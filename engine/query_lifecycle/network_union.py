@@ -32,6 +32,8 @@ from epsparql import QueryError
 Ints = NDArray[np.int64]
 MOST_ROWS = 50_000
 """A network with more goals, or more occurrences that wait, stays as it is: what it costs is little beside them, and the others need not wait."""
+MOST_COMPARED = 10_000
+"""So many occurrences that wait are compared one by one. With more, networks that differ in them wait for a later entry."""
 _KEY = [c.IN_S, c.IN_P, c.IN_O, c.IN_START, c.IN_END, c.IN_SINCE]
 
 
@@ -146,6 +148,10 @@ def _find_queue(member: ScheduledNetwork, name: str) -> _Queue:
 
 def _unite_queues(fuller: _Queue, other: _Queue) -> Ints | None:
     """Return what waits in either queue, once, and as the first one has it, in which the names of graphs are whole."""
+    if np.array_equal(fuller.table[_KEY], other.table[_KEY]):  # as mostly, and so without a look at each
+        return fuller.table
+    if max(fuller.table.shape[1], other.table.shape[1]) > MOST_COMPARED:
+        return None
     first, second = (_number_rows(queue.table) for queue in (fuller, other))
     lacking, more = [first[key] for key in first.keys() - second.keys()], sorted(second[key] for key in second.keys() - first.keys())
     if (fuller.table[c.IN_SINCE, lacking] > other.read_after).any() or (other.table[c.IN_SINCE, more] > fuller.read_after).any():

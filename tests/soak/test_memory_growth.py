@@ -32,8 +32,8 @@ MOST_AN_HOUR_MB, SHORT_H, SHORT = 10.0, 0.25, 4.0
 
 FEW = Mix(queries=0, subscribers=0, events=400, lasting=20)
 PROMOTIONS = 60
-MOST_LEFT_MB, MOST_USED_MB = 10.0, 3.0
-"""So much may the promotions leave in memory, and in use on the heap. Each promoted query has a network of its own."""
+MOST_LEFT_MB, MOST_USED_MB = 10.0, 1.0
+"""So much may the promotions leave in memory, and in use on the heap. A promoted query shares a network with the others."""
 
 
 @dataclass(frozen=True, slots=True)

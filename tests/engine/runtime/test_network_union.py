@@ -180,18 +180,20 @@ def test_what_is_promoted_again_and_again_leaves_nothing_behind() -> None:
     assert kept[4][1] <= 1.02 * kept[1][1]
 
 
-def test_a_network_of_many_goals_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moving them would take long, and the other queries would wait. A later entry tries again."""
+@pytest.mark.parametrize("bound", ["MOST_ROWS", "MOST_COMPARED"])
+def test_networks_that_keep_much_stay_as_they_are(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moving much would take long, and the other queries would wait. So would comparing what waits for time. A later entry tries again."""
     log, random = CatchUpLog(), Random(2)
+    paused = log.add(Register(0, "q", NEVER))
+    log.feed(random, 10, 40, delay=9)
+    log.add(Pause(0, paused, "q"))
     log.add(Register(0, "other", COUNT))
     log.add(Register(0, "third", TIMER))
-    paused = log.add(Register(0, "q", NEVER))
-    log.feed(random, 10, 40)
-    log.add(Pause(0, paused, "q"))
+    log.feed(random, 40, 42, delay=9)
     log.add(Resume(0, paused, "q"))
     log.add(CatchUp(0, paused, len(log.parts)))
     engine = Engine(past=log.read)
-    monkeypatch.setattr(network_union, "MOST_ROWS", 3)
+    monkeypatch.setattr(network_union, bound, 1)
     engine.feed(block(log.parts))
     assert engine.own.networks == 2
     monkeypatch.undo()
