@@ -26,17 +26,27 @@ def explain_unreadable(error: OSError | UnicodeDecodeError) -> str:
     return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replaces the code points `start` to `end` (exclusive) of a query's text by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
 class QueryError(Exception):
     """Signals a fault in the query text; `code` is stable, wording is not.
 
-    `expected` says what would have been accepted at the place, or is empty where only `message` can say.
+    `expected` says what would have been accepted at the place, or is empty where only `message` can say. `edits` turn the text into the one that
+    was probably meant. They are in order and do not overlap; there are none where nothing is likely.
     """
 
     code: ClassVar[str] = "query"
 
-    def __init__(self, message: str, span: Span, text: str, expected: str = "") -> None:
-        super().__init__(message, span, text, expected)  # all four: unpickling on the Spark driver calls cls(*args)
-        self.message, self.span, self.text, self.expected = message, span, text, expected
+    def __init__(self, message: str, span: Span, text: str, expected: str = "", edits: tuple[Edit, ...] = ()) -> None:
+        super().__init__(message, span, text, expected, edits)  # all five: unpickling on the Spark driver calls cls(*args)
+        self.message, self.span, self.text, self.expected, self.edits = message, span, text, expected, edits
 
     @property
     def line(self) -> int:

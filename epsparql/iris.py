@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from epsparql.errors import QueryError, Span, UnknownPrefix
+from epsparql.errors import Edit, QueryError, Span, UnknownPrefix
 from epsparql.literals import show_lexical
 from epsparql.parser import ast, ast_queries
 from epsparql.terms import RDF, XSD
@@ -13,6 +13,7 @@ from epsparql.terms import RDF, XSD
 _REFERENCE = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.S)  # RFC 3986, appendix B
 _WELL_KNOWN = {
     "xsd": XSD,
+    "xs": XSD,
     "rdf": RDF,
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "owl": "http://www.w3.org/2002/07/owl#",
@@ -22,8 +23,8 @@ _WELL_KNOWN = {
 }
 _LISTED = 10
 """A message names at most this many prefixes."""
-_COMPARED = 60
-"""A prefix that may be meant has at most this many characters."""
+_COMPARED, _LEAST_COMPARED = 60, 3
+"""A prefix that may be meant has at most this many characters. Shorter ones than three are similar by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,8 @@ class Names:
     def _unknown(self, name: ast.PrefixedName) -> UnknownPrefix:
         span = Span(name.span.start, name.span.start + len(name.prefix) + 1)
         near = self._nearest(name.prefix)
+        is_meant = near is not None and name.prefix not in _WELL_KNOWN and min(len(near), len(name.prefix)) >= _LEAST_COMPARED
+        edit = Edit(span.start, span.end, f"{near}:") if is_meant else self._declare_missing(name.prefix)
         if name.prefix in _WELL_KNOWN:
             hint = f"a line PREFIX {name.prefix}: <{_WELL_KNOWN[name.prefix]}>"
         elif near:
@@ -162,7 +165,13 @@ class Names:
             hint = f"a declared prefix ({', '.join(listed)}{f' and {more} more' if more else ''})"
         else:
             hint = f"a line PREFIX {show_lexical(name.prefix)}: <...> before the query"
-        return UnknownPrefix(f"the prefix {show_lexical(name.prefix)}: is not declared", span, self._text, hint)
+        return UnknownPrefix(f"the prefix {show_lexical(name.prefix)}: is not declared", span, self._text, hint, (edit,))
+
+    def _declare_missing(self, prefix: str) -> Edit:
+        """Return the line that declares a prefix: a usual one as everybody does, another one for examples."""
+        iri = _WELL_KNOWN.get(prefix, f"http://example.org/{prefix}#" if prefix else "http://example.org/")
+        start = len(self._text) - len(self._text.lstrip("\ufeff"))
+        return Edit(start, start, f"PREFIX {prefix}: <{iri}>\n")
 
     def _nearest(self, prefix: str) -> str | None:
         """Return the most similar prefix, whatever the case; long ones are not compared, which would take long."""

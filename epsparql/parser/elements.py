@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 from pyparsing import ParseBaseException, ParseElementEnhance, ParseException, ParserElement
 from pyparsing import Token as PyparsingToken
 
-from epsparql.errors import QueryError, Span, SyntaxFault, Unsupported
+from epsparql.errors import Edit, QueryError, Span, SyntaxFault, Unsupported
 
 MAX_DEPTH = 100
 """At most this many brackets of any kind are open at one place."""
@@ -184,11 +184,12 @@ def sign(text: str, *, expected: str | None = "") -> Terminal:
     return Terminal(re.escape(text), make_sign, f"'{text}'" if expected == "" else expected)
 
 
-def refused(pattern: str, reason: Callable[[str], str]) -> Terminal:
-    """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned."""
+def refused(pattern: str, reason: Callable[[str], str], nearest: str = "") -> Terminal:
+    """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned. `nearest` may replace it."""
 
     def build(source: QueryText, value: str, span: Span) -> NoReturn:
-        raise Unsupported(reason(value.upper()), span, source.text)
+        edits = (Edit(span.start, span.end, nearest),) if nearest else ()
+        raise Unsupported(reason(value.upper()), span, source.text, edits=edits)
 
     return Terminal(pattern, build, None)
 

@@ -1,25 +1,16 @@
 """This module words the fault of a text that is not in the grammar: the lexeme at the furthest place, and what was expected there."""
 
-import difflib
-import re
+from collections.abc import Callable
 
-from epsparql.errors import QueryError, Span, SyntaxFault, Unsupported
+from epsparql.errors import Edit, QueryError, Span, SyntaxFault, Unsupported
 from epsparql.parser.elements import QueryText
 from epsparql.parser.keywords import AGGREGATES, BUILT_INS, KEYWORDS, MODIFIERS, OPERATOR_NAMES
-from epsparql.parser.suggestions import Stop, likely_slip
-from epsparql.parser.terminals import IRIREF, NUMBER, STRING
+from epsparql.parser.slips import bare_names, foreign_words, missing_brackets, pasted_signs, select_items
+from epsparql.parser.slips.stops import LEXEME, Slip, Stop, last_lexeme
 
 SEQOPTIONAL = (
     "SEQOPTIONAL is refused: a later right operand would make an emitted solution invalid; use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
 )
-_LEXEME = re.compile(
-    "|".join(  # only what a fault shows, so \\w is near enough
-        (STRING, IRIREF, r"[?$]\w+", r"(?:\w[\w.\-]*)?:[\w:]*", r"_:[\w.\-]+", r"@[\w\-]+", NUMBER, r"\w[\w\-]*", r"&&|\|\||[<>!]=|\^\^|.")
-    ),
-    re.S,
-)
-_WORD = re.compile("[A-Za-z_]+")
-_WORD_BEFORE = re.compile(r"(?<![A-Za-z_])([A-Za-z_]++)[ \t\r\n]*+\Z")  # begins at a word only, or a long one would be tried from each of its letters
 _AFTER_GROUPS = dict.fromkeys(OPERATOR_NAMES, "{ ... }") | {"WITHIN": "10", "WITHOUT": '{ ... } FOR "PT1H"^^xsd:duration'}
 """These keywords stand after a group in braces; the value is what follows the keyword in turn."""
 _APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")
@@ -31,18 +22,58 @@ _MISPLACED = {
 """These keywords are known by what was expected in their place."""
 
 
+_SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (
+    pasted_signs.remove_line_numbers,
+    pasted_signs.replace_sign,
+    bare_names.complete_variable,
+    bare_names.join_name,
+    foreign_words.join_operator,
+    foreign_words.suggest_operator,
+    foreign_words.recognise_foreign_word,
+    foreign_words.recognise_negation,
+    foreign_words.recognise_lone_exists,
+    foreign_words.recognise_unit,
+    foreign_words.recognise_bare_duration,
+    pasted_signs.remove_number,
+    select_items.name_expression,
+    foreign_words.recognise_bare_iri,
+    pasted_signs.join_iri,
+    foreign_words.follow_pattern,
+    pasted_signs.remove_heading,
+    bare_names.name_stream,
+    bare_names.complete_prefix,
+    bare_names.prefix_name,
+    missing_brackets.enclose_group,
+    missing_brackets.enclose_left_group,
+    missing_brackets.enclose_condition,
+    missing_brackets.complete_call,
+    missing_brackets.close_bracket,
+    missing_brackets.separate_triples,
+)
+"""These recognise slips; the first that does explains the fault. What is sure, whatever stands around it, comes first."""
+
+
 def explain_fault(source: QueryText) -> QueryError:
     """Return the fault at the furthest place: the lexeme found there, and what was expected instead."""
     at = source.furthest
-    found = _LEXEME.match(source, at)
+    found = LEXEME.match(source, at)
     lexeme = found[0] if found else ""
-    if lexeme.upper() == "SEQOPTIONAL":  # also without the braces that an operator needs, as the paper prints it
-        return Unsupported(SEQOPTIONAL, Span(at, at + len(lexeme)), source.text)
-    slip = likely_slip(Stop(source, at, lexeme, source.expected, (*BUILT_INS, *AGGREGATES), (*_AFTER_GROUPS, *_APPLIED)))
-    if slip is not None:
-        return SyntaxFault(slip.message, Span(slip.start, slip.end), source.text, slip.expected)
     span = Span(at, at + len(lexeme))
-    return SyntaxFault(_message(source, at, lexeme), span, source.text, _expectation(source, at, lexeme))
+    if lexeme.upper() == "SEQOPTIONAL":  # also without the braces that an operator needs, as the paper prints it
+        return Unsupported(SEQOPTIONAL, span, source.text, edits=(Edit(span.start, span.end, "OPTIONALSEQ"),))
+    stop = Stop(source, at, lexeme, source.expected, (*BUILT_INS, *AGGREGATES), (*_AFTER_GROUPS, *_APPLIED), KEYWORDS)
+    slip = next((slip for find in _SLIPS if (slip := find(stop)) is not None), None)
+    near = foreign_words.find_near_keyword(lexeme, KEYWORDS) if slip is None else None
+    return _word_slip(stop, source, slip or Slip(() if near is None else (Edit(span.start, span.end, near),)))
+
+
+def _word_slip(stop: Stop, source: QueryText, slip: Slip) -> SyntaxFault:
+    """Return the fault of a slip. What it does not say itself is said in the grammar's words, with the remedy after them."""
+    expected = slip.expected or ("" if slip.message else _expectation(source, stop.at, stop.lexeme))
+    if slip.remedy and slip.remedy != expected:
+        expected = f"{expected}; write {slip.remedy}" if expected else slip.remedy
+    span = Span(stop.at if slip.start is None else slip.start, stop.end if slip.end is None else slip.end)
+    return SyntaxFault(slip.message or _message(source, stop.at, stop.lexeme), span, source.text, expected, slip.edits)
 
 
 def _message(source: QueryText, at: int, lexeme: str) -> str:
@@ -59,7 +90,7 @@ def _message(source: QueryText, at: int, lexeme: str) -> str:
         return misplaced
     if lexeme.upper() in _AFTER_GROUPS:
         return f"{lexeme} has no group in braces directly on its left"
-    near = _near_keyword(lexeme)
+    near = foreign_words.find_near_keyword(lexeme, KEYWORDS)
     if near is not None:
         return f"unexpected {lexeme}; was {near} meant?"
     if not lexeme.isprintable():
@@ -75,15 +106,6 @@ def _misplaced(source: QueryText, word: str) -> str | None:
     return message if expected in source.expected else None
 
 
-def _near_keyword(lexeme: str) -> str | None:
-    if not _WORD.fullmatch(lexeme) or lexeme.upper() in KEYWORDS:
-        return None
-    near = difflib.get_close_matches(lexeme.upper(), KEYWORDS, 1, 0.7) or difflib.get_close_matches(
-        lexeme.upper(), [keyword for keyword in KEYWORDS if len(keyword) == len(lexeme)], 1, 0.66
-    )  # two letters of three, as in SEK
-    return near[0] if near else None
-
-
 def _expectation(source: QueryText, at: int, lexeme: str) -> str:
     """Return what was expected, in human words. After a keyword the keyword is named, since that is what the writer sees."""
     expected = list(source.expected)
@@ -91,9 +113,9 @@ def _expectation(source: QueryText, at: int, lexeme: str) -> str:
         return f"{{ ... }} {lexeme.upper()} {_AFTER_GROUPS[lexeme.upper()]}"
     if _misplaced(source, lexeme.upper()) is not None:
         return ""
-    before = _WORD_BEFORE.search(source, 0, at)
-    if len(expected) == 1 and before is not None and before[1].upper() in (*KEYWORDS, *BUILT_INS):
-        return f"{expected[0]} after {before[1]}"
+    before = last_lexeme(source, at)
+    if len(expected) == 1 and before is not None and before[0].upper() in (*KEYWORDS, *BUILT_INS):
+        return f"{expected[0]} after {before[0]}"
     if len(expected) < 2:
         return "".join(expected)
     return f"{', '.join(expected[:-1])} or {expected[-1]}"

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from pyparsing import Forward, Opt, autoname_elements
 
-from epsparql.errors import Span, SyntaxFault
+from epsparql.errors import Edit, Span, SyntaxFault
 from epsparql.parser import ast, ast_queries, nodes
 from epsparql.parser.elements import (
     SKIP,
@@ -93,7 +93,8 @@ aggregate = node(  # [127] Aggregate, with FIRST and LAST
 def refuse_function(source: QueryText, value: str, span: Span) -> NoReturn:
     near = difflib.get_close_matches(value.upper(), [*BUILT_INS, *AGGREGATES, PREVIOUS], 1)
     hint = f"{_spell(near[0])}(...)" if near else "a function of SPARQL, or one named by its IRI"
-    raise SyntaxFault(f"there is no function {value}", span, source.text, hint)
+    edits = (Edit(span.start, span.end, _spell(near[0])),) if near else ()
+    raise SyntaxFault(f"there is no function {value}", span, source.text, hint, edits)
 
 
 def _spell(name: str) -> str:
@@ -212,7 +213,7 @@ chain_step = (
     node(words(OPERATOR_NAMES, "an operator such as SEQ") + braces, nodes.build_combine)
     | node(counting("WITHIN") + duration, nodes.build_within)
     | node(word("WITHOUT") + braces + Opt(word("FOR") + duration), nodes.build_without)
-    | refused(f"(?i:SEQOPTIONAL){WORD_END}", lambda value: SEQOPTIONAL)
+    | refused(f"(?i:SEQOPTIONAL){WORD_END}", lambda value: SEQOPTIONAL, "OPTIONALSEQ")
 )
 chain = node(group_graph_pattern + chain_step[...], nodes.build_chain)  # [67] GroupOrUnionGraphPattern, Chain
 filter_ = node(word("FILTER") + Labelled(constraint, "a condition in brackets or a function call"), nodes.build_filter)  # [68] Filter

@@ -4,10 +4,10 @@ from collections.abc import Collection
 from typing import NoReturn, cast
 
 from epsparql import algebra as a
-from epsparql.errors import InvalidLiteral, QueryError, Span, Warning_
+from epsparql.errors import Edit, InvalidLiteral, QueryError, Span, Warning_
 from epsparql.iris import Names
 from epsparql.lint.scopes import name_nearest
-from epsparql.literals import MAX_TREE_DEPTH, literal_fault
+from epsparql.literals import DURATION_FORM, INSTANT_FORM, MAX_TREE_DEPTH, literal_fault
 from epsparql.parser import ast as s
 from epsparql.terms import RDF, XSD, Iri, Literal, TripleTerm, Variable
 from epsparql.translate.source_map import SourceMap
@@ -26,6 +26,12 @@ class Context:
 
     def fail(self, kind: type[QueryError], message: str, span: Span, expected: str) -> NoReturn:
         raise kind(message, span, self.text, expected)
+
+    def fail_form(self, message: str, span: Span, lexical: str, meant: str) -> NoReturn:
+        """Refuse the lexical form of a literal. `meant` replaces it, unless it only describes a form."""
+        at = self.text.find(lexical, span.start, span.end)
+        edits = () if at < 0 or meant in (DURATION_FORM, INSTANT_FORM) else (Edit(at, at + len(lexical), meant),)
+        raise InvalidLiteral(message, span, self.text, meant, edits)
 
     def fail_depth(self, span: Span) -> NoReturn:
         message = f"the query is more than {MAX_TREE_DEPTH} operators deep"
@@ -77,7 +83,7 @@ class Context:
     def _checked(self, literal: Literal, span: Span) -> Literal:
         fault = literal_fault(literal)
         if fault is not None and fault.fatal:
-            self.fail(InvalidLiteral, fault.message, span, fault.expected)
+            self.fail_form(fault.message, span, literal.lexical, fault.expected)
         if fault is not None:
             self.warn("ill-typed", f"{fault.message}; a legal form is {fault.expected}", span)
         return literal

@@ -48,7 +48,8 @@ def _fail_fineness(context: Context, duration: s.DurationText) -> NoReturn:
 def _parsed(context: Context, duration: s.DurationText) -> a.Micros:
     fault = literal_fault(Literal(duration.lexical, XSD + "duration"))
     if fault is not None:
-        context.fail(InvalidLiteral, f'"{show_lexical(duration.lexical)}" is no duration', duration.span, likely_duration(duration.lexical))
+        meant = likely_duration(duration.lexical)
+        context.fail_form(f'"{show_lexical(duration.lexical)}" is no duration', duration.span, duration.lexical, meant)
     micros = duration_micros(duration.lexical)
     if micros is None:
         message = "the duration has months or years, which have no fixed length, or is finer than a microsecond"

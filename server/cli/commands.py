@@ -534,12 +534,18 @@ def _add_check(commands: Commands) -> None:
     parser = add_command(commands, "check", _check, "Print faults and warnings of queries.")
     parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query.")
     parser.add_argument("--strict", action="store_true", help="A warning counts as a fault, and the exit code is then 2.")
-    parser.add_argument("--json", action="store_true", help="The output is a JSON array with one object for each file.")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="The output is a JSON array with one object for each file.")
+    output.add_argument("--mend", action="store_true", help="Print the text of one query with its faults mended, and each repair on standard error.")
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from server.cli.subcommands.check import check_files
+    from server.cli.subcommands.check import check_files, mend_file
 
+    if arguments.mend:
+        if len(arguments.query) != 1:
+            return fail("--mend prints the text of one query; give one file")
+        return mend_file(arguments.query[0], strict=arguments.strict)
     return check_files(arguments.query, strict=arguments.strict, as_json=arguments.json)
 
 

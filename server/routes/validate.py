@@ -14,6 +14,7 @@ from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.translator import query_text
 from pipeline.log.catalog import Registration
+from pipeline.registrations.mending import mend_text
 from pipeline.registrations.query_cache import Observed, check_registration, compute_shape, explain_query, get_shape
 from pipeline.registrations.stream_dependencies import find_written, warn_of_silence
 from server.dependencies import ADMIN, Shared
@@ -55,12 +56,25 @@ class Mark(BaseModel):
     expected: str | None = None
 
 
+class RepairMark(Mark):
+    """Marks a fault for which a repair is known: `found` is what stands there, and `remedy` what was probably meant; either may be empty."""
+
+    found: str
+    remedy: str
+
+
 class CheckDocument(BaseModel):
-    """Reports the `errors` for which the query would be refused; without any, `plan` is how it would be evaluated."""
+    """Reports the `errors` for which the query would be refused; without any, `plan` is how it would be evaluated.
+
+    `repairs` are those of the errors for which it is known what was probably meant. `mended` is the text with all of them; it is null where there are
+    no errors, and where an error is left.
+    """
 
     errors: list[Mark]
     warnings: list[Mark]
     plan: PlanDocument | None
+    repairs: list[RepairMark]
+    mended: str | None
 
 
 _BODY: dict[str, Any] = {
@@ -97,7 +111,7 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
         try:
             text, policy = query_text(text, request.query_params.get("policy"))
         except epsparql.QueryError as error:
-            return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
+            return CheckDocument(errors=[_fault(error)], warnings=[], plan=None, repairs=[], mended=None)
     checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)
     if not checked.errors:
         checked.warnings += [_doubt(warning, text) for warning in await warn_of_data(service, name, text)]
@@ -108,12 +122,19 @@ def _check_text(service: Service, text: str, policy: str, default_graph: str, na
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]
     policies = {rule.name: rule.policy for rule in rules} | {name: policy}
     known = Observed(message_keys=service.log.catalogue.message_keys)
-    try:
-        warnings = [*check_registration(text, {rule.name: rule.text for rule in rules}, name, policies), *_warn_of_silence(service, text, rules)]
-        plan = PlanDocument.model_validate(json.loads(explain_query(text, "json", default_graph, policy, observed=known)))
-    except epsparql.QueryError as error:
-        return CheckDocument(errors=[_fault(error)], warnings=[], plan=None)
-    return CheckDocument(errors=[], warnings=[_doubt(warning, text) for warning in warnings], plan=plan)
+
+    def check(text: str) -> tuple[tuple[Warning_, ...], str]:
+        warnings = check_registration(text, {rule.name: rule.text for rule in rules}, name, policies)
+        return warnings, explain_query(text, "json", default_graph, policy, observed=known)
+
+    mended = mend_text(text, check)
+    if mended.all_faults:
+        repairs = [RepairMark(**_fault(repair.fault).model_dump(), found=repair.found, remedy=repair.remedy) for repair in mended.repairs]
+        return CheckDocument(errors=[_fault(fault) for fault in mended.all_faults], warnings=[], plan=None, repairs=repairs, mended=mended.text)
+    assert mended.found is not None, "a text without faults was checked"
+    found, plan = mended.found
+    warnings = [_doubt(warning, text) for warning in (*found, *_warn_of_silence(service, text, rules))]
+    return CheckDocument(errors=[], warnings=warnings, plan=PlanDocument.model_validate(json.loads(plan)), repairs=[], mended=None)
 
 
 def _warn_of_silence(service: Service, text: str, rules: Sequence[Registration]) -> list[Warning_]:

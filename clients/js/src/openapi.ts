@@ -718,6 +718,9 @@ export interface components {
         /**
          * CheckDocument
          * @description Reports the `errors` for which the query would be refused; without any, `plan` is how it would be evaluated.
+         *
+         *     `repairs` are those of the errors for which it is known what was probably meant. `mended` is the text with all of them; it is null where there are
+         *     no errors, and where an error is left.
          */
         CheckDocument: {
             /** Errors */
@@ -725,6 +728,10 @@ export interface components {
             /** Warnings */
             warnings: components["schemas"]["Mark"][];
             plan: components["schemas"]["PlanDocument"] | null;
+            /** Repairs */
+            repairs: components["schemas"]["RepairMark"][];
+            /** Mended */
+            mended: string | null;
         };
         /**
          * ChoiceDocument
@@ -1552,6 +1559,30 @@ export interface components {
             field: string | null;
             /** Reason */
             reason: string;
+        };
+        /**
+         * RepairMark
+         * @description Marks a fault for which a repair is known: `found` is what stands there, and `remedy` what was probably meant; either may be empty.
+         */
+        RepairMark: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /** Line */
+            line: number | null;
+            /** Column */
+            column: number | null;
+            /** End Line */
+            end_line: number | null;
+            /** End Column */
+            end_column: number | null;
+            /** Expected */
+            expected?: string | null;
+            /** Found */
+            found: string;
+            /** Remedy */
+            remedy: string;
         };
         /**
          * SeenDocument

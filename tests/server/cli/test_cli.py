@@ -389,11 +389,29 @@ class TestCheckForMachines:
         assert main(["check", "--json", *paths]) == USER_FAULT
         told = capsys.readouterr()
         good, doubtful, bad, missing = json.loads(told.out)
+        assert bad["mended"] is None
         assert good == {"file": paths[0], "errors": [], "warnings": [], "proposal": None}
         assert {"code", "message", "line", "column"} <= doubtful["warnings"][0].keys()
         assert (bad["errors"][0]["code"], bad["errors"][0]["line"]) == ("syntax", 2)
         assert missing["errors"][0]["code"] == "file"
         assert told.err == ""
+
+    def test_a_mended_text_is_printed_alone(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        pasted = str(write(tmp_path, "pasted.rq", "SELECT * {\n?s <x:a> ?x } LIMT 5\n"))
+        assert main(["check", "--mend", pasted]) == OK
+        told = capsys.readouterr()
+        assert told.out == "SELECT * {\n?s <x:a> ?x } LIMIT 5\n"
+        assert f"{pasted}:2:15: mended: LIMT -> LIMIT (" in told.err
+        assert f"{pasted} (mended):2:" in told.err, "the warnings are those of the mended text"
+        assert main(["check", "--mend", "--strict", pasted]) == main(["check", pasted]) == USER_FAULT
+        assert "unexpected LIMT; was LIMIT meant?" in capsys.readouterr().err
+        assert main(["check", "--mend", str(q)]) == OK
+        assert capsys.readouterr().out == q.read_text()
+        left = str(write(tmp_path, "left.rq", "SELECT * { ?s price ?x } GROUP BY ?x"))
+        assert main(["check", "--mend", left]) == main(["check", "--mend", pasted, left]) == USER_FAULT
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.count(f"{left}:1:") == 3
 
     def test_colours_are_for_terminals_that_want_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Terminal(io.StringIO):

@@ -38,6 +38,22 @@ def test_faults(http: httpx.Client, query: str, code: str, place: tuple[int, int
         assert (fault["line"], fault["column"], fault["end_line"], fault["end_column"]) == place
 
 
+def test_all_faults_and_their_repairs(http: httpx.Client) -> None:
+    found = looked_at(http, "SELECT ?a\nWHERE { ?s price ?a } WITHIN \u201cPT1H\u201d")
+    assert [(mark["code"], mark["line"], mark["column"]) for mark in found["errors"]] == [
+        ("syntax", 2, 12),
+        ("unknown-prefix", 2, 12),
+        ("syntax", 2, 30),
+    ]
+    assert {(repair["found"], repair["remedy"]) for repair in found["repairs"]} == {
+        ("price", ":price"),
+        ("\u201cPT1H\u201d", '"PT1H"'),
+        ("", "PREFIX : <http://example.org/>"),
+    }
+    assert looked_at(http, found["mended"])["errors"] == []
+    assert looked_at(http, FINE)["mended"] is None
+
+
 def test_the_plan_of_what_has_no_fault(http: httpx.Client) -> None:
     found = looked_at(http, FINE)
     assert found["errors"] == []
