@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.source_trees import statements_of
+from tests.test_layers import circles
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench", "tests")
@@ -181,6 +182,64 @@ def test_lines_and_functions_of_c_are_short(file: Path) -> None:
         if line.endswith("{") and not line.startswith((" ", "}")):
             begin = number
         assert line != "}" or number - begin < 50, f"{file}:{begin + 1}"
+
+
+# ---------------------------------------------------------------- TypeScript
+TYPESCRIPT = ("console/src", "clients/js/src")
+MOST_LINES_OF_A_FILE = 350
+GENERATED = ("clients/js/src/openapi.ts",)
+_IMPORT = re.compile(r"^(?:import|export)\b[^;]*?\bfrom \"(\.[^\"]+)\"", re.MULTILINE)
+
+
+def typescript_files(root: str) -> list[Path]:
+    files = [file for file in sorted((ROOT / root).rglob("*")) if file.suffix in (".ts", ".tsx", ".css")]
+    return [file for file in files if file.relative_to(ROOT).as_posix() not in GENERATED]
+
+
+def find_imported(file: Path, path: str) -> Path | None:
+    """Return the source that an import names: clients/js writes the suffix of what is built, and the console none."""
+    target = (file.parent / path).resolve()
+    found = (target.parent / f"{target.name.removesuffix('.js')}{suffix}" for suffix in (".ts", ".tsx"))
+    return next((each for each in found if each.exists()), None)
+
+
+def typescript_imports(root: str) -> dict[str, set[str]]:
+    """Return the files of a tree that each file imports, by their paths in it."""
+    base = ROOT / root
+    return {
+        file.relative_to(base).as_posix(): {
+            target.relative_to(base).as_posix() for path in _IMPORT.findall(file.read_text(encoding="utf-8")) if (target := find_imported(file, path))
+        }
+        for file in typescript_files(root)
+        if file.suffix != ".css"
+    }
+
+
+@pytest.mark.parametrize("root", TYPESCRIPT)
+def test_typescript_is_in_small_folders_and_files(root: str) -> None:
+    files = typescript_files(root)
+    assert len(files) > 10
+    folders = Counter(file.parent.relative_to(ROOT).as_posix() for file in files)
+    assert {folder: size for folder, size in folders.items() if size > AT_ALL} == {}
+    lengths = {file.name: len(file.read_text(encoding="utf-8").split("\n")) for file in files if file.suffix != ".css"}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FILE} == {}
+
+
+@pytest.mark.parametrize("root", TYPESCRIPT)
+def test_typescript_makes_no_circle(root: str) -> None:
+    """Neither files nor folders do; a file that lies in no folder counts as one."""
+    files = typescript_imports(root)
+    assert sum(map(len, files.values())) > 10
+    assert circles(files) == []
+    folders: dict[str, set[str]] = {}
+    for file, targets in files.items():
+        unit = unit_of_typescript(file)
+        folders.setdefault(unit, set()).update(each for target in targets if (each := unit_of_typescript(target)) != unit)
+    assert circles(folders) == []
+
+
+def unit_of_typescript(file: str) -> str:
+    return file.partition("/")[0]
 
 
 def test_names_are_imported_one_by_one() -> None:

@@ -1,27 +1,28 @@
 /** The page. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Connectors } from "./connectors";
 import { KeysDialog, TokenDialog } from "./dialogs";
-import { Editor, type EditorHost } from "./editor";
+import { Divider, useSplit } from "./display/split";
+import { theme, turn } from "./display/theme";
+import { blank, Gallery } from "./examples/gallery";
+import { PlayBar } from "./examples/player_bar";
 import { FilePage } from "./files/file_sender";
-import { blank, Gallery } from "./gallery";
-import { Health } from "./health";
-import { Ontologies } from "./ontologies";
-import { PlayBar } from "./playbar";
+import { Ontologies } from "./pages/background";
+import { Connectors } from "./pages/connectors";
+import { Health } from "./pages/health";
+import { Sparql } from "./pages/sparql";
+import { Editor, type EditorHost } from "./query/editor";
+import { run, Toolbar } from "./query/toolbar";
+import { Verdict } from "./query/verdict";
 import { Rail } from "./rail";
-import { Divider, Results, useSplit } from "./results";
-import { selected } from "./selection";
-import { Sparql } from "./sparql";
-import { notice, overlay, trouble, view } from "./state";
-import { Stream } from "./stream";
-import { choose, open, tab, tabs } from "./tabs";
-import { theme, turn } from "./theme";
-import { Tabs } from "./tabbar";
-import { run, Toolbar } from "./toolbar";
-import { TrialPage } from "./trial";
-import { Trials } from "./trials";
-import { Verdict } from "./verdict";
+import { Results } from "./results";
+import { selected } from "./solutions/selection";
+import { notice, overlay, trouble, view } from "./state/server_state";
+import { choose, open, tab, tabs } from "./state/tabs";
+import { Stream } from "./streams/stream_page";
+import { Tabs } from "./tab_bar";
+import { Trials } from "./trials/trial_list";
+import { TrialPage } from "./trials/trial_page";
 
 const SPLIT = "epsparql.editor";
 const TITLES: Record<string, string> = { ontologies: "background", sparql: "SPARQL", file: "send a file", health: "lag and errors" };

@@ -2,9 +2,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { token } from "./server";
-import { lookAgain } from "./checks";
-import { overlay, trouble, useToken } from "./state";
+import { token } from "./api/client";
+import { lookAgain } from "./state/query_checks";
+import { overlay, trouble, useToken } from "./state/server_state";
 
 function Dialog({ title, children }: { title: string; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);

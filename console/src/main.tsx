@@ -1,16 +1,16 @@
-import "./fonts.css";
-import "./colours.css";
-import "./style.css";
-import "./controls.css";
-import "./panes.css";
-import "./pages.css";
-import "./pictures.css";
-import "./extra.css";
+import "./styles/fonts.css";
+import "./styles/colours.css";
+import "./styles/style.css";
+import "./styles/controls.css";
+import "./styles/panes.css";
+import "./styles/pages.css";
+import "./styles/pictures.css";
+import "./styles/extra.css";
 import { render } from "preact";
 import { App } from "./app";
-import { goOn } from "./player";
-import { minimise } from "./solutions";
-import { followAddress, poll, registered } from "./state";
+import { goOn } from "./examples/player";
+import { followAddress, poll, registered } from "./state/server_state";
+import { minimise } from "./state/solution_store";
 
 followAddress();
 render(<App />, document.getElementById("console")!);

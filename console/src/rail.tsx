@@ -1,15 +1,15 @@
 /** The left side: the server's queries and streams with what goes on in them. */
 
 import { signal } from "@preact/signals";
-import type { QuerySummary, StreamDocument } from "./server";
-import { connectorsInShort } from "./connectors";
-import { troublesInShort } from "./health";
-import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./format";
-import { millis } from "./solutions";
-import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, type View, view } from "./state";
-import { Spark } from "./spark";
-import { trialsInShort } from "./trials";
-import { showQuery, tab } from "./tabs";
+import type { QuerySummary, StreamDocument } from "./api/client";
+import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./display/format";
+import { Spark } from "./display/sparkline";
+import { connectorsInShort } from "./pages/connectors";
+import { troublesInShort } from "./pages/health";
+import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, type View, view } from "./state/server_state";
+import { millis } from "./state/solution_store";
+import { showQuery, tab } from "./state/tabs";
+import { trialsInShort } from "./trials/trial_list";
 
 const NONE: ReadonlyMap<string, string> = new Map();
 /** More entries than these are found by their names, and take a line each. */

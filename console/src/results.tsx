@@ -1,29 +1,28 @@
 /** What the open query has found, and how it works. */
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { token } from "./server";
-import { showAll } from "./arrange";
-import { Chart } from "./chart";
-import { checked } from "./checks";
-import { WhyNothing } from "./diagnosis";
-import { Download } from "./download";
-import { Filter } from "./heading";
-import { bytes, count, partialMatches, rate } from "./format";
-import { PointMap } from "./map";
-import { Partial } from "./partial";
-import { Plan } from "./plan";
-import { selected } from "./selection";
-import { amount, fromBeginning, rows, standing, standingRows, truncated, watch } from "./solutions";
-import { different, queries, rateOf, registered, trouble } from "./state";
-import { Table } from "./table";
-import { LONG_AGO } from "./stream";
-import { change, choose, type Pane, pane, showQuery, tab, unused } from "./tabs";
-import { Timeline } from "./timeline";
-import { certainUpTo, streamsOf } from "./watermark";
-import { Versions } from "./versions";
-import { Webhooks } from "./webhooks";
-import { Why } from "./why";
+import { useEffect } from "preact/hooks";
+import { token } from "./api/client";
+import { Chart } from "./chart/chart";
+import { bytes, count, partialMatches, rate } from "./display/format";
+import { Split } from "./display/split";
+import { PointMap } from "./map/map";
+import { Partial } from "./query/partial_matches";
+import { Plan } from "./query/plan";
+import { Versions } from "./query/versions";
+import { Webhooks } from "./query/webhooks";
+import { Filter } from "./solutions/column_heading";
+import { WhyNothing } from "./solutions/diagnosis";
+import { Download } from "./solutions/download";
+import { Why } from "./solutions/explanation";
+import { selected } from "./solutions/selection";
+import { showAll } from "./solutions/sort_order";
+import { Table } from "./solutions/table";
+import { checked } from "./state/query_checks";
+import { different, queries, rateOf, registered, trouble } from "./state/server_state";
+import { amount, fromBeginning, rows, standing, standingRows, truncated, watch } from "./state/solution_store";
+import { change, choose, type Pane, pane, showQuery, tab, unused } from "./state/tabs";
+import { certainUpTo, LONG_AGO, streamsOf } from "./state/watermark";
+import { Timeline } from "./timeline/timeline";
 
 const PANES: [Pane, string][] = [
   ["solutions", "Solutions"],
@@ -122,59 +121,6 @@ function Found() {
       <Table rows={rows.value} first="the newest" />
     </Split>
   );
-}
-
-const SPLIT = "epsparql.split";
-
-/** A timeline above, and a table below. */
-export function Split({ children: [timeline, table] }: { children: [ComponentChildren, ComponentChildren] }) {
-  const box = useRef<HTMLDivElement>(null);
-  const [share, setShare] = useState(() => Number(localStorage.getItem(SPLIT)) || 0.56);
-  const drag = useSplit(box, setShare, SPLIT);
-  return (
-    <div class="found" ref={box} style={{ gridTemplateRows: `minmax(110px, ${share}fr) 7px minmax(80px, ${1 - share}fr)` }}>
-      {timeline}
-      <Divider label="Timeline above, table below" share={share} set={setShare} drag={drag} />
-      {table}
-    </div>
-  );
-}
-
-/** A divider that is dragged, or moved with the arrow keys. */
-export function Divider({ label, share, set, drag }: { label: string; share: number; set: (share: number) => void; drag: (event: PointerEvent) => void }) {
-  const move = (event: KeyboardEvent) => {
-    const by = { ArrowUp: -0.05, ArrowDown: 0.05 }[event.key];
-    if (by) set(Math.min(0.85, Math.max(0.15, share + by)));
-  };
-  return (
-    <div
-      class="divider"
-      role="separator"
-      tabIndex={0}
-      aria-orientation="horizontal"
-      aria-label={label}
-      aria-valuenow={Math.round(share * 100)}
-      aria-valuemin={15}
-      aria-valuemax={85}
-      onPointerDown={drag}
-      onKeyDown={move}
-    />
-  );
-}
-
-export function useSplit(box: { current: HTMLElement | null }, set: (share: number) => void, key: string) {
-  return (event: PointerEvent) => {
-    const handle = event.currentTarget as HTMLElement;
-    const { top, height } = box.current!.getBoundingClientRect();
-    const moved = (move: PointerEvent) => {
-      const share = Math.min(0.85, Math.max(0.15, (move.clientY - top) / height));
-      set(share);
-      localStorage.setItem(key, String(share));
-    };
-    handle.setPointerCapture(event.pointerId);
-    handle.addEventListener("pointermove", moved);
-    handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", moved), { once: true });
-  };
 }
 
 /** Why there is nothing yet, and what to do. */

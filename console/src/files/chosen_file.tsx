@@ -2,14 +2,14 @@
 
 import { ApiError } from "epsparql";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { bytes, count, some } from "../format";
-import { client } from "../server";
-import { refresh, streams, view } from "../state";
+import { client } from "../api/client";
+import { parseObject, settingsOf } from "../api/stream_settings";
+import { bytes, count, some } from "../display/format";
+import { refresh, streams, view } from "../state/server_state";
 import { dialectOf, EVENTS, type FileKind, nameAfter } from "./file_kinds";
 import { Choices, type Decisions, Preview, type Problem, type Proposal, Readings } from "./proposal";
 import { beginningOf } from "./row_parts";
 import { newKey, NOTHING_SENT, type Progress, sendFile } from "./sending";
-import { parseObject, settingsOf } from "./stream_settings";
 
 export interface Choice extends FileKind {
   name: string;

@@ -1,7 +1,7 @@
 /** What the server proposes for a file: its choices, the triples of the first rows, and what it guessed. */
 
 import { useId } from "preact/hooks";
-import type { Schemas } from "../server";
+import type { Schemas } from "../api/client";
 
 export type Proposal = Schemas["MappingProposal"];
 export type Problem = Schemas["ProblemDocument"];

@@ -1,7 +1,7 @@
 /** Sends a file in parts: each has a key, so that the server accepts it once however often it is sent. */
 
 import { ApiError } from "epsparql";
-import { client } from "../server";
+import { client } from "../api/client";
 import { cutFile, type Dialect, type Kind } from "./row_parts";
 
 export interface Shipment {

@@ -11,7 +11,8 @@ import { type Http, reasonOf } from "../http.js";
 import { ApiError, Closed, type Problem, Unreachable } from "../problem.js";
 import type { EventTime } from "../terms/event_lines.js";
 import { Batch, type FeedEvent } from "./batch.js";
-import { type Channel, CLOSE_OF_STATUS, COMPLETED, Dialer, type Frame, LOST, type SourcePosition, writeHead } from "./channel.js";
+import { type Channel, CLOSE_OF_STATUS, COMPLETED, type Frame, LOST, type SourcePosition, writeHead } from "./channel.js";
+import { Dialer } from "./dialer.js";
 import { yieldTurn } from "./event_loop.js";
 import { Link, News } from "./link.js";
 

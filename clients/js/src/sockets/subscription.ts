@@ -2,7 +2,8 @@
 
 import type { Http } from "../http.js";
 import { ApiError, Closed } from "../problem.js";
-import { BEHIND, type Channel, CLOSE_OF_STATUS, COMPLETED, Dialer, LOST, PAUSED, REFUSED, STOPPING } from "./channel.js";
+import { BEHIND, type Channel, CLOSE_OF_STATUS, COMPLETED, LOST, PAUSED, REFUSED, STOPPING } from "./channel.js";
+import { Dialer } from "./dialer.js";
 import { Link, News } from "./link.js";
 import { type Change, type Notice, readMessage, Solution, type Word } from "./messages.js";
 import { readEvents } from "./server_sent_events.js";

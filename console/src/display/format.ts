@@ -1,0 +1,110 @@
+/** How terms, times and amounts are written on the screen. */
+
+import type { Term } from "../api/client";
+
+const NUMBER = /#(integer|decimal|double|float|int|long|short|byte|nonNegativeInteger|positiveInteger|unsignedInt|unsignedLong)$/;
+const XSD = "http://www.w3.org/2001/XMLSchema#";
+const WELL_KNOWN: Record<string, string> = {
+  "http://www.w3.org/1999/02/22-rdf-syntax-ns#": "rdf",
+  "http://www.w3.org/2000/01/rdf-schema#": "rdfs",
+  [XSD]: "xsd",
+  "http://www.w3.org/2002/07/owl#": "owl",
+  "http://www.w3.org/ns/prov#": "prov",
+  "http://www.w3.org/ns/sosa/": "sosa",
+};
+
+export function prefixesOf(text: string): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const match of text.matchAll(/\bPREFIX\s+([\w.-]*):\s*<([^>\s]*)>/gi)) found.set(match[2] ?? "", match[1] ?? "");
+  return found;
+}
+
+/** An IRI by the prefixes of the query, else by well-known ones, else its last part. */
+export function shortIri(iri: string, prefixes: ReadonlyMap<string, string>): string {
+  const cut = Math.max(iri.lastIndexOf("#"), iri.lastIndexOf("/")) + 1;
+  const [space, local] = [iri.slice(0, cut), iri.slice(cut)];
+  const prefix = prefixes.get(space) ?? WELL_KNOWN[space];
+  if (prefix !== undefined) return `${prefix}:${local}`;
+  return local || iri;
+}
+
+export function shortTerm(term: Term | undefined, prefixes: ReadonlyMap<string, string>): string {
+  if (!term) return "";
+  if (term.type === "uri") return shortIri(term.value, prefixes);
+  if (term.type === "bnode") return `_:${term.value}`;
+  if (term.parts) return `<<( ${term.parts.map((part) => shortTerm(part, prefixes)).join(" ")} )>>`;
+  return term["xml:lang"] ? `${term.value}@${tag(term)}` : term.value;
+}
+
+export const isNumber = (term: Term) => term.type === "literal" && NUMBER.test(term.datatype ?? "");
+
+export function fullTerm(term: Term): string {
+  if (term.type === "uri") return `<${term.value}>`;
+  if (term.type === "bnode") return `_:${term.value}`;
+  if (term.parts) return term.value;
+  const tail = term["xml:lang"] ? `@${tag(term)}` : term.datatype ? `^^${datatype(term.datatype)}` : "";
+  return `"${term.value}"${tail}`;
+}
+
+/** The language, with the base direction if there is one. */
+const tag = (term: Term) => [term["xml:lang"], term["its:dir"]].filter(Boolean).join("--");
+
+const datatype = (iri: string) => (iri.startsWith(XSD) ? `xsd:${iri.slice(XSD.length)}` : `<${iri}>`);
+
+const pad = (n: number, width = 2) => String(n).padStart(width, "0");
+
+export const day = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+
+/** Time of day, as fine as it has to be. */
+export function clock(ms: number): string {
+  const at = new Date(ms);
+  const micros = Math.round((ms - Math.floor(ms)) * 1000) % 1000;
+  const fine = micros ? `.${pad(at.getUTCMilliseconds(), 3)}${pad(micros, 3)}` : at.getUTCMilliseconds() ? `.${pad(at.getUTCMilliseconds(), 3)}` : "";
+  return `${pad(at.getUTCHours())}:${pad(at.getUTCMinutes())}:${pad(at.getUTCSeconds())}${fine}`;
+}
+
+export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
+
+export function interval(start: number, end: number): string {
+  if (Number.isNaN(end)) return "always";
+  if (start === end) return moment(end);
+  return `${moment(start)} → ${day(start) === day(end) ? clock(end) : moment(end)}`;
+}
+
+export function duration(ms: number): string {
+  if (Number.isNaN(ms)) return "";
+  if (ms === 0) return "instant";
+  const units: [number, string][] = [
+    [86_400_000, "d"],
+    [3_600_000, "h"],
+    [60_000, "min"],
+    [1000, "s"],
+    [1, "ms"],
+  ];
+  const at = units.findIndex(([size]) => ms >= size);
+  if (at < 0) return `${Math.round(ms * 1000)} µs`;
+  const [size, name] = units[at]!;
+  const next = units[at + 1];
+  const rest = next && Math.floor((ms % size) / next[0]);
+  return `${Math.floor(ms / size)} ${name}${next && rest ? ` ${rest} ${next[1]}` : ""}`;
+}
+
+/** A number of things: "1 solution", "2 solutions". */
+export const some = (n: number, thing: string) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+
+export const partialMatches = (n: number) => `${count(n)} partial ${n === 1 ? "match" : "matches"}`;
+
+export const count = (n: number) => n.toLocaleString("en").replaceAll(",", "\u202f");
+
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let at = 0;
+  while (n >= 1024 && at < 3) [n, at] = [n / 1024, at + 1];
+  return `${n >= 100 || at === 0 ? Math.round(n) : n.toFixed(1)} ${units[at]}`;
+}
+
+export function rate(perSecond: number): string {
+  if (perSecond === 0) return "0/s";
+  if (perSecond < 10) return `${perSecond.toFixed(1)}/s`;
+  return perSecond < 10_000 ? `${count(Math.round(perSecond))}/s` : `${Math.round(perSecond / 1000)}k/s`;
+}
