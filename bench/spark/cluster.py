@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pipeline.spark.jvm import java_home, spark_environment, spark_home
+from pipeline.spark.jvm import JVM_FLAGS, java_home, spark_environment, spark_home
 
 _PATIENCE_S, _LOOK_S = 120.0, 0.1
 Process = subprocess.Popen[bytes]
@@ -42,7 +42,8 @@ def running_daemon(directory: Path, *command: str) -> Iterator[Process]:
     """Run a process of the cluster; it ends with whatever it has started."""
     directory.mkdir()
     with spark_environment(java_home(), spark_home()), (directory / "output").open("wb") as output:
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(directory)}
+        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(directory)}
+        environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JVM_FLAGS, "SPARK_LAUNCHER_OPTS": JVM_FLAGS}
         spark_class = str(spark_home() / "bin" / "spark-class")
         process = subprocess.Popen([spark_class, *command], env=environment, stdout=output, stderr=output, start_new_session=True)
     try:

@@ -3,13 +3,8 @@
 import os
 import re
 import signal
-import time
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -19,7 +14,7 @@ from pipeline.log import LogWriter, Queueing
 from pipeline.object_store.backends import connect_store
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import read_report
-from pipeline.solutions.solution_log import SolutionReader
+from pipeline.spark.jvm import JVM_FLAGS
 from pipeline.spark.supervisor import SparkOptions, SparkRunner
 from server.cli.demo_data import QUERIES, Instant, find, instants
 from tests.soak import is_full
@@ -31,52 +26,6 @@ pytestmark = pytest.mark.slow
 
 def said(directory: Path, pattern: str) -> bool:
     return re.search(pattern, (directory / "output").read_text(errors="replace")) is not None
-
-
-@pytest.mark.soak  # a worker with an engine dies in the next test, too
-def test_the_demo_on_a_cluster_one_of_whose_workers_dies(tmp_path: Path) -> None:
-    """Two partitions on three workers. The first half is undisturbed, then a worker dies while the second one comes in, and its task goes to the third.
-
-    Prints how fast it was and how long it stood still.
-    """
-    data, year = tmp_path / "data", of_the_year()
-    half = len(year) // 2
-    with running_cluster(tmp_path, 3) as (url, workers), LogWriter(data, cases.frozen_clock) as log:
-        for name, text in QUERIES.items():
-            cases.register(log, name, text)
-        commits: list[float] = []
-        runner = SparkRunner(data, url, heartbeat=log.heartbeat, options=SparkOptions(partitions=2))
-        runner.on_commit(lambda _: commits.append(time.monotonic()))
-        runner.start()
-
-        def state() -> str:
-            return f"{runner.state}\n{(data / 'spark.log').read_text()[-3000:]}"
-
-        try:
-            cases.eventually(lambda: runner.ready, 180, state)
-            assert any((tmp_path / f"worker-{k}").glob("app-*/*/epsparql_code/code/engine/engine.py") for k in range(3)), "our code was brought"
-            began = time.monotonic()
-            feed(log, year[:half])
-            cases.reached(data, log.head(), 180, state)
-            rate = sum(instant.readings for instant in year[:half]) / (time.monotonic() - began)
-            feeder = Thread(target=feed, args=(log, year[half:]))
-            feeder.start()
-            cases.reached(data, position(data) + half // 10, 120, state)
-            killed, attempts = time.monotonic(), claims(data)
-            os.killpg(workers[busy(workers)].pid, signal.SIGKILL)  # its executor, and the engine in it, too
-            feeder.join()
-            cases.eventually(lambda: claims(data) != attempts, 120, state)  # what follows needs the task's next attempt
-            cases.reached(data, cases.finish(log) + 1, 180, state)
-        finally:
-            runner.stop()
-    after = [killed, *(at for at in commits if at > killed)]
-    pause = max(later - earlier for earlier, later in pairwise(after))
-    print(f"\ncluster: {rate:.0f} readings/s undisturbed, {pause:.1f} s without a commit after the kill")
-    found = cases.found_in(data)
-    assert found == cases.undisturbed(data, tmp_path / "elsewhere")
-    if is_full():
-        told = Counter(solution.query for solution in found[0])
-        assert (told["blizzard"], told["heat"], told["wind"]) == (16, 1_391 + 502 + 16, 27_013)
 
 
 def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +46,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
             keeper.start()
             for name, text in QUERIES.items():
                 cases.register(log, name, text)
-            chosen = ("spark.executor.memory=700m",)
+            chosen = ("spark.executor.memory=700m", f"spark.executor.extraJavaOptions={JVM_FLAGS}")
             runner = SparkRunner(
                 data, url, heartbeat=log.heartbeat, options=SparkOptions(partitions=2, snapshot_weight=10_000, store=uri, conf=chosen)
             )
@@ -108,6 +57,7 @@ def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatc
 
             try:
                 cases.eventually(lambda: runner.ready, 180, state)
+                assert any((tmp_path / f"worker-{k}").glob("app-*/*/epsparql_code/code/engine/engine.py") for k in range(2)), "our code was brought"
                 refuse_stranger(tmp_path, monkeypatch, url)
                 feed(log, year[:half])
                 cases.reached(data, log.head(), 180, state)
@@ -134,11 +84,6 @@ def refuse_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -
         with running_daemon(tmp_path / "stranger", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", url):
             cases.eventually(lambda: said(tmp_path / "stranger", "(?i)authenticat|SaslException|digest"), 60, lambda: "no refusal")
             assert not said(tmp_path / "stranger", "Successfully registered")
-
-
-def claims(data: Path) -> list[str]:
-    """Return which attempt at each partition's task is at work."""
-    return [path.read_text() for path in sorted((data / "spark").glob("claim-?"))]
 
 
 def of_the_year() -> Sequence[Instant]:
@@ -175,8 +120,3 @@ def busy(workers: Sequence[Process]) -> int:
             if args.endswith("pipeline.spark.worker_daemon pyspark.worker")
         )
     )
-
-
-def position(data: Path) -> int:
-    with closing(SolutionReader(data)) as reader:
-        return reader.position

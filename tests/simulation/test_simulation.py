@@ -89,7 +89,7 @@ def _no_look_at_the_solutions() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("put_back", "stored", "seed"),
-    [(_no_look_at_the_chain, False, 7), (_no_look_at_the_solutions, False, 113), (_second_sync, False, 33), (_untold_recovery, True, 32)],
+    [(_no_look_at_the_chain, False, 7), (_no_look_at_the_solutions, False, 169), (_second_sync, False, 47), (_untold_recovery, True, 32)],
 )
 def test_a_fault_that_is_put_back_is_found(put_back: Callable[[], AbstractContextManager[None]], stored: bool, seed: int) -> None:
     with put_back():

@@ -45,7 +45,7 @@ QUERIES = {
 @pytest.mark.parametrize("text", QUERIES.values(), ids=QUERIES)
 def test_many_solutions_come_packed(text: str) -> None:
     """The same events one by one bring the same values, never packed."""
-    events = drawn(4_000, 10)
+    events = drawn(2_000, 10)
     engine = engine_with(text)
     together = [engine.feed(block).solutions for block in blocks(events, len(events))]
     engine = engine_with(text)

@@ -19,7 +19,7 @@ from engine.messages import OCCURRENCES, Block, Events, Register
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import XSD
 from tests.reference.evaluator import Fact, Occurrence
-from tests.soak import examples
+from tests.soak import examples, is_full
 from tests.support import query_strategies
 from tests.support.run_both import block, blocks, entries, run
 
@@ -66,9 +66,9 @@ def test_unbound_comes_first_in_order() -> None:
     assert table.in_order(np.array([[b, 0], [a, b]])).tolist() == [[2, 0], [1, 2]]
 
 
-def test_a_million_terms() -> None:
+def test_many_terms() -> None:
     """Every array grows many times over, and each time all that stands there stays."""
-    table, n = TermTable(), 1_000_000
+    table, n = TermTable(), 1_000_000 if is_full() else 200_000
     texts = pa.array([f"<http://example.org/{k}>" for k in range(n)])
     numbers = table.intern_strings(texts)
     assert len(np.unique(numbers)) == n

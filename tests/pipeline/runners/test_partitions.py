@@ -182,7 +182,7 @@ def test_a_report_tells_of_all_partitions(logs: Path, tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- a long stream
-EVENTS, BODY, DELAY = 200_000 if is_full() else 60_000, 500, 5_000_000
+EVENTS, BODY, DELAY = 200_000 if is_full() else 30_000, 500, 5_000_000
 QUERIES = {
     "chain": "PREFIX : <http://e/> SELECT ?x ?s ?y { { ?s :a ?x } SEQ { ?s :b ?y } WITHIN 3 }",
     "lone": "PREFIX : <http://e/> SELECT ?s ?x { { ?s :a ?x } WITHOUT { ?s :b ?y } FOR 1 }",

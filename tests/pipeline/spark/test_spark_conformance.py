@@ -1,4 +1,4 @@
-"""Conformance cases on Spark: one in ten, in `make soak` every one and some through `replay --runner spark`.
+"""Conformance cases on Spark: one in ten, in `make soak` every one. tests/server/cli/test_cli.py has `replay --runner spark`.
 
 In-process, tests/engine/semantics/test_conformance.py and tests/etalis/test_conformance.py run all of them: Spark is to bring what the same engine finds.
 """
@@ -16,7 +16,6 @@ from pipeline.replay.query_files import NamedFile, named_file, read_program, rea
 from pipeline.replay.replay import Replay, write_log
 from pipeline.solutions.formats import NDJSON, write_page
 from pipeline.spark.job import run_to_end
-from server.cli import commands
 from tests.engine.semantics.test_conformance import CASES, read, row
 from tests.etalis.programs import STREAM, reported
 from tests.etalis.test_conformance import CASES as PROGRAMS
@@ -66,18 +65,6 @@ def _two_programs(directory: Path) -> Replay:
 
 def _number(n: int) -> str:
     return f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>'
-
-
-@pytest.mark.soak  # in CI, tests/server/cli/test_cli.py replays on Spark
-@pytest.mark.parametrize("case", CASES[7::80], ids=lambda path: path.name)
-def test_replay_on_spark(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {"--query": "query.rq", "--stream": "stream.ndjson", "--background": "background.nt"}
-    status = commands.main(
-        ["replay", *(part for flag, name in files.items() for part in (flag, str(case / name))), "--runner", "spark", "--master", "local[2,4]"]
-    )
-    printed = capsys.readouterr()
-    assert status == 0, printed.err
-    assert Counter(map(row, printed.out.splitlines())) == Counter(read(case).expected)
 
 
 def _write(case: Path, data: Path) -> None:
