@@ -28,6 +28,8 @@ TARGETS = {
     "win_amd64": "x86_64-windows-gnu",
 }
 """The platform as wheels name it, and as zig does."""
+GLIBC = (2, 28)
+"""The tag manylinux_2_28 promises no later version."""
 KINDS = {"linux": lief.Binary.FORMATS.ELF, "macos": lief.Binary.FORMATS.MACHO, "windows": lief.Binary.FORMATS.PE}
 PROMISED = frozenset(re.findall(r"\b_?Py\w+", (ROOT / "engine/native/source/stable_abi.h").read_text(encoding="utf-8")))
 """The names of Python's stable ABI that the module declares."""
@@ -70,9 +72,26 @@ def inspect_wheel(wheel: Path, target: str) -> None:
         assert binary.format == KINDS[target.split("-")[1].split(".")[0]], name
         exported = {str(symbol.name).removeprefix("_Py").removeprefix("Py") for symbol in binary.exported_functions}
         assert f"Init_{Path(name).name.split('.')[0]}" in exported, exported
-        asked = {name.lstrip("_") for name in map(str, (each.name for each in binary.imported_functions)) if re.match(r"_*Py", name)}
+        asked = {name.lstrip("_") for name in _list_imports(binary) if re.match(r"_*Py", name)}
         assert asked, name
         assert asked <= {name.lstrip("_") for name in PROMISED}, asked
+        if isinstance(binary, lief.ELF.Binary):
+            _inspect_c_library(binary, target)
+
+
+def _list_imports(binary: lief.Binary) -> list[str]:
+    """Return the names that a module takes from elsewhere. Those of Python have no type in ELF, because no library of Python is linked."""
+    if isinstance(binary, lief.ELF.Binary):
+        return [str(symbol.name) for symbol in binary.dynamic_symbols if symbol.shndx == 0]
+    return [str(each.name) for each in binary.imported_functions]
+
+
+def _inspect_c_library(binary: lief.ELF.Binary, target: str) -> None:
+    """Check that a module for Linux needs the C library of its target alone, and of glibc no later version than the tag promises."""
+    assert {str(name) for name in binary.libraries} <= ({"libc.so"} if "musl" in target else {"libc.so.6", "libm.so.6"})
+    names = [str(each.name) for needed in binary.symbols_version_requirement for each in needed.get_auxiliary_symbols()]
+    versions = [tuple(map(int, name.removeprefix("GLIBC_").split("."))) for name in names]
+    assert all(version <= GLIBC for version in versions), names
 
 
 if __name__ == "__main__":

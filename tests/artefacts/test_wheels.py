@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.artefacts.platform_wheels import TARGETS, build_wheels, inspect_wheel
-from tests.support.wheels import ROOT, build_wheel, call, call_uv, find_pythons, make_environment
+from tests.support.wheels import ROOT, build_wheel, call, call_uv, copy_sources, find_pythons, make_environment
 
 pytestmark = pytest.mark.slow
 
@@ -124,6 +124,26 @@ def test_the_engine_with_the_oldest_libraries(wheel: Path, pythons: dict[str, st
     for name, bound in (re.split(">=|,", each)[:2] for each in extras["engine"]):
         assert installed[name].startswith(f"{name}=={bound}")
     first_solution(commands, tmp_path / "work")
+
+
+@pytest.mark.soak
+def test_two_clones_on_two_pythons_share_nothing(pythons: dict[str, str], tmp_path: Path) -> None:
+    """Each clone is compiled once, when it is installed. Any Python loads the modules of any clone, and nothing is written to the home."""
+    built = list[tuple[Path, Path]]()
+    versions = [version for version in VERSIONS if version in pythons][:2]
+    for number, version in enumerate(versions):
+        clone = copy_sources(tmp_path / f"clone{number}")
+        commands = make_environment(tmp_path / f"venv{number}", pythons[version], "--editable", f"{clone}[engine]")
+        compiled = {file: file.stat().st_mtime_ns for file in clone.rglob("*.so")}
+        first_solution(commands, tmp_path / f"work{number}")
+        assert compiled == {file: file.stat().st_mtime_ns for file in clone.rglob("*.so")}
+        assert list((tmp_path / f"work{number}" / "home").rglob("*")) == []
+        built.append((clone, commands))
+    for clone, _ in built:
+        for _, commands in built:
+            done = call([commands / "python", "-c", "import engine.native.entries; print(engine.native.entries.__file__)"], PYTHONPATH=str(clone))
+            assert Path(done.stdout.strip()).is_relative_to(clone), done.stderr
+    assert len(built) == 2
 
 
 @pytest.mark.soak
