@@ -676,7 +676,7 @@ class Engine(EngineState):
         parts = []
         for triple in rule.template:
             s, p, o = (read_part(planned, rows, part, self.terms) for part in list_parts(triple))
-            good = (s > 0) & (p > 0) & (o > 0) & (self.terms.kinds[s] < LITERAL) & (self.terms.kinds[p] == IRI)
+            good = (s > 0) & (p > 0) & (o > 0) & (self.terms.kinds[s] < LITERAL) & (abs(self.terms.kinds[p]) == IRI)
             graph = np.zeros(len(rows), np.int64)
             parts.append(make_arrivals(s, p, o, graph, rows[:, c.OUT_START], rows[:, c.OUT_END], rows[:, c.OUT_ENTRY]).where(good))
         return concatenate_arrivals(parts)

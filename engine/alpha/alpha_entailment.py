@@ -281,6 +281,10 @@ class Postings:
         first, n = net.lists[: self._lists.end].T
         return 4 * int((before[first + n] - before[first]).max())
 
+    def describes_others(self, net: Net) -> bool:
+        """Return whether an occurrence may be taken as a triple of another subject."""
+        return bool((net.postings[: self._ranges.end, c.P_AS_S] != c.NONE).any())
+
     def tells_kinds(self, net: Net) -> bool:
         """Return whether it matters which kind of term an occurrence's object is."""
         return bool(net.postings[: self._ranges.end, c.P_RESOURCE].any())

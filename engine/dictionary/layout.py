@@ -18,6 +18,8 @@ N_ARRAYS = 8
 
 MOST_SMALL = 1 << 14
 """The canonical literals of xsd:integer from 0 up to this are found by their values: `small` has their numbers, or NONE."""
+NAME_DIGITS, OLD_NAME_DIGITS = 32, 24
+"""Names of nodes that are made of a digest have so many digits, those of templates at least so many as they once had."""
 LONGEST_NUMERAL = 4000
 """The lexical form of an integer or decimal has at most so many bytes, as `engine.expressions.numeric.DIGITS` says."""
 

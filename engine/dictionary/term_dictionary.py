@@ -39,7 +39,7 @@ from engine.native.entries import (
 from epsparql.terms import Term
 
 IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
-"""These are the kinds of the kernel's `kinds`, where 0 is no term.
+"""These are the kinds of the kernel's `kinds`, where 0 is no term. IRIs and blank nodes that one message alone describes have theirs below 0.
 
 A STRING is a literal of xsd:string, which has neither language nor another datatype.
 """

@@ -285,6 +285,10 @@ class KernelHost:
         if to_order.any():
             self._order_goals(gathered[to_order])
             gathered = gathered[~to_order]
+        choosing = gathered[:, c.FRAME_SIDE] == c.RIGHT_CHOICE
+        if choosing.any():
+            self._order_choices(gathered[choosing])
+            gathered = gathered[~choosing]
         for node in np.unique(gathered[:, c.FRAME_NODE]).tolist():
             frames = gathered[gathered[:, c.FRAME_NODE] == node]
             if node in self.collectors.placed:
@@ -316,6 +320,16 @@ class KernelHost:
         numbers = numbers[sort_by_age(self.slots, numbers, np.array(list(goals.values()), np.int64))][::-1]
         self.arrays.make_room(0, len(numbers))
         self.arrays.push_frames(np.array([goals[goal] for goal in numbers.tolist()], np.int64), c.YOUNGEST, numbers)
+
+    def _order_choices(self, frames: Ints) -> None:
+        """Put right goals that a policy's nodes are to serve on the stack, the oldest on top."""
+        net = self.arrays.net
+        runs = np.isin(net.nodes[frames[:, c.FRAME_NODE], c.KIND], list(POLICIES))  # a query may have failed meanwhile
+        self.arrays.release_rows(frames[~runs, c.FRAME_ROW])
+        nodes, goals = frames[runs, c.FRAME_NODE], frames[runs, c.FRAME_ROW]
+        order = sort_by_age(self.slots, goals, nodes)[::-1]
+        self.arrays.make_room(0, len(order))
+        self.arrays.push_frames(nodes[order], c.DECIDE_RIGHT, goals[order])
 
     def _decide_deferred(self) -> None:
         """Hand what was deferred to its collectors, and what they give back to the kernel, which takes it on instant by instant."""
@@ -386,14 +400,14 @@ def find_goals_beside(net: Net, node: int, goal: int) -> list[int]:
 
 
 def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
-    """Return the order of goals of one instant by start, then terms in N-Triples text by variable name, hidden ones last."""
+    """Return the order of goals by end, start, then terms in N-Triples text by variable name, hidden ones last."""
     net, order = slots.arrays.net, np.zeros(len(goals), np.int64)
     for query in np.unique(net.nodes[nodes, c.QUERY]).tolist():
         planned = slots.numbered[query]
         columns = np.array([planned.columns[v] - c.VAR for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
         own = np.flatnonzero(net.nodes[nodes, c.QUERY] == query)
         ranks = slots.arrays.terms.in_order(net.rows["terms"][np.ix_(goals[own], columns)].astype(np.int64))
-        order[own] = own[np.lexsort((*ranks.T[::-1], net.rows["start"][goals[own]]))]
+        order[own] = own[np.lexsort((*ranks.T[::-1], net.rows["start"][goals[own]], net.rows["end"][goals[own]]))]
     return order
 
 

@@ -1,6 +1,6 @@
 """This module gives queries rows in the tables of one kernel, and takes them back."""
 
-from collections.abc import Iterable, KeysView, Sequence
+from collections.abc import Iterable, KeysView, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,13 @@ class StreamTable:
         """Return the network's number for a stream, and number a new stream."""
         if name not in self.numbers:
             self.numbers[name] = len(self.numbers)
-            row = np.array([[0, c.NONE]], np.int64)
+            row = np.array([[0, c.NONE, 0]], np.int64)
             self._arrays.replace_arrays(self._arrays.net._replace(streams=np.concatenate([self._arrays.net.streams, row])))
         return self.numbers[name]
+
+    def set_locality(self, described: Set[str]) -> None:
+        """Note that nodes of messages are local, but in the streams in which rules may describe them."""
+        self._arrays.net.streams[:, c.S_LOCAL] = [name not in described for name in self.numbers]
 
     def count_reader(self, planned: Planned, by: int) -> None:
         """Count one query more, or one fewer, for each stream that it reads."""
@@ -117,7 +121,8 @@ class StreamScans:
     def settle_margin(self) -> None:
         """Note what `update_margin` asked for."""
         net, self.is_margin_due = self._arrays.net, False
-        self._arrays.asks_kinds = self._postings.tells_kinds(net)
+        net.at[c.FOREIGN] = self._postings.describes_others(net)
+        self._arrays.asks_kinds = self._postings.tells_kinds(net) or bool(net.nodes[:, c.SUBJECT].any())
         net.at[c.MARGIN] = margin(net, widest(net) + self._postings.widest(net))
 
     # ------------------------------------------------------------ what occurrences entail

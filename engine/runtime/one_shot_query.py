@@ -158,7 +158,7 @@ class _Template:
         self._made += len(rows)
         found = [np.column_stack([numbers[part] for part in _parts_of(triple)]) for triple in self._template]
         every = np.concatenate([np.zeros((0, 3), np.int64), *found])
-        kinds = self._terms.kinds[every]
+        kinds = abs(self._terms.kinds[every])
         fits = np.isin(kinds[:, 0], (c.IRI_KIND, c.BLANK_KIND)) & (kinds[:, 1] == c.IRI_KIND) & (every[:, 2] != c.UNBOUND)
         return distinct(every[fits])
 

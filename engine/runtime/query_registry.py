@@ -21,6 +21,7 @@ from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.introspection import OperatorState, PartialMatch, list_partial_matches, measure_progress
+from engine.runtime.locality import find_described
 from engine.runtime.watermarks import NO_TIME, StreamTime, find_query_time
 from engine.state_size import Quota, Usage
 from engine.triples.quads import Quad
@@ -71,7 +72,11 @@ class Registry:
     def layout(self) -> Layout:
         """Return which network listens to which stream, as registrations have it now."""
         if self._layout is None:
-            self._former = self._layout = build_layout(self.members, self.rules, self._former)
+            rules = self.rules
+            self._former = self._layout = build_layout(self.members, rules, self._former)
+            described = find_described(rules)
+            for member in self.members:
+                member.network.slots.streams.set_locality(described)
         return self._layout
 
     def forget_layout(self) -> None:

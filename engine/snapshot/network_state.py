@@ -50,6 +50,7 @@ WAITS = {
     "absent": c.DECIDE_BLOCKER,
     "order": c.ORDER,
     "left choice": c.LEFT_CHOICE,
+    "serve": c.SERVE,
     "right choice": c.RIGHT_CHOICE,
     "settle": c.SETTLE,
     "youngest": c.YOUNGEST,

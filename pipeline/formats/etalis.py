@@ -1,12 +1,24 @@
 """Bodies and files of text/x-etalis-stream: events as ETALIS writes them become the triples that stand for them."""
 
-import pyarrow as pa
+from collections.abc import Mapping
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epsparql.etalis.parser.program import MAX_ARGUMENTS
 from epsparql.etalis.parser.syntax import EleRefused
+from epsparql.etalis.parser.vocabulary import EVENT_NODE, argument_predicate, event_node, name_of
 from epsparql.etalis.streams import read_stream
 from pipeline.errors import FormatError, locate_undecodable
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.batches.row_builder import NO_TERM, RowBuilder
+
+_NODE = f"<{EVENT_NODE}".encode()
+_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+_ARGUMENTS = {str(argument_predicate(k)): k for k in range(1, MAX_ARGUMENTS + 1)}
+_PLAIN = pa.schema([*((name, pa.utf8()) for name in "spo"), ("start", pa.int64()), ("end", pa.int64())])
+Event = Mapping[int, str]
+"""The type of an event, and its arguments by their places from 1."""
 
 
 def parse_etalis_stream(body: bytes, arrived: int | None) -> pa.RecordBatch:
@@ -23,3 +35,40 @@ def parse_etalis_stream(body: bytes, arrived: int | None) -> pa.RecordBatch:
     except EleRefused as error:
         raise FormatError("syntax", error.message, error.line, error.column, error.expected) from None
     return rows.batch()
+
+
+def may_name_events(batch: pa.RecordBatch) -> bool:
+    """Return whether a batch may have subjects that are named as events; it costs less than to look at each."""
+    texts = batch.column("s").dictionary.buffers()[2]
+    return texts is not None and _NODE in bytes(texts)
+
+
+def check_event_nodes(batch: pa.RecordBatch) -> None:
+    """See that what a batch says of nodes that are named as events is what these events are.
+
+    So no other body describes such a node, and an atom that matches it is decided at once. Raises: FormatError.
+    """
+    if not may_name_events(batch):
+        return
+    mask = pc.starts_with(pc.cast(batch.column("s"), pa.utf8()), _NODE.decode())
+    found: dict[str, dict[tuple[int, int], dict[int, str]]] = {}
+    for row in batch.filter(mask).select(["s", "p", "o", "start", "end"]).cast(_PLAIN).to_pylist():
+        place = 0 if row["p"] == _TYPE else _ARGUMENTS.get(row["p"])
+        event = found.setdefault(row["s"], {}).setdefault((row["start"], row["end"]), {})
+        if place is None or event.setdefault(place, row["o"]) != row["o"]:
+            _refuse_node(row["s"])
+    for node, events in found.items():
+        if len(events) > 1 or not all(_is_named(node, *interval, event) for interval, event in events.items()):
+            _refuse_node(node)
+
+
+def _is_named(node: str, start: int, end: int, event: Event) -> bool:
+    """Return whether a node has the name of an event."""
+    if event.keys() != set(range(len(event))):
+        return False
+    arguments = [event[k] for k in range(1, len(event))]
+    return node == str(event_node(name_of(event[0][1:-1]), arguments, start, end))
+
+
+def _refuse_node(node: str) -> None:
+    raise FormatError("event-node", f"the body describes {node} otherwise than the event of this name", expected="other names for nodes of your own")

@@ -17,6 +17,7 @@ from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
 from pipeline.formats.body_parser import MEDIA_TYPES, NDJSON, parse_body, parse_frame
+from pipeline.formats.etalis import check_event_nodes, may_name_events
 from pipeline.formats.namespaces import Namespaces
 from pipeline.formats.ndjson import LONGEST_KEY, parse_event_frames
 from pipeline.formats.reading_rules import ReadingRules, is_blank
@@ -78,7 +79,8 @@ class StreamBody:
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch, key: str | None = None, source: Source | None = None) -> "StreamBody":
-        """Return a body all of whose rows map."""
+        """Return a body all of whose rows map. Raises: FormatError, where it describes an event of ETALIS that it does not bring."""
+        check_event_nodes(batch)
         return cls(MappedBody(batch, (), batch.num_rows), key, source)
 
 
@@ -126,7 +128,7 @@ def read_together(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBat
     found = list[pa.RecordBatch]()
     for group in _cut_into_groups(bodies):
         batches = parse_event_frames(group, arrived)
-        if batches is None:
+        if batches is None or any(map(may_name_events, batches)):
             return None
         found += batches
     return found
@@ -158,6 +160,7 @@ def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise
 
 
 def _settled(mapped: MappedBody, settings: BodySettings) -> MappedBody:
+    check_event_nodes(mapped.batch)
     return refuse_rejected(mapped) if settings.on_error == REFUSE else replace(mapped, skips=settings.on_error == SKIP)
 
 

@@ -50,6 +50,56 @@ def test_a_program_from_registration_to_solutions(url: str, http: httpx.Client) 
     assert {each["o"] for each in step["because"] if each["kind"] == "occurrence"} >= {NUMBER.format(2), NUMBER.format(4)}
 
 
+SEQ = "e(X) <- a(X) seq b(X). print_trigger(e/1)."
+AT_ONCE = [
+    pytest.param(SEQ, "unrestricted", ["event(a(1), 1).", "event(b(1), 2)."], id="seq"),
+    pytest.param(SEQ, "recent", ["event(a(1), 1).", "event(b(1), 2)."], id="recent"),
+    pytest.param(SEQ, "chronological", ["event(a(1), 1).", "event(b(1), 2)."], id="chronological"),
+    pytest.param("f(X) <- b(X). print_trigger(f/1).", "unrestricted", ["event(b(1), 2)."], id="one event"),
+    pytest.param(
+        "f(X) <- b(X) where X > 0. print_trigger(f/1).",
+        "unrestricted",
+        ["event(b(0), 1). event(b(1), 2)."],
+        id="of several events of a body the last",
+    ),
+    pytest.param(
+        "e(X) <- a(X) seq b(X). f(X) <- e(X) seq c(X). print_trigger(f/1).",
+        "recent",
+        ["event(a(1), 1).", "event(b(1), 2).", "event(c(1), 3)."],
+        id="a rule over another",
+    ),
+]
+
+
+@pytest.mark.parametrize(("program", "policy", "bodies"), AT_ONCE)
+def test_a_program_gives_its_event_with_the_last_one(
+    http: httpx.Client, request: pytest.FixtureRequest, program: str, policy: str, bodies: list[str]
+) -> None:
+    """Nothing comes after it, and no clock moves the time of events that have their own."""
+    name = request.node.callspec.id
+    stream = f"urn:test:{name}"
+    text = f"from_stream('{stream}'). {program}"
+    assert http.put(f"/queries/{name}", params={"policy": policy}, content=text, headers=EVENT).status_code == 201
+    for body in bodies:
+        assert http.post(f"/streams/{segment(stream)}/events", content=body, headers=STREAM).is_success
+    until(lambda: http.get(f"/queries/{name}").json()["solutions"] == 1, "the last event's solution is there")
+
+
+def test_triples_about_the_node_of_an_event_are_refused(http: httpx.Client) -> None:
+    node = "urn:ele:event:a411dcbf446b5171c735e1ad9b170e87"  # d(1,x) on [1 s, 2 s]
+    times = {"start": "1970-01-01T00:00:01Z", "end": "1970-01-01T00:00:02Z"}
+    event = [("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "<urn:ele:d>"), ("urn:ele:arg1", NUMBER.format(1)), ("urn:ele:arg2", "<urn:ele:x>")]
+
+    def send(*triples: tuple[str, str]) -> tuple[int, str | None]:
+        lines = "\n".join(json.dumps({"s": f"<{node}>", "p": f"<{p}>", "o": o, **times}) for p, o in triples)
+        answer = http.post(f"/streams/{segment('urn:test:nodes')}/events", content=lines, headers={"Content-Type": "application/x-ndjson"})
+        return answer.status_code, answer.json().get("code")
+
+    assert send(*event)[0] == 202, "an event that was exported is sent again"
+    for other in (event[:2], [*event, ("urn:ele:arg3", "<urn:ele:y>")], [*event, ("http://example.org/p", "<urn:ele:y>")], event[1:]):
+        assert send(*other) == (400, "event-node")
+
+
 def test_what_a_program_writes(tmp_path: Path) -> None:
     """An EP-SPARQL query and another program read it. The server is started again in between, and explains both."""
     program = "from_stream('urn:t:in'). into_stream('urn:t:out').\nup : rise(X, Y, Y - X) <- price(X) seq price(Y) where Y =:= X + 1.\n"

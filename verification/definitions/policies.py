@@ -26,20 +26,19 @@ def recent(lefts: Iterable[Solution], rights: Iterable[Solution], shared: Sequen
 
 
 def chronological(lefts: Iterable[Solution], rights: Iterable[Solution], meets: Test) -> Iterator[Pair]:
-    """Each right goal takes the eligible left goal that is least by end, start and terms, once; what is taken is gone after the instant."""
+    """Each right goal takes the eligible left goal that is least by end, start and terms; older right goals go before younger ones."""
     timed, untimed = _split(lefts, rights)
     yield from (pair for pair in untimed if _fits(pair, meets))
     (xs, ys), served, consumed = timed, set[Solution](), set[Solution]()
+    ys = sorted(ys, key=_age(ys))
     for now in _instants(xs, ys):
-        taken = set()
         for y in ys:
             eligible = [x for x in xs if x not in consumed and _ends((x, y)) <= now and _fits((x, y), meets)]
             if y not in served and eligible:
                 x = min(eligible, key=_age(xs))
                 served.add(y)
-                taken.add(x)
+                consumed.add(x)
                 yield x, y
-        consumed |= taken
 
 
 def _split(lefts: Iterable[Solution], rights: Iterable[Solution]) -> tuple[tuple[list[Solution], list[Solution]], list[Pair]]:

@@ -25,11 +25,13 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
-    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, NODE_WIDTH,
-) = range(41)  # fmt: skip
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, SUBJECT, SOURCE, NODE_WIDTH,
+) = range(43)  # fmt: skip
 # LOOK: the table of `lookups` that holds what the right side of a JOIN, or a FIND, matches of the background, or NONE; the slots of the columns that
 # it fills. LOOK_VIA: the node that joins pass before a JOIN's own filter, or NONE; of a node that decides on absence the first of its FINDs, or NONE
 # GATE: the SEQ on whose right side a JOIN stands, without whose left goals it keeps nothing (docs/decisions/0054-suppressing-joins.md), or NONE
+# SUBJECT: of a node that decides on absence, the column of the node that all of what is absent describes, or 0; SOURCE: the stream that has all of
+# what is absent, and a triple that binds this column, or NONE (docs/decisions/0132-local-nodes.md)
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST, ONCE,
@@ -52,7 +54,7 @@ SIDES = 3  # stores of a node
 GO_ON_LEFT, GO_ON_RIGHT, GO_ON_STORED_LEFT, GO_ON_STORED_RIGHT = range(5, 9)
 # then: decide on a row that has waited for the close of the instant, by the side that it came from; or, of a policy's node, do what its phases are
 # there for, in this order. YOUNGEST is the host's answer to ORDER
-DECIDE_LEFT, DECIDE_RIGHT, DECIDE_BLOCKER, ORDER, LEFT_CHOICE, RIGHT_CHOICE, SETTLE, YOUNGEST, TASKS_OF_CLOSE = range(9, 18)
+DECIDE_LEFT, DECIDE_RIGHT, DECIDE_BLOCKER, ORDER, LEFT_CHOICE, SERVE, RIGHT_CHOICE, SETTLE, YOUNGEST, TASKS_OF_CLOSE = range(9, 19)
 LOOK_ON, LOOK_ON_STORED = 32, 33  # at a triple of the background: the frame's goal is its place in the table, or NONE for the first
 FIND_ON = 34  # at triples of the background: the frame's goal is the row joined with them, or NONE for the first
 # links: what a policy needs of a goal besides the row's own: its predecessor in the queue, the oldest goal of the key (of the youngest), an instant
@@ -100,8 +102,9 @@ T_S, T_P, T_O, T_STREAM, TEMPLATE_WIDTH = range(5)
 Q_OPEN, Q_FROM, Q_AFTER, Q_FACTS_AT, Q_FACTS_N, Q_BOUND, Q_INSTANT, Q_DERIVED, Q_T0, Q_GOALS, Q_LIMIT, Q_MADE, Q_MADE_AT, QUERY_WIDTH = range(14)
 # reads: which query reads which stream, chained by stream
 R_QUERY, R_NEXT, READ_WIDTH = range(3)
-# streams: how many readers have facts to take in, and the first of the stream's reads
-S_PENDING, S_READS, STREAM_WIDTH = range(3)
+# streams: how many readers have facts to take in, the first of the stream's reads, and whether no
+# later entry describes the nodes of a message
+S_PENDING, S_READS, S_LOCAL, STREAM_WIDTH = range(4)
 MOST_STREAMS = 1 << 24  # of a network
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
@@ -136,14 +139,15 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
 (
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
-    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, MOST_EACH, MOST_NOW, SPENT, CHOICES, AT_WIDTH,
-) = range(41)  # fmt: skip
+    DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, MOST_EACH, MOST_NOW, SPENT, CHOICES, FOREIGN,
+    AT_WIDTH,
+) = range(42)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
 # store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are. LATEST_FROM: the greatest Q_FROM
 # that there has been. MOST_MADE: what a query may make at one instant, MOST_EACH: more for each occurrence that comes at it, MOST_NOW: both for this
-# instant. SPENT: what a step has looked at and been answered, in parts of what is made, until it is counted. CHOICES: whether rows may wait at a ONCE
-# for the end of their entry
+# instant. SPENT: what a step has looked at and been answered, in parts of what is made, until it is counted. CHOICES: whether rows may wait for the
+# end of their entry. FOREIGN: whether an occurrence may be taken as a triple with another subject
 
 # what is counted as made: a goal or a solution is one; joins that go on elsewhere, rows looked at, and answers of the host are this many LOOKS
 LOOKS = 128  # at rows of a key, in the time of one made
@@ -177,8 +181,10 @@ WITH_VAR, WITH_CONST = OPERATIONS, 2 * OPERATIONS  # added to what compares or c
 TERM_LINK, TERM_WIDTH = 1, 2
 TERM_LINK_BITS = 32
 LONG = 1 << 10  # bytes of a derived triple that count as another
-# kinds of terms; a STRING is a literal without language and of no other datatype
+# kinds of terms; a STRING is a literal without language and of no other datatype. Nodes that one message alone describes have kinds of their own:
+# blank nodes of a message or a template, and the IRIs of ETALIS's events
 IRI_KIND, BLANK_KIND, LITERAL_KIND, STRING_KIND = 1, 2, 3, 4
+EVENT_KIND, MESSAGE_BLANK_KIND = -IRI_KIND, -BLANK_KIND
 
 
 def _columns(first: str, after: str, prefix: str = "") -> dict[str, int]:

@@ -7,6 +7,7 @@
 #include "kernel/state/hash_table.c"
 
 #include "kernel/state/alpha_index.c"
+#include "kernel/state/local_nodes.c"
 #include "kernel/state/seen_solutions.c"
 #include "kernel/state/tasks.c"
 #include "kernel/state/temporal_relations.c"

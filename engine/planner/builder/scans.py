@@ -68,13 +68,14 @@ def add_scans(
     graph_column = c.NONE if place.graph is None else builder.column(place.graph)
     s, p, o = (c.NONE if isinstance(part, Variable) else builder.names.term(str(part)) for part in sought)
     predicate = AS_SENT if sent else max(p, 0)
-    for stream in _streams_of(builder, place):
+    for stream in streams_of(builder, place):
         number = builder.names.stream(stream)
         for graph in _graphs_of(builder, place):
             builder.fragment.scans.append(Scan(number, s, predicate, o, columns, *target, graph, graph_column))
 
 
-def _streams_of(builder: PlanBuilder, place: a.Place) -> tuple[str, ...]:
+def streams_of(builder: PlanBuilder, place: a.Place) -> tuple[str, ...]:
+    """Return the streams that the triple patterns of a place look at."""
     if place.window is not None:
         return () if place.window == BACKGROUND else (place.window,)
     return tuple(dict.fromkeys(builder.query.streams))

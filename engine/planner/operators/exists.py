@@ -18,6 +18,7 @@ from engine.planner.builder.correlation import (
     refuse_correlation,
     sides_of,
 )
+from engine.planner.builder.local_subjects import note_subject
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
 from epsparql import algebra as a
@@ -32,10 +33,11 @@ INTERVAL = a.Coalesce(
 """It tells solutions on different intervals apart; timeless ones have the empty text."""
 
 
-def plan_exists(builder: PlanBuilder, kind: int, kept: Scope, other: a.Pattern, target: Target) -> Target:
-    """Plan EXISTS or NOTEXISTS of `other`; return where the solutions kept are to go."""
-    node = builder.add_node(Node(kind, life_left=c.NEVER), target)
+def plan_exists(builder: PlanBuilder, kind: int, pattern: a.Pattern, other: a.Pattern, target: Target) -> Target:
+    """Plan EXISTS or NOTEXISTS of `other`; return where the solutions of `pattern` are to go."""
+    node, kept = builder.add_node(Node(kind, life_left=c.NEVER), target), builder.scope(pattern)
     _plan_sought(builder, node, kept, other)
+    note_subject(builder, node, pattern, other)
     builder.fragment.deciding[node, c.LEFT] = kept.timeless
     return node, c.LEFT
 

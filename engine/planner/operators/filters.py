@@ -33,7 +33,7 @@ def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: i
     if marked:
         target = _plan_marked(builder, marked, kept, target)
     for kind, sought in decided:
-        target = plan_exists(builder, kind, kept, sought, target)
+        target = plan_exists(builder, kind, pattern.pattern, sought, target)
     for part in plain:
         if depends_on_solution(part):
             target = _plan_judge(builder, part, pattern.pattern, target)

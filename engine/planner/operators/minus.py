@@ -4,6 +4,7 @@ from engine.kernel.state import layout as c
 from engine.pattern_scope import Variables
 from engine.physical_plan.plan import Node
 from engine.planner.builder.background_probe import plan_undecided
+from engine.planner.builder.local_subjects import note_subject
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.rewrite.rename_hidden import is_seen
 from epsparql import algebra as a
@@ -27,6 +28,7 @@ def plan_minus(builder: PlanBuilder, pattern: a.Minus, target: Target, span: int
             Node(c.MINUS, key=key, rest=rest, life_left=c.NEVER, life_right=c.FOREVER, timeless=timeless, by_right=shared), target
         )
         if shared:
+            note_subject(builder, node, pattern.left, pattern.right)
             plan_undecided(builder, pattern.right, (node, c.RIGHT), x)
         else:
             builder.plan_pattern(pattern.right, (node, c.RIGHT))

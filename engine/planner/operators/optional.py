@@ -13,6 +13,7 @@ from engine.physical_plan.join_trees import Linear, Pairing
 from engine.physical_plan.plan import Node, PairNodes
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.join_nodes import PlacedJoin, add_join
+from engine.planner.builder.local_subjects import note_subject
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions, compile_join_filter, split_conditions
 from engine.planner.operators.exists import plan_marks, set_marks
@@ -66,6 +67,8 @@ def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.S
     node.key, node.rest = builder.key_columns(x, y)
     number = builder.add_node(node, target)
     set_marks(builder, number, marks)
+    if kind != c.OPTIONALSEQ:
+        note_subject(builder, number, pattern.left, pattern.right)
     if kept.timeless and c.FOREVER not in bounds.lives:
         builder.fragment.forgetful.add(number)
     builder.fragment.deciding[number, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT] = kept.timeless

@@ -19,6 +19,7 @@ OWN = "urn:ele:own:"
 NEVER = Iri(OWN + "never")
 EMPTY_LIST = Literal("[]", TERM)
 ARGUMENT = URN + "arg"
+EVENT_NODE = URN + "event:"
 
 
 def iri_of(name: str) -> Iri:
@@ -70,10 +71,10 @@ def argument_predicate(argument: int) -> Iri:
     return Iri(f"{ARGUMENT}{argument}")
 
 
-def event_node(name: str, arguments: Sequence[RdfTerm], start: int, end: int) -> Iri:
-    """Return the node that stands for an event on an interval (µs) in streams: derived twice, it is one node."""
+def event_node(name: str, arguments: Sequence[RdfTerm | str], start: int, end: int) -> Iri:
+    """Return the node that stands for an event on an interval (µs) in streams: derived twice, it is one node. Arguments may be N-Triples text."""
     lines = [f"{name}/{len(arguments)}", *(str(argument) for argument in arguments), str(start), str(end)]
-    return Iri(f"{URN}event:{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:32]}")
+    return Iri(f"{EVENT_NODE}{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:32]}")
 
 
 def key_of(arguments: Iterable[str]) -> Iri:

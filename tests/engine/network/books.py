@@ -106,7 +106,7 @@ def _check_readers(network: Network) -> None:
     read = {name: [each for each in network.planned.values() if name in each.source.query.streams] for name in streams.numbers}
     assert streams.reads == {name for name, readers in read.items() if readers}
     for name, readers in read.items():
-        pending, k = net.streams[streams.numbers[name]].tolist()
+        pending, k, _ = net.streams[streams.numbers[name]].tolist()
         found = list[int]()
         while k != c.NONE:
             query, k = net.reads[k].tolist()

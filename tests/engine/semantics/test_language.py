@@ -302,7 +302,7 @@ POLICIES = [
     pytest.param("{ ?s :A ?a } SEQ { ?s :B ?b }", "recent", "A(x,1)@1 A(y,1)@2 B(x,1)@3", "@1-3", id="recent is per join key"),
     pytest.param("{ ?s :A ?a } SEQ { ?s :B ?b }", "recent", "A(1)@1-3 A(2)@2-3 B@4", "@2-4", id="recent: of one end the later start"),
     pytest.param("{ ?s :A ?a } SEQ { ?s :B ?b }", "chronological", "A(1)@1 A(2)@2 B(1)@3 B(2)@4 B(3)@5", "@1-3 @2-4", id="chronological consumes"),
-    pytest.param("{ ?s :A ?a } SEQ { ?s :B ?b }", "chronological", "A(1)@1 B(1)@3 B(2)@3", "@1-3 @1-3", id="consumption takes effect after the instant"),
+    pytest.param("{ ?s :A ?a } SEQ { ?s :B ?b }", "chronological", "A(1)@1 B(1)@3 B(2)@3", "@1-3", id="consumption takes effect at once"),
 ]  # fmt: skip
 
 

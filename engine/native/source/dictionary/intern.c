@@ -46,12 +46,33 @@ static inline void link_term(const Terms *terms, i64 number, i64 place, i64 n, i
   *head = (int32_t)number;
 }
 
+/* Returns whether a text has n hexadecimal digits from `from` on. */
+static int has_digits(Text text, i64 from, i64 n) {
+  if (text.length < from + n) return 0;
+  for (i64 k = from; k < from + n; k++)
+    if (!((text.at[k] >= '0' && text.at[k] <= '9') || (text.at[k] >= 'a' && text.at[k] <= 'f'))) return 0;
+  return 1;
+}
+
+/* Returns the kind of a blank node: those that a message names, or a template, begin with a digest (`Labels`, `Inquiry.fresh`). */
+static inline int8_t kind_of_blank(Text text) {
+  if (text.length > 3 && text.at[2] == 'm' && has_digits(text, 3, NAME_DIGITS)) return -2;
+  return text.length > 3 && text.at[2] == 'c' && has_digits(text, 3, OLD_NAME_DIGITS) ? -2 : 2;
+}
+
+/* Returns the kind of an IRI: nodes of ETALIS's events are named by a digest (`event_node`). */
+static inline int8_t kind_of_iri(Text text) {
+  static const char event[] = "<urn:ele:event:";
+  i64 n = (i64)sizeof event - 1;
+  return text.length == n + NAME_DIGITS + 1 && memcmp(text.at, event, (size_t)n) == 0 && has_digits(text, n, NAME_DIGITS) ? -1 : 1;
+}
+
 /* Returns a term's kind, as the kernel's `kinds` has it.
- * An IRI is 1, a blank node 2, a literal 3, or 4 if it is a string and no more. A triple term is 3 as well: like a literal, it is no subject,
- * and the host decides whether two of them are equal. */
+ * An IRI is 1, a blank node 2, a literal 3, or 4 if it is a string and no more. Below 0 are IRIs and blank nodes that one message alone describes. A
+ * triple term is 3 as well: like a literal, it is no subject, and the host decides whether two of them are equal. */
 static inline int8_t kind_of(Text text) {
-  if (text.at[0] == '<') return text.length > 1 && text.at[1] == '<' ? 3 : 1;
-  return text.at[0] == '_' ? 2 : text.at[text.length - 1] == '"' ? 4 : 3;
+  if (text.at[0] == '<') return text.length > 1 && text.at[1] == '<' ? 3 : kind_of_iri(text);
+  return text.at[0] == '_' ? kind_of_blank(text) : text.at[text.length - 1] == '"' ? 4 : 3;
 }
 
 /* Returns whether one more term of n bytes surely fits. */

@@ -6,7 +6,7 @@ enum { AROUND = 4 };                     /* bytes of a line beside its terms: th
 /* Returns whether a triple is a statement: all of it is bound, the subject is no literal, and the predicate is an IRI. */
 static inline int is_statement(const int8_t *kinds, Statement triple) {
   const i64 *part = triple.part;
-  return part[0] != NONE && part[1] != NONE && part[2] != NONE && kinds[part[0]] < LITERAL_KIND && kinds[part[1]] == IRI_KIND;
+  return part[0] != NONE && part[1] != NONE && part[2] != NONE && kinds[part[0]] < LITERAL_KIND && abs(kinds[part[1]]) == IRI_KIND;
 }
 
 /* Returns below 0, 0 or above as a triple stands to another one.

@@ -78,7 +78,9 @@ static inline i64 turn_of(Net net, i64 k) {
 /* Returns whether waiting work is decided at the end of its entry, though the instant may go on. */
 static inline int waits_for_entry(Net net, i64 k) {
   const Frame *frame = waiting_at(net, k);
-  return frame->task == DECIDE_LEFT && node_at(net, frame->node)->kind == ONCE;
+  i64 kind = node_at(net, frame->node)->kind;
+  if (frame->task == RIGHT_CHOICE) return kind == CHRONOLOGICAL && chooses_early(net, frame->node);
+  return frame->task == DECIDE_LEFT && (kind == ONCE || is_local(net, frame->node, frame->row));
 }
 
 /* Moves the waiting work whose turn it is to the stack, which takes then what no step adds. */

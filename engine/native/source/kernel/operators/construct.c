@@ -11,12 +11,14 @@ static inline TimedTriple fill_template(Net net, i64 t, const Row *row) {
   };
 }
 
+static inline int is_iri(Net net, i64 term) { return kind_at(net, term) == IRI_KIND || kind_at(net, term) == EVENT_KIND; }
+
 /* Returns whether a template triple is a triple under a row: all its terms are bound, and each stands where RDF allows it, or the node does.
  * Else it is left out alone, as in SPARQL. */
 static int is_triple(Net net, i64 node, i64 t, const Row *row) {
   TimedTriple made = fill_template(net, t, row);
   if (made.s == UNBOUND || made.p == UNBOUND || made.o == UNBOUND) return 0;
-  return (kind_at(net, made.s) <= BLANK_KIND || node_at(net, node)->any_subject != 0) && kind_at(net, made.p) == IRI_KIND;
+  return (kind_at(net, made.s) <= BLANK_KIND || node_at(net, node)->any_subject != 0) && is_iri(net, made.p);
 }
 
 static inline void show_column(Net net, i64 part) {

@@ -1,7 +1,8 @@
 /* These operators decide on absence: OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, WITHOUT in both forms.
  *
- * The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored. The store of that side
- * has no partners. It keeps the timeless rows that were not handed on by themselves (docs/decisions/0056-what-was-decided-is-kept.md). */
+ * The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored. If that all describes a
+ * node that is local, the end of the entry is enough. The store of that side has no partners. It keeps the timeless rows that were not handed on by
+ * themselves (docs/decisions/0056-what-was-decided-is-kept.md). */
 
 enum { ROOM_TO_ASK = 4, CARRY_ON = -1, DESCEND = -2 };
 /* ROOM_TO_ASK: left in the memo, or a step that asks for many goals waits for answers first. CARRY_ON, DESCEND: beside verdicts. */
@@ -465,7 +466,10 @@ static void arrive_negative(Net net, i64 node, i64 side, i64 x) {
   if (here->kind == WITHOUTFOR && side == LEFT) start_timer(net, node, x);
   else if (side != decided_side(here->kind)) store_side(net, node, side, x);
   else if (here->kind == OPTIONALSEQ && here->timeless == 0 && here->mark_n == 0) decide(net, node, side, x);
-  else wait_for_close(net, node, task_to_decide(side), x);
+  else {
+    if (is_local(net, node, x)) net->at->choices = 1;
+    wait_for_close(net, node, task_to_decide(side), x);
+  }
 }
 
 static void go_on_negative(Net net, i64 node, i64 side, i64 x, i64 goal) {

@@ -1,9 +1,12 @@
 /* Consumption policies: which pairs SEQ, SEQ ... WITHOUT and the interval relations join under `recent` and `chronological` (semantics.md section 9).
  *
  * Left goals are stored as they come, in their chain by age (end, start, terms). When the instant closes, at its stratum's turn and phase by phase:
- * the host orders those that only their terms tell apart (ORDER); left goals meet right ones that came before them (LEFT_CHOICE); right goals choose
- * (RIGHT_CHOICE); what is replaced or consumed goes (SETTLE). A pair with a timeless goal is unrestricted. The span and the conditions look at the
- * pair that was chosen, for a goal that is too old must be taken all the same. */
+ * the host orders those that only their terms tell apart (ORDER); left goals meet right ones that came before them (LEFT_CHOICE, SERVE); right
+ * goals choose (RIGHT_CHOICE); what is replaced goes (SETTLE). A pair with a timeless goal is unrestricted. The span and the conditions look at the
+ * pair that was chosen, for a goal that is too old must be taken all the same.
+ *
+ * Under SEQ no left goal of the instant counts, so right goals need not wait for its close. Under `recent` they choose when they come. Under
+ * `chronological` they wait for the end of their entry: what one takes is gone for the next one, in the order of start and terms. */
 
 enum { MOST_STEPS = 64 }; /* to the place of a goal among those of its instant; the host sorts larger crowds */
 
@@ -17,6 +20,9 @@ static inline int has_key(Net net, i64 node, i64 hash, i64 goal, i64 x) {
   const NodesRecord *here = node_at(net, node);
   return row_at(net, goal)->hash == hash && has_same_key(net, row_at(net, goal), row_at(net, x), here->key_at, here->key_n);
 }
+
+/* Returns whether right goals of a node choose before the instant closes: all that may count for them has come. */
+static inline int chooses_early(Net net, i64 node) { return node_at(net, node)->relation == SEQ && node_at(net, node)->timeless == 0; }
 
 /* ---------------------------------------------------------------- the oldest goal of a key */
 /* Returns whether a node's search goes up from the oldest goal.
@@ -175,11 +181,6 @@ static void arrive_left(Net net, i64 node, i64 x) {
   }
 }
 
-static void arrive_right(Net net, i64 node, i64 y) {
-  if (is_new(net, node, RIGHT, y)) wait_for_close(net, node, RIGHT_CHOICE, y);
-  else free_row(net, y);
-}
-
 /* ---------------------------------------------------------------- pairs */
 /* Returns whether left x and right y join, however long the joined solution lasts. */
 static inline int is_pair(Net net, i64 node, const Row *x, const Row *y) {
@@ -258,42 +259,62 @@ static i64 oldest_joined(Net net, i64 node, i64 y) {
   return found;
 }
 
-/* Lets y take the oldest left goal that it may have, which is gone after the instant. Returns whether there is one. */
+/* Returns the left goal that y takes: the oldest that it may have, or NONE. */
+static i64 find_oldest(Net net, i64 node, i64 y) { return has_oldest(net, node) ? oldest_before(net, node, y) : oldest_joined(net, node, y); }
+
+/* Discards a left goal that has been taken. */
+static void consume_goal(Net net, i64 node, i64 x) {
+  if (has_oldest(net, node)) leave_oldest(net, node, x);
+  discard_goal(net, store_of(node, LEFT), x);
+}
+
+/* Lets y take the oldest left goal that it may have. Returns whether there is one. */
 static int take_oldest(Net net, i64 node, i64 y) {
-  i64 x = has_oldest(net, node) ? oldest_before(net, node, y) : oldest_joined(net, node, y);
+  i64 x = find_oldest(net, node, y);
   if (x == NONE) return 0;
   emit_pair(net, node, row_at(net, x), row_at(net, y));
-  if (link_at(net, x)->marked != net->at->now) {
-    link_at(net, x)->marked = net->at->now;
-    wait_for_close(net, node, SETTLE, x);
-  }
+  consume_goal(net, node, x);
   return 1;
 }
 
-/* Serves the right goals of PAR, from y on, that left x lets choose. */
-static void serve_waiting(Net net, i64 node, i64 x, i64 y) {
+/* Returns the oldest of the right goals of PAR that have waited for x, or NONE. They were stored by age. */
+static i64 find_waiting(Net net, i64 node, i64 x) {
   const Row *row = row_at(net, x);
-  i64 hash = hash_policy_key(net, node, RIGHT, x), depth = net->at->depth, made = 0, older;
-  for (; y != NONE && row_at(net, y)->end > row->start; y = older) {
-    older = row_at(net, y)->older;
-    if (row_at(net, y)->hash != hash || !is_pair(net, node, row, row_at(net, y))) continue;
-    if (made == CHUNK) {
-      push_frame_below(net, depth, node, GO_ON_STORED_LEFT, x, y);
-      return;
-    }
-    made++;
-    take_oldest(net, node, y);
-    discard_goal(net, store_of(node, RIGHT), y);
+  i64 hash = hash_policy_key(net, node, RIGHT, x), found = NONE;
+  for (i64 y = find_newest(net, hash); y != NONE && row_at(net, y)->end > row->start; y = row_at(net, y)->older)
+    if (row_at(net, y)->hash == hash && is_pair(net, node, row, row_at(net, y))) found = y;
+  return found;
+}
+
+/* Lets a left goal of this instant be taken by a right one that has waited, and then the next younger goal of its key. Both sides prefer what is
+ * older, so it is the same to go by the left ones. */
+static void serve_waiting(Net net, i64 node, i64 x) {
+  i64 younger = find_next_of_key(net, node, NEWER, x), y = find_waiting(net, node, x);
+  if (younger != NONE) push_frame(net, node, SERVE, younger);
+  if (y == NONE) return;
+  emit_pair(net, node, row_at(net, x), row_at(net, y));
+  consume_goal(net, node, x);
+  discard_goal(net, store_of(node, RIGHT), y);
+}
+
+/* Lets the left goals of x's key and instant be taken by right ones that have waited, the oldest first, unless that has begun. */
+static void begin_serving(Net net, i64 node, i64 x) {
+  if (link_at(net, x)->marked == net->at->now) return;
+  i64 oldest = x;
+  for (i64 goal = x; goal != NONE; goal = find_next_of_key(net, node, NEWER, goal)) link_at(net, goal)->marked = net->at->now;
+  for (i64 goal = x; goal != NONE && row_at(net, goal)->end == net->at->now; goal = find_next_of_key(net, node, OLDER, goal)) {
+    link_at(net, goal)->marked = net->at->now;
+    oldest = goal;
   }
+  wait_for_close(net, node, SERVE, oldest);
 }
 
 /* Gives the pairs of a timed left goal with right goals that were there before it. */
 static void choose_left(Net net, i64 node, i64 x) {
   emit_timeless_pairs(net, node, LEFT, x);
   if (node_at(net, node)->relation != PAR) return;
-  i64 y = find_newest(net, hash_policy_key(net, node, RIGHT, x));
-  if (node_at(net, node)->kind == RECENT) emit_pairs(net, node, LEFT, x, y);
-  else serve_waiting(net, node, x, y);
+  if (node_at(net, node)->kind == RECENT) emit_pairs(net, node, LEFT, x, find_newest(net, hash_policy_key(net, node, RIGHT, x)));
+  else begin_serving(net, node, x);
 }
 
 static void choose_right(Net net, i64 node, i64 y) {
@@ -306,6 +327,25 @@ static void choose_right(Net net, i64 node, i64 y) {
   else free_row(net, y);
 }
 
+/* Takes in a new right goal. One that chooses early, and finds nothing that it might take, has no use. */
+static void arrive_right(Net net, i64 node, i64 y) {
+  int early = chooses_early(net, node), recent = node_at(net, node)->kind == RECENT;
+  if (!is_new(net, node, RIGHT, y) || (early && !recent && find_oldest(net, node, y) == NONE)) free_row(net, y);
+  else if (early && recent) choose_right(net, node, y);
+  else {
+    if (early) net->at->choices = 1;
+    wait_for_close(net, node, RIGHT_CHOICE, y);
+  }
+}
+
+/* Lets y choose if no other right goal has its turn now; else the host orders them, and they come back (DECIDE_RIGHT). */
+static void take_right_turn(Net net, i64 node, i64 y) {
+  const AtRecord *at = net->at;
+  int others = at->gathered > 0 || (at->depth > 0 && frame_at(net, at->depth - 1)->task == RIGHT_CHOICE);
+  if (others && node_at(net, node)->kind == CHRONOLOGICAL) gather_row(net, node, RIGHT_CHOICE, y);
+  else choose_right(net, node, y);
+}
+
 /* ---------------------------------------------------------------- replacement */
 /* Returns the next goal in x's chain that binds what both sides may share as x does. */
 static i64 find_next_alike(Net net, i64 node, i64 direction, i64 x) {
@@ -316,14 +356,9 @@ static i64 find_next_alike(Net net, i64 node, i64 direction, i64 x) {
   return goal;
 }
 
-/* Settles x, as its instant is over. It goes if it was consumed, or if a younger one replaces it, as it replaces the one before. */
+/* Settles x, as its instant is over. It goes if a younger one replaces it, as it replaces the one before. */
 static void settle_goal(Net net, i64 node, i64 x) {
   i64 store = store_of(node, LEFT), now = net->at->now;
-  if (node_at(net, node)->kind == CHRONOLOGICAL) {
-    if (has_oldest(net, node)) leave_oldest(net, node, x);
-    discard_goal(net, store, x);
-    return;
-  }
   i64 older = find_next_alike(net, node, OLDER, x);
   while (older != NONE && (row_at(net, older)->end < now || link_at(net, older)->marked == now)) {
     discard_goal(net, store, older);
@@ -335,10 +370,6 @@ static void settle_goal(Net net, i64 node, i64 x) {
 
 /* ---------------------------------------------------------------- tasks */
 static void go_on_policy(Net net, i64 node, i64 task, i64 x, i64 goal) {
-  if (goes_on_stored(task)) {
-    serve_waiting(net, node, x, goal);
-    return;
-  }
   emit_pairs(net, node, side_of(task), x, goal);
   free_row(net, x);
 }
@@ -349,13 +380,13 @@ static void arrive_policy(Net net, i64 node, i64 task, i64 x, i64 goal) {
   case LEFT: arrive_left(net, node, x); return;
   case RIGHT: arrive_right(net, node, x); return;
   case GO_ON_LEFT:
-  case GO_ON_RIGHT:
-  case GO_ON_STORED_LEFT:
-  case GO_ON_STORED_RIGHT: go_on_policy(net, node, task, x, goal); return;
+  case GO_ON_RIGHT: go_on_policy(net, node, task, x, goal); return;
   case DECIDE_LEFT: pair_timeless_left(net, node, x); return;
+  case DECIDE_RIGHT: choose_right(net, node, x); return;
   case ORDER: gather_row(net, node, ORDER, x); return;
   case LEFT_CHOICE: choose_left(net, node, x); return;
-  case RIGHT_CHOICE: choose_right(net, node, x); return;
+  case RIGHT_CHOICE: take_right_turn(net, node, x); return;
+  case SERVE: serve_waiting(net, node, x); return;
   case SETTLE: settle_goal(net, node, x); return;
   default: make_youngest(net, node, x);
   }
