@@ -22,12 +22,15 @@ class Assignment:
     credentials: Mapping[str, str]
     trust: tuple[str, bool] | None = None
     """The file of certificates that count, and whether they may be for any name."""
+    keys: str | None = None
+    """The file of the keys of sent alerts, for `once_per`."""
 
     def encode(self) -> str:
         places = self.connector.places
         directory = None if places.directory is None else str(places.directory)
         given = {"name": self.connector.name, "given": dict(self.connector.given), "places": [places.prefix, directory, places.limited]}
-        return json.dumps(given | {"server": self.server, "token": self.token, "credentials": dict(self.credentials), "trust": self.trust})
+        secrets = {"token": self.token, "credentials": dict(self.credentials)}
+        return json.dumps(given | secrets | {"server": self.server, "trust": self.trust, "keys": self.keys})
 
 
 def decode_assignment(line: str) -> Assignment:
@@ -35,4 +38,5 @@ def decode_assignment(line: str) -> Assignment:
     found = json.loads(line)
     prefix, directory, limited = found["places"]
     places = CredentialPlaces(prefix, None if directory is None else Path(directory), limited)
-    return Assignment(parse_connector(found["name"], found["given"], places), found["server"], found["token"], found["credentials"], found["trust"])
+    connector = parse_connector(found["name"], found["given"], places)
+    return Assignment(connector, found["server"], found["token"], found["credentials"], found["trust"], found["keys"])

@@ -15,7 +15,7 @@ from connectors.systems import COMMON, IN, OUT, SYSTEMS, Option, System
 
 _SHOWN = 100  # a message shows this many characters of a value
 _LONGEST_NAME = 200
-_HEAD = ("server", "ca_file", "token_env", "token_file", "connectors")
+_HEAD = ("server", "ca_file", "token_env", "token_file", "state", "connectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,16 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorFile:
-    """Holds what a file says: connectors, and for `epsparql connect` the server with the place of a token."""
+    """Holds what a file says: connectors, and for `epsparql connect` the server with the place of a token.
+
+    `state` is the directory in which connectors with `once_per` keep the keys of sent alerts.
+    """
 
     connectors: tuple[Connector, ...]
     server: str
     token: Mapping[str, str]
     ca_file: str | None = None
+    state: str | None = None
 
 
 def read_connector_file(path: Path) -> ConnectorFile:
@@ -77,7 +81,10 @@ def read_connector_file(path: Path) -> ConnectorFile:
         ca_file = found.get("ca_file")
         if ca_file is not None and not isinstance(ca_file, str):
             raise WrongOption("ca_file must be the path of a PEM file")
-        return ConnectorFile(tuple(parse_connector(name, table) for name, table in tables.items()), server, token, ca_file)
+        state = found.get("state")
+        if state is not None and not (isinstance(state, str) and state and "\0" not in state):
+            raise WrongOption("state must be the path of a directory")
+        return ConnectorFile(tuple(parse_connector(name, table) for name, table in tables.items()), server, token, ca_file, state)
     except WrongOption as fault:
         raise WrongOption(f"{path}: {fault}") from None
 
@@ -138,6 +145,11 @@ def _read_option(name: str, option: Option, value: object) -> Any:
         if option.needed:
             raise WrongOption(f"{name} is missing: {option.about}")
         return option.default
+    if option.read is not None:
+        try:
+            return option.read(value)
+        except ValueError as fault:
+            raise WrongOption(str(fault)) from None
     if option.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, option.kind) or isinstance(value, bool) != (option.kind is bool):

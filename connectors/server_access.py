@@ -34,6 +34,7 @@ class SolutionPage:
     total: int
     documents: tuple[dict[str, Any], ...]
     texts: tuple[bytes, ...]
+    query: str
     revised: bool = False
 
 
@@ -78,9 +79,15 @@ class ServerAccess:
             if self._client.query(query)["registered"] != before["registered"]:
                 return None
         texts = tuple(content.splitlines())
-        return SolutionPage(
-            before["registered"], before["state"], before["solutions"], tuple(map(json.loads, texts)), texts, before.get("emit") == "revised"
-        )
+        documents, revised = tuple(map(json.loads, texts)), before.get("emit") == "revised"
+        return SolutionPage(before["registered"], before["state"], before["solutions"], documents, texts, before["query"], revised)
+
+    def read_variables(self, query: str) -> tuple[str, ...]:
+        """Return the variables of a SELECT; none for another query. Raises: SystemFault."""
+        with _faults():
+            path = f"/queries/{segment(query)}/solutions?limit=1&order=newest"
+            _, _, content = self._client.request("GET", path, Accept="application/sparql-results+json")
+        return tuple(json.loads(content)["head"].get("vars", ()))
 
 
 class _NotFound(SystemFault):

@@ -21,7 +21,9 @@ class Status:
     does not answer. A retrying one tries again too, but its operator must mend something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
 
     `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and messages could not be read or
-    did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read. `fault` is the last fault.
+    did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
+
+    `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon by its bound. `fault` is the last fault.
     """
 
     state: str = STARTING
@@ -32,6 +34,8 @@ class Status:
     rejected: int = 0
     skipped: int = 0
     missed: int = 0
+    suppressed: int = 0
+    forgotten: int = 0
     faults: int = 0
     fault: str | None = None
     fault_at: str | None = None

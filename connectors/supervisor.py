@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
 from connectors.assignment import HOPELESS, Assignment
 from connectors.configuration import Connector
@@ -30,8 +32,8 @@ _log = logging.getLogger("epsparql.connectors")
 class _Child:
     """Supervises the process of one connector, in a thread."""
 
-    def __init__(self, connector: Connector, server: str, token: str | None, trust: tuple[str, bool] | None) -> None:
-        self.connector, self._server, self._token, self._trust = connector, server, token, trust
+    def __init__(self, connector: Connector, server: str, token: str | None, trust: tuple[str, bool] | None, keys: Path | None) -> None:
+        self.connector, self._server, self._token, self._trust, self._keys = connector, server, token, trust, keys
         self._board, self._stopping = StatusBoard(), threading.Event()
         self._backoff = Backoff(self._stopping, self._board, longest_s=_LONGEST_S)
         self._credentials: dict[str, str] = {}
@@ -80,7 +82,8 @@ class _Child:
             words: list[str] = []
             limit_process(process.pid, self.connector.options["max_memory"])
             try:
-                process.stdin.write(Assignment(self.connector, self._server, self._token, self._credentials, self._trust).encode() + "\n")
+                keys = None if self._keys is None else str(self._keys)
+                process.stdin.write(Assignment(self.connector, self._server, self._token, self._credentials, self._trust, keys).encode() + "\n")
                 process.stdin.flush()
                 for line in process.stdout:
                     status = decode_status(line)
@@ -132,10 +135,13 @@ class Supervisor:
     """Runs connectors by name. `grant` returns the token with which a connector reaches the server. Any thread may call its methods.
 
     `trust` is a file of certificates that count, and whether they may be for any name; without it, those that the system trusts count.
+    `state` is the directory of the keys of sent alerts, which connectors with `once_per` need.
     """
 
-    def __init__(self, server: str, grant: Callable[[Connector], str | None], trust: tuple[str, bool] | None = None) -> None:
-        self.server, self._grant, self._trust = server, grant, trust
+    def __init__(
+        self, server: str, grant: Callable[[Connector], str | None], trust: tuple[str, bool] | None = None, state: Path | None = None
+    ) -> None:
+        self.server, self._grant, self._trust, self._state = server, grant, trust, state
         self._lock = threading.Lock()
         self._children: dict[str, _Child] = {}
 
@@ -143,7 +149,11 @@ class Supervisor:
         """Start a connector, in place of one of its name."""
         self.stop(connector.name)
         with self._lock:
-            self._children[connector.name] = _Child(connector, self.server, self._grant(connector), self._trust)
+            self._children[connector.name] = _Child(connector, self.server, self._grant(connector), self._trust, self.find_keys(connector.name))
+
+    def find_keys(self, name: str) -> Path | None:
+        """Return the file of a connector's keys of sent alerts, named by a digest: names may hold characters that a file's may not."""
+        return None if self._state is None else self._state / f"{sha256(name.encode()).hexdigest()[:32]}.json"
 
     def stop(self, name: str) -> None:
         """Stop a connector, if there is one of this name."""

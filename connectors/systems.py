@@ -3,11 +3,12 @@
 This is the one table: the check of options, the worker and the tests of the documentation follow it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from epsparql.events.on_error import DEAD_LETTER, ON_ERROR, OTHER_NAMES
+from epsparql.solutions.once_per import read_once_per
 
 IN, OUT = "in", "out"
 
@@ -22,6 +23,8 @@ class Option:
     needed: bool = False
     least: float = 0
     allowed: tuple[str, ...] = ()
+    read: Callable[[object], Any] | None = None
+    """This reads the value where the type does not say all. Raises: ValueError."""
     other_names: Mapping[str, str] | None = None
     is_file: bool = False
 
@@ -70,6 +73,7 @@ COMMON: Mapping[str, Mapping[str, Option]] = {
     OUT: {
         "query": Option(str, "The connector follows this query's solutions.", needed=True),
         "batch": Option(int, "At most this many solutions are written at a time.", default=500, least=1),
+        "once_per": Option(dict, "One solution of each key is written within a duration, and its repeats are left out.", read=read_once_per),
         "max_memory": _MEMORY,
     },
 }

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -17,6 +18,7 @@ from connectors.configuration import Connector, check_library
 from connectors.errors import ConnectorError, MissingLibrary, WrongOption
 from connectors.inbound.delivery import InboundDelivery
 from connectors.outbound.delivery import OutboundDelivery
+from connectors.outbound.repeats import RepeatFilter
 from connectors.server_access import ServerAccess
 from connectors.status import FAILED, RETRYING, StatusBoard, encode_status
 from connectors.systems import IN, SYSTEMS
@@ -36,8 +38,19 @@ def create_end(connector: Connector, credentials: Mapping[str, str]) -> Any:
 def run_assignment(assignment: Assignment, board: StatusBoard, stopping: threading.Event) -> None:
     """Run a connector until `stopping` is set. Raises: MissingLibrary, WrongOption."""
     connector, server = assignment.connector, ServerAccess(assignment.server, assignment.token, *(assignment.trust or ()))
-    delivery = InboundDelivery if connector.direction == IN else OutboundDelivery
-    delivery(connector, create_end(connector, assignment.credentials), server, board, stopping).run()
+    end = create_end(connector, assignment.credentials)
+    if connector.direction == IN:
+        InboundDelivery(connector, end, server, board, stopping).run()
+    else:
+        OutboundDelivery(connector, end, server, board, stopping, _create_filter(assignment)).run()
+
+
+def _create_filter(assignment: Assignment) -> RepeatFilter | None:
+    once_per = assignment.connector.options["once_per"]
+    if once_per is None:
+        return None
+    assert assignment.keys is not None
+    return RepeatFilter(once_per, Path(assignment.keys))
 
 
 class _Reporter:

@@ -311,6 +311,7 @@ def test_connectors_know_the_client_alone() -> None:
         "epsparql/isolation/isolated_parser.py",
         "epsparql/isolation/process_limits.py",
         "epsparql/events/on_error.py",
+        "epsparql/solutions/once_per.py",
         "epsparql/solutions/solution.py",
     }
     assert {package for package, target in found if target.startswith("connectors/")} <= {"connectors", "server", "tests"}

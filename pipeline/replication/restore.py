@@ -16,8 +16,9 @@ from pipeline.replication.manifest import LOG, LOGS, Extent, Manifest, read_obje
 
 STATES = FORMAT_FILE, "catalogue.json", "buckets", "log/begin", "solutions/begin", "solutions/base"
 SNAPSHOTS = "snapshots"
-REGISTRATIONS = "observers", "connectors"
-"""These folders hold small files of what clients set up, for the owner alone."""
+SENT_KEYS = "sent-keys"
+REGISTRATIONS = "observers", "connectors", SENT_KEYS
+"""These folders hold small files of what clients set up, and of the alerts that were sent for them, for the owner alone."""
 
 
 def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[str, list[Extent]]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from connectors.configuration import check_library, read_connector_file
 from connectors.credentials import read_credentials
+from connectors.errors import WrongOption
 from connectors.status import FAILED
 from connectors.supervisor import Supervisor
 from server.observability.logging import log_to_stderr
@@ -21,13 +22,16 @@ def connect(path: Path) -> int:
     file = read_connector_file(path)
     for connector in file.connectors:
         check_library(connector.system)
+        if connector.options.get("once_per") is not None and file.state is None:
+            raise WrongOption(f"{path}: connector {connector.name!r} has once_per; give state too, a directory for the keys of sent alerts")
         read_credentials(connector.options, connector.credentials)  # what is missing now is told at once
     token = read_credentials(file.token, ("token",)).get("token")
     log_to_stderr("text")
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    supervisor = Supervisor(file.server, lambda _: token, None if file.ca_file is None else (file.ca_file, False))
+    trust, state = None if file.ca_file is None else (file.ca_file, False), None if file.state is None else Path(file.state).absolute()
+    supervisor = Supervisor(file.server, lambda _: token, trust, state)
     for connector in file.connectors:
         supervisor.start(connector)
     print(f"epsparql connects {len(file.connectors)} connectors to {file.server}", flush=True)

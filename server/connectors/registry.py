@@ -11,6 +11,7 @@ from connectors.credentials import CredentialPlaces
 from connectors.status import STOPPED, Status
 from connectors.supervisor import Supervisor
 from pipeline.errors import PipelineError, StoreFailed
+from pipeline.replication.restore import SENT_KEYS
 from server.connectors.registrations import ConnectorFiles
 from server.service import Service
 
@@ -28,6 +29,7 @@ class ConnectorRegistry:
             url,
             lambda connector: service.admission.gate.issue_token(connector.name, connector.scope),
             None if certificate is None else (str(certificate.absolute()), True),  # its name is seldom that of the loopback address
+            service.settings.data.absolute() / SENT_KEYS,
         )
         self._connectors: dict[str, Connector] = {}
         self._fixed = {connector.name: connector for connector in (file.connectors if file is not None else ())}
@@ -80,6 +82,9 @@ class ConnectorRegistry:
         """Stop a connector, and delete it. Its position stays with the stream, or with the system. Raises: StoreFailed, StoreTaken."""
         self._connectors.pop(name, None)
         self._supervisor.stop(name)
+        keys = self._supervisor.find_keys(name)
+        if keys is not None:
+            keys.unlink(missing_ok=True)
         self._files.delete(name)
         self._replicate(name)
 

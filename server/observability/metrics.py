@@ -175,6 +175,8 @@ class ServerCollector(Collector):
                 ("messages", "Messages or solutions that a connector took over, since its process started"),
                 ("skipped", "Messages that the server refused and a connector left out"),
                 ("missed", "Messages that were gone before a connector could read them"),
+                ("suppressed", "Solutions that a connector left out as repeats (once_per), since its process started"),
+                ("forgotten", "Keys of once_per that a connector forgot at the bound, which may repeat an alert"),
                 ("faults", "Faults of a connector"),
                 ("restarts", "Times that a connector's process was started again"),
             )

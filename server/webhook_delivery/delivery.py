@@ -235,6 +235,8 @@ class Deliveries:
                     case End():
                         return
                     case page:
+                        if isinstance(page, Notice):  # the query has another text from here on
+                            once_per = _find_once_per(webhook, self._service.log.catalogue.queries.get(webhook.query, registration))
                         for line in (page,) if isinstance(page, Notice) else page.list_lines():
                             if not await self._deliver_solution(client, webhook, line, once_per):
                                 return

@@ -771,6 +771,8 @@ export interface components {
          *     `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and messages could not be read or
          *     did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
          *
+         *     `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon by its bound.
+         *
          *     `fixed` says that it stands in the file that the server's settings name, so that it cannot be changed here.
          */
         ConnectorDocument: {
@@ -800,6 +802,10 @@ export interface components {
             skipped: number;
             /** Missed */
             missed: number;
+            /** Suppressed */
+            suppressed: number;
+            /** Forgotten */
+            forgotten: number;
             /** Faults */
             faults: number;
             /** Fault */
