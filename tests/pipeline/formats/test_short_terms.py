@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,12 +11,14 @@ from pipeline.errors import FormatError
 from pipeline.formats import ndjson
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
+from pipeline.formats.batches.fast_path import events_batch
 from pipeline.formats.ndjson import parse_ndjson, read_lines
 from pipeline.formats.reading_rules import PLAIN_RULES
 from pipeline.replay import input_files
 from pipeline.replay.dead_letters import DeadLetters
 from pipeline.replay.input_files import occurrences_of
 from pipeline.replay.query_files import NamedFile, SourceFault
+from server.cli.commands import main
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 AT = Interval(5, 5)
@@ -36,6 +39,21 @@ def test_values_are_terms(value: str, term: str | None) -> None:
     found = parse_ndjson(body, AT)["o"].to_pylist()
     assert found == read_lines(body, AT)[0]["o"].to_pylist()
     assert found == [term] or (term is None and found[0].startswith("_:"))
+
+
+def test_compiled_code_decides_the_usual_values_alone() -> None:
+    """What it leaves to be looked at costs as much as fifty lines, for each value."""
+    usual = ["21.5", '{"value":"text"}', '{"value":""}', '{"value":"a","xml:lang":"en"}', f'{{"value":"1","datatype":"{XSD}integer"}}', '{"type":"literal","value":"x:a"}',
+        f'{{ "datatype" : "{XSD}decimal" , "value" : "21.5" , "type" : "literal" }}', '{"type":"uri","value":"http://e/o"}']  # fmt: skip
+
+    def refuse(*asked: object) -> str:
+        raise AssertionError(asked)
+
+    for value in usual:
+        body = f'{{"s":"<x:s>","p":"<x:p>","o":{value}}}'.encode()
+        found = events_batch(body, AT, frame=False, read_term=refuse)
+        assert found is not None
+        assert found[0]["o"].to_pylist() == read_lines(body, AT)[0]["o"].to_pylist()
 
 
 REFUSED = [
@@ -99,6 +117,51 @@ def test_prefixes_of_the_first_line_hold_for_all_parts_of_a_file(tmp_path: Path,
         occurrences_of(NamedFile("", file))
     left = [row for batch in occurrences_of(NamedFile("", file), None, DeadLetters("skip")) for row in batch.to_pylist()]
     assert [row["s"] for row in left] == [f"<http://ex/{k}>" for k in range(9) if k != 3]
+
+
+EVENTS = '{"s":"ex:a","p":":t","o":1,"at":"2026-01-01T00:00:01Z"}\n'
+ROWS = '{"s":"ex:a","at":"2026-01-01T00:00:01Z","t":1}\n'
+NAMES = [
+    (EVENTS, None, ["--base", "http://e/", "--prefix", "ex=http://ex/"], "http://ex/a"),
+    (EVENTS, {"base": "http://e/", "prefixes": {"ex": "http://ex/"}, "time": "ts", "properties": {"t": ":t"}}, [], "http://ex/a"),
+    (
+        EVENTS,
+        {"prefixes": {"ex": "http://m/"}, "time": "ts", "properties": {"t": ":t"}},
+        ["--base", "http://e/", "--prefix", "ex=http://ex/"],
+        "http://ex/a",
+    ),
+    ("\n" + EVENTS, {"base": "http://e/", "prefixes": {"ex": "http://ex/"}, "types": [":T"]}, [], "http://ex/a"),
+    ('{"prefixes":{"ex":"http://in/"}}\n' + EVENTS, None, ["--base", "http://e/", "--prefix", "ex=http://ex/"], "http://in/a"),
+    (
+        ROWS,
+        {"prefixes": {"ex": "http://ex/"}, "subject": "x/{s}", "time": "at", "properties": {"t": ":t"}},
+        ["--base", "http://e/"],
+        "http://e/x/ex%3Aa",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "mapping", "options", "subject"), NAMES)
+def test_a_replay_takes_names_of_its_options_and_of_the_mapping(
+    lines: str, mapping: dict[str, Any] | None, options: list[str], subject: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mapping's file says how rows are read. Events, which have its members `s`, `p` and `o`, take its names alone."""
+    (tmp_path / "in.ndjson").write_text(lines)
+    (tmp_path / "q.rq").write_text("SELECT ?s { ?s <http://e/t> ?t }")
+    given = []
+    if mapping is not None:
+        (tmp_path / "m.json").write_text(json.dumps(mapping))
+        given = ["--mapping", str(tmp_path / "m.json")]
+    assert main(["replay", "--query", str(tmp_path / "q.rq"), "--stream", str(tmp_path / "in.ndjson"), *given, *options]) == 0
+    assert json.loads(capsys.readouterr().out)["binding"]["s"]["value"] == subject
+
+
+@pytest.mark.parametrize("options", [["--base", "e"], ["--prefix", "ex"], ["--prefix", "ex=e"], ["--prefix", "e x=http://e/"]])
+def test_names_that_are_none_are_refused(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.ndjson").write_text(EVENTS)
+    (tmp_path / "q.rq").write_text("SELECT ?s { ?s <http://e/t> ?t }")
+    assert main(["replay", "--query", str(tmp_path / "q.rq"), "--stream", str(tmp_path / "in.ndjson"), *options]) == 2
+    assert capsys.readouterr().err.startswith(f"epsparql: {options[0]}: ")
 
 
 def test_a_long_namespace_in_many_names_is_bounded() -> None:

@@ -52,16 +52,19 @@ static i64 number_end(Text text, i64 i, i64 *kind) {
   return i;
 }
 
-/* Returns the place after the object whose brace stands at i, whatever is in it; ABSENT if it does not end on its line. */
-static i64 object_end(Text text, i64 i) {
+/* Returns the place after the object whose brace stands at i, whatever is in it; ABSENT if it does not end on its line. The key becomes its hash,
+ * so that an object that was seen before is read once. */
+static i64 object_end(Text text, i64 i, u64 *key) {
   i64 depth = 0, escapes;
-  u64 key = 0;
   while (i < text.size && text.at[i] != '\n') {
     byte character = text.at[i++];
     if (character == '"') {
-      i = string_end(text, i, &key, &escapes);
+      i = string_end(text, i, key, &escapes);
       if (i == ABSENT) return ABSENT;
-    } else if (character == '{')
+      continue;
+    }
+    *key = mixed(*key, character);
+    if (character == '{')
       depth++;
     else if (character == '}' && --depth == 0)
       return i;
@@ -69,37 +72,56 @@ static i64 object_end(Text text, i64 i) {
   return ABSENT;
 }
 
-/* Returns the place after the value at i, which is no string, and its kind; ABSENT if it is none that can be a term. */
-static i64 value_end(Text text, i64 i, i64 *kind) {
+/* Returns the place after the value at i, which is no string, and its kind; ABSENT if it is none that can be a term. The key becomes its hash. */
+static i64 value_end(Text text, i64 i, i64 *kind, u64 *key) {
+  i64 end = ABSENT;
   if (i == text.size) return ABSENT;
-  if (text.at[i] == '-' || ROLES[text.at[i]] & DIGIT) return number_end(text, i, kind);
-  *kind = BOOLEAN_VALUE;
-  if (starts_with(text, i, TRUE_VALUE)) return i + TRUE_VALUE.size;
-  if (starts_with(text, i, FALSE_VALUE)) return i + FALSE_VALUE.size;
   *kind = LITERAL_VALUE;
-  return text.at[i] == '{' ? object_end(text, i) : ABSENT;
+  if (text.at[i] == '{') return object_end(text, i, key);
+  if (text.at[i] == '-' || ROLES[text.at[i]] & DIGIT)
+    end = number_end(text, i, kind);
+  else {
+    *kind = BOOLEAN_VALUE;
+    if (starts_with(text, i, TRUE_VALUE)) end = i + TRUE_VALUE.size;
+    if (starts_with(text, i, FALSE_VALUE)) end = i + FALSE_VALUE.size;
+  }
+  if (end != ABSENT) *key = hash_of(text, i, end, *key);
+  return end;
 }
 
 /* ---------------------------------------------------------------- objects */
+/* Returns the member of an object that is a term whose name begins with a character, TERM_PARTS if there is none. */
+static inline int part_of(byte first) {
+  return first == 'v' ? TERM_VALUE : first == 'd' ? TERM_DATATYPE : first == 't' ? TERM_TYPE : first == 'x' ? TERM_LANGUAGE : TERM_PARTS;
+}
+
+/* Returns the place of the quote that ends the string at i, ABSENT if it has an escape or does not end. */
+static inline i64 quote_after(Text text, i64 i) {
+  for (; i < text.size; i += 8) {
+    u64 word = word_at(text, i), found = marks(word, '"') | marks(word, '\\');
+    if (!found) continue;
+    i += first_of(found);
+    return text.at[i] == '"' ? i : ABSENT;
+  }
+  return ABSENT;
+}
+
 /* Reads the members of the object whose brace stands at i, strings without escapes. Returns the place after it, ABSENT for any other object. */
 static i64 read_parts(Text text, i64 i, Piece *parts) {
-  u64 key = 0;
-  i64 escapes;
   for (int part = 0; part < TERM_PARTS; part++) parts[part] = (Piece){ABSENT, ABSENT};
   for (;;) {
     i = after_blanks(text, i + 1);
-    if (i >= text.size || text.at[i++] != '"') return ABSENT;
-    int part = 0;
-    while (part < TERM_PARTS && !starts_with(text, i, PART_NAMES[part])) part++;
-    if (part == TERM_PARTS || parts[part].start != ABSENT) return ABSENT;
+    if (i + 1 >= text.size || text.at[i++] != '"') return ABSENT;
+    int part = part_of(text.at[i]);
+    if (part == TERM_PARTS || !starts_with(text, i, PART_NAMES[part]) || parts[part].start != ABSENT) return ABSENT;
     i = after_blanks(text, i + PART_NAMES[part].size);
     if (i >= text.size || text.at[i] != ':') return ABSENT;
     i = after_blanks(text, i + 1);
     if (i >= text.size || text.at[i] != '"') return ABSENT;
-    i64 end = string_end(text, i + 1, &key, &escapes);
-    if (end == ABSENT || escapes) return ABSENT;
-    parts[part] = (Piece){i + 1, end - 1};
-    i = after_blanks(text, end);
+    i64 end = quote_after(text, i + 1);
+    if (end == ABSENT) return ABSENT;
+    parts[part] = (Piece){i + 1, end};
+    i = after_blanks(text, end + 1);
     if (i >= text.size || (text.at[i] != ',' && text.at[i] != '}')) return ABSENT;
     if (text.at[i] == '}') return i + 1;
   }
@@ -133,10 +155,12 @@ static i64 object_kind(Text text, i64 i, i64 end) {
     int absolute = scheme + 1 < value.end && text.at[scheme] == ':' && text.at[scheme + 1] == '/';
     return !typed && !tagged && absolute && is_plain_iri_text(text, value.start, value.end) ? IRI_VALUE : 0;
   }
-  if (known ? !is_part(text, parts[TERM_TYPE], LITERAL_TYPE) : !typed && !tagged) return 0;
+  i64 size = value.end - value.start;
+  int bare = !known && !typed && !tagged; /* then a colon may be that of an IRI or of a name */
+  if (known ? !is_part(text, parts[TERM_TYPE], LITERAL_TYPE) : bare && size > 0 && memchr(text.at + value.start, ':', (size_t)size)) return 0;
   if ((typed && tagged) || !is_plain_text(text, value.start, value.end)) return 0;
   if (typed) return is_plain_datatype(text, datatype.start, datatype.end) ? LITERAL_VALUE : 0;
-  i64 size = language.end - language.start;
+  size = language.end - language.start;
   return !tagged || (2 <= size && size <= 3 && after_run(text, language.start, language.end, SMALL) == language.end) ? LITERAL_VALUE : 0;
 }
 

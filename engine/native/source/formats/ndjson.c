@@ -68,9 +68,10 @@ static inline i64 json_term(Terms *terms, i64 i, i64 end, u64 key, int place) {
 /* Reads a member's value that stands at i and is no string. Returns the place after it, ABSENT if it is for the exact path. */
 static inline i64 read_value(Body *body, i64 i, int member, i64 row) {
   Terms *terms = &body->terms;
-  i64 kind, end = value_end(terms->text, i, &kind);
+  u64 key = terms->seed;
+  i64 kind, end = value_end(terms->text, i, &kind, &key);
   if (end == ABSENT || end - i > MAX_TERM || (member != OBJECT && kind != LITERAL_VALUE)) return ABSENT;
-  i64 before = terms->count, number = intern_term(terms, i, end, hash_of(terms->text, i, end, terms->seed));
+  i64 before = terms->count, number = intern_term(terms, i, end, key);
   if (number == ABSENT) return ABSENT;
   if (number == before) {
     if (kind == LITERAL_VALUE) kind = object_kind(terms->text, i, end);
