@@ -18,7 +18,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Holds the rows of a body that did not map: those that the log keeps for the dead-letter feed, and how many were left out."""
+    """Holds the rows of a body that did not map: those that the log keeps for the dead-letter feed, and how many others are only counted."""
 
     kept: tuple[Rejected, ...] = ()
     skipped: int = 0
@@ -27,7 +27,7 @@ class Unmapped:
 ALL_MAPPED = Unmapped()
 
 
-def describe_rejected(rejected: tuple[Rejected, ...]) -> str:
-    """Return the first row that did not map, and how many more there are."""
-    more = len(rejected) - 1
+def describe_rejected(rejected: tuple[Rejected, ...], beyond: int = 0) -> str:
+    """Return the first row that did not map, and how many more there are, with those `beyond` the given ones."""
+    more = len(rejected) - 1 + beyond
     return f"{rejected[0]}" + (f" ({more} more row{'s do' if more > 1 else ' does'} not map)" if more else "")

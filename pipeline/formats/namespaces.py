@@ -60,6 +60,10 @@ class Namespaces:
         return Namespaces(self.base, {**self.prefixes, **prefixes})
 
 
+NO_NAMES = Namespaces("", {})
+"""These are no prefixes and no base but the well-known ones."""
+
+
 def find_prefix_fault(prefixes: Mapping[str, str]) -> str | None:
     """Return what is wrong with declared prefixes, None if nothing is."""
     if len(prefixes) > MOST_PREFIXES:

@@ -4,10 +4,10 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.formats.namespaces import Namespaces
+from pipeline.formats.namespaces import NO_NAMES
 from pipeline.formats.short_terms import ShortTerms
 
-_PLAIN_TERMS = ShortTerms(Namespaces("", {}))
+_PLAIN_TERMS = ShortTerms(NO_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

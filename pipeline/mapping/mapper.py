@@ -33,14 +33,14 @@ from pipeline.mapping.time_formats import read_times
 from pipeline.rejected_rows import ALL_MAPPED, Rejected, Unmapped, describe_rejected
 
 MOST_REJECTED, LONGEST_TEXT = 1_000, 1_000
-"""A body may have this many rejected rows; of each row, this many characters are shown."""
+"""So many rejected rows of a body are kept, and the others are counted; of each row, this many characters are shown."""
 _CSV_NULL = ("",)
 _SHOWN = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedBody:
-    """Holds the occurrences of a body, and its rows that did not map. `rows` counts those that did.
+    """Holds the occurrences of a body, and the first of its rows that did not map; `beyond` counts the others. `rows` counts those that did.
 
     `skips` says that the log only counts the rows that did not map.
     """
@@ -49,19 +49,20 @@ class MappedBody:
     rejected: tuple[Rejected, ...]
     rows: int
     skips: bool = False
+    beyond: int = 0
 
     @property
     def unmapped(self) -> Unmapped:
         """Return what the log is told of the rows that did not map."""
         if not self.rejected:
             return ALL_MAPPED
-        return Unmapped(skipped=len(self.rejected)) if self.skips else Unmapped(self.rejected)
+        return Unmapped(skipped=len(self.rejected) + self.beyond) if self.skips else Unmapped(self.rejected, self.beyond)
 
 
 def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval, most: int = MOST_REJECTED) -> MappedBody:
-    """Map a body of `CSV`, `JSON` or `LINES`; `default` is the time where the mapping names none.
+    """Map a body of `CSV`, `JSON` or `LINES`; `default` is the time where the mapping names none. At most `most` rows that do not map are kept.
 
-    Raises: FormatError where it has no rows to tell apart, or more than `most` that do not map.
+    Raises: FormatError where it has no rows to tell apart.
     """
     budget = ExpansionBudget(len(body))
     table = read_table(body, media_type, mapping, budget)
@@ -94,27 +95,21 @@ def map_table(
         run.require(field, "the key")
     run.check_triples(triples)
     batch = run.lay_out(subjects, triples, (start, end))
-    rejected = _rejected(table, [*table.faults, *run.faults.values()], most)
-    return MappedBody(batch, rejected, table.count - len(run.faults))
+    faults = sorted([*table.faults, *run.faults.values()])
+    return MappedBody(batch, _reject_rows(table, faults[:most]), table.count - len(run.faults), beyond=max(len(faults) - most, 0))
 
 
 def refuse_rejected(mapped: MappedBody) -> MappedBody:
     """Return a body all of whose rows map. Raises: FormatError naming the first row that does not."""
     if mapped.rejected:
         remedy = "rows that fit the mapping, or on_error dead_letter or skip, which take the others"
-        raise FormatError("mapping", describe_rejected(mapped.rejected), expected=remedy)
+        raise FormatError("mapping", describe_rejected(mapped.rejected, mapped.beyond), expected=remedy)
     return mapped
 
 
-def _rejected(table: Table, faults: Sequence[RowFault], most: int) -> tuple[Rejected, ...]:
-    ordered = sorted(faults)
-    if len(ordered) > most:
-        first = ordered[0]
-        where = f"row {first.row + 1}{f', field {first.field}' if first.field else ''}: {first.reason}"
-        reason = f"{where}; {len(ordered)} rows do not map, and at most {most} of a body are kept as rejected"
-        raise FormatError("mapping", reason, expected="a mapping that fits the rows, or smaller bodies")
-    texts = table.text_of([fault.row for fault in ordered]) if ordered else []
-    return tuple(Rejected(fault.row + 1, fault.field, fault.reason, text[:LONGEST_TEXT]) for fault, text in zip(ordered, texts, strict=True))
+def _reject_rows(table: Table, faults: Sequence[RowFault]) -> tuple[Rejected, ...]:
+    texts = table.text_of([fault.row for fault in faults]) if faults else []
+    return tuple(Rejected(fault.row + 1, fault.field, fault.reason, text[:LONGEST_TEXT]) for fault, text in zip(faults, texts, strict=True))
 
 
 Triple = tuple[Property | None, TermColumn, TermColumn]

@@ -12,7 +12,7 @@ from typing import Any
 
 from epsparql.terms import RDF, XSD
 from pipeline.errors import InvalidMapping
-from pipeline.formats.namespaces import Namespaces
+from pipeline.formats.namespaces import NO_NAMES, Namespaces
 from pipeline.mapping.csv_dialect import DIALECT_MEMBERS, CsvDialect, NumberFormat, find_groups, read_dialect, read_number_format
 from pipeline.mapping.json_ld_context import Context, read_context
 from pipeline.mapping.templates import Template, parse_template
@@ -193,7 +193,7 @@ def _namespaces(found: dict[str, Any], base: str, context: Context | None) -> Na
 def _absolute(iri: Any, member: str) -> str:
     if not isinstance(iri, str) or not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", iri):
         raise InvalidMapping(member, "is no IRI", "an absolute IRI such as http://example.org/")
-    parse_template(iri, member, Namespaces("", {}))
+    parse_template(iri, member, NO_NAMES)
     return iri
 
 

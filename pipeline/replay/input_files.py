@@ -14,12 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import int64s
-from epsparql.events.media_types import MAPPED_SUFFIXES
+from epsparql.events.media_types import MAPPED_SUFFIXES, SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
+from pipeline.formats.namespaces import NO_NAMES, Namespaces, find_prefix_fault
 from pipeline.formats.ndjson import take_header
 from pipeline.formats.reading_rules import ReadingRules, is_blank
+from pipeline.formats.short_terms import ShortTerms
 from pipeline.log.background_graphs import quads_of
 from pipeline.log.encoding.own_terms import with_own_terms
 from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, map_body, refuse_rejected
@@ -29,6 +31,8 @@ from pipeline.replay.dead_letters import DeadLetters
 from pipeline.replay.query_files import NamedFile, SourceFault, read_file
 
 _TIMED = {NDJSON: '"at", or "start" and "end"', RDF_XML: "prov:generatedAtTime of one of its subjects"}
+_EVENT_MEMBERS = frozenset("spo"), frozenset({"triples"}), frozenset({"prefixes"})
+_LONGEST_LOOK = 1 << 20  # bytes of a line that are looked at
 _UNBOUNDED = 1 << 62  # a file is in memory as a whole, and so may its rows at fault be
 _PART_BYTES = 4 << 20
 """About so many bytes of a file of lines are parsed at a time, so that the tables of the parser stay in the processor's caches."""
@@ -48,17 +52,31 @@ class NamedBody:
     mapping: str = ""
 
 
-def read_mapping_file(path: Path) -> Mapping:
-    """Return the mapping of a file. Raises: SourceFault."""
+def read_names(base: str, prefixes: Sequence[str]) -> Namespaces:
+    """Return the names that events' terms may have: prefixes, each `NAME=IRI`, and a base, "" for none. Raises: SourceFault."""
+    if base and find_prefix_fault({"": base}) is not None:
+        raise SourceFault("--base", f"{base[:64]!r} is no absolute IRI", expected="an IRI such as http://example.org/")
+    found = dict[str, str]()
+    for each in prefixes:
+        name, named, iri = each.partition("=")
+        fault = find_prefix_fault({name.removesuffix(":"): iri}) if named else f"{each[:64]!r} names no IRI"
+        if fault is not None:
+            raise SourceFault("--prefix", fault, expected="NAME=IRI, such as ex=http://example.org/")
+        found[name.removesuffix(":")] = iri
+    return Namespaces(base, found)
+
+
+def read_mapping_file(path: Path, base: str = "") -> Mapping:
+    """Return the mapping of a file; `base` stands in for a base of its own. Raises: SourceFault."""
     try:
-        return _compile(read_file(path).decode("utf-8-sig"), path)
+        return _compile(read_file(path).decode("utf-8-sig"), path, base)
     except UnicodeDecodeError as error:
         raise SourceFault(path, "the file is not UTF-8", *locate_undecodable(error), "UTF-8 text") from None
 
 
-def _compile(text: str, path: Path) -> Mapping:
+def _compile(text: str, path: Path, base: str) -> Mapping:
     try:
-        return compile_mapping(text)
+        return compile_mapping(text, base)
     except InvalidMapping as error:
         raise SourceFault(path, str(error)) from None
 
@@ -89,17 +107,26 @@ def _keep_apart(letters: DeadLetters, path: Path, rows: Sequence[Rejected]) -> N
 
 
 def occurrences_of(
-    source: NamedFile | NamedBody, mapping: Mapping | None = None, letters: DeadLetters | None = None, *, rounds: bool = False
+    source: NamedFile | NamedBody,
+    mapping: Mapping | None = None,
+    letters: DeadLetters | None = None,
+    *,
+    rounds: bool = False,
+    names: Namespaces = NO_NAMES,
 ) -> list[pa.RecordBatch]:
     """Return the occurrences of a stream's file or body, in parts. `letters` take the rows and lines of ndjson that cannot be read.
 
-    With `rounds`, times finer than a microsecond are rounded. Raises: SourceFault, also for an event without a time, or an empty file.
+    With `rounds`, times finer than a microsecond are rounded. Terms of ndjson may have the names of the mapping, and `names`, which count before them.
+
+    Raises: SourceFault, also for an event without a time, or an empty file.
     """
-    path, letters, rules = source.path, letters or DeadLetters(), ReadingRules(rounds=rounds)
+    path, letters = source.path, letters or DeadLetters()
     if isinstance(source, NamedBody) and source.mapping:
-        mapping = _compile(source.mapping, path)
+        mapping = _compile(source.mapping, path, names.base)
+    known = mapping.names.declare(names.prefixes) if mapping is not None else names
+    rules = ReadingRules(ShortTerms(known), rounds)
     mapped_type = source.media_type if isinstance(source, NamedBody) else MAPPED_SUFFIXES.get(path.suffix.lower(), "")
-    if mapping is not None and mapped_type in MAPPED_SUFFIXES.values():
+    if mapping is not None and mapped_type in MAPPED_SUFFIXES.values() and not _holds_events(source, mapping):
         return [map_rows(read_body(source), mapped_type, mapping.rounded() if rounds else mapping, path, letters)]
     is_ndjson = isinstance(source, NamedBody) and source.media_type == NDJSON  # whatever the body's name ends with
     if not is_ndjson and path.suffix.lower() in (".csv", ".tsv", ".json", ".log", ".txt"):
@@ -118,6 +145,20 @@ def occurrences_of(
     if blank and isinstance(source, NamedFile):
         raise _empty_file(path)
     return found
+
+
+def _holds_events(source: NamedFile | NamedBody, mapping: Mapping) -> bool:
+    """Tell whether a file of ndjson has events and no rows: its first object has an event's members, and the mapping reads none of them."""
+    if isinstance(source, NamedBody) or SUFFIXES.get(source.path.suffix.lower()) != NDJSON:
+        return False
+    try:
+        with source.path.open("rb") as file:
+            first = next((line for line in iter(lambda: file.readline(_LONGEST_LOOK), b"") if not is_blank(line.removeprefix(BOM_UTF8))), b"")
+        found = json.loads(first.removeprefix(BOM_UTF8))
+    except (OSError, ValueError):
+        return False  # reading the file says what is wrong
+    members = next((each for each in _EVENT_MEMBERS if isinstance(found, dict) and each <= found.keys()), frozenset())
+    return bool(members) and members.isdisjoint(mapping.fields)
 
 
 def _take_header(part: bytes, rules: ReadingRules, source: NamedFile | NamedBody) -> tuple[bytes, ReadingRules]:

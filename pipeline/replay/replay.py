@@ -19,6 +19,7 @@ import epsparql
 from engine.messages import NODE_NAMES, POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from pipeline.diagnosis.model import Diagnosis
+from pipeline.formats.namespaces import NO_NAMES, Namespaces
 from pipeline.log import LogWriter, Queueing
 from pipeline.log.catalog import Stream
 from pipeline.registrations.query_cache import Shape, check_registration, get_shape
@@ -70,6 +71,7 @@ class Replay:
     slices: int | None = None  # into how many parts the log is cut; None: as many as the cores, or Spark's, are worth
     on_error: str = REFUSE
     dead_letters: Path = Path(DEAD_LETTERS)
+    names: Namespaces = NO_NAMES  # terms of ndjson may have these prefixes; the base is also that of mappings without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +171,15 @@ def _find_wrong_units(streams: Iterable[Stream], now: Micros) -> list[WrongUnit]
     return [WrongUnit(name, reason) for name, reason in found if reason is not None]
 
 
-def diagnose_files(replay: Replay, clock: Callable[[], Micros]) -> list[Diagnosis]:
-    """Diagnose the queries of a replay, without running them. Raises: SourceFault."""
+def diagnose_files(replay: Replay, clock: Callable[[], Micros], doubt: Callable[[Doubt], None]) -> list[Diagnosis]:
+    """Diagnose the queries of a replay, without running them. `doubt` is told what was left out of files. Raises: SourceFault."""
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     with tempfile.TemporaryDirectory(prefix="epsparql-diagnose-") as directory, LogWriter(directory, clock) as log:
-        write_log(log, replay, shapes, DeadLetters(replay.on_error, replay.dead_letters))
+        letters = DeadLetters(replay.on_error, replay.dead_letters)
+        write_log(log, replay, shapes, letters)
+        for each in letters.left_out.values():
+            doubt(each)
         return [*_explain(Path(directory), replay, list(shapes))]
 
 
@@ -263,12 +268,12 @@ def _stream_of(file: NamedFile | NamedBody) -> str:
 
 
 def _streams(replay: Replay, letters: DeadLetters) -> list[tuple[str, list[pa.RecordBatch]]]:
-    by_stream = {file.name: read_mapping_file(file.path) for file in replay.mappings}
+    by_stream = {file.name: read_mapping_file(file.path, replay.names.base) for file in replay.mappings}
     streams: dict[str, list[pa.RecordBatch]] = {}
     for file in replay.streams:
         stream = _stream_of(file)
         mapping = by_stream.get(stream, by_stream.get(""))
-        streams.setdefault(stream, []).extend(occurrences_of(file, mapping, letters, rounds=replay.rounds))
+        streams.setdefault(stream, []).extend(occurrences_of(file, mapping, letters, rounds=replay.rounds, names=replay.names))
     return list(streams.items())
 
 

@@ -13,14 +13,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epsparql.events.on_error import DEAD_LETTER, DEAD_LETTERS, ON_ERROR, REFUSE, read_on_error
+from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.extras import MissingExtra, check_extra
 from server.cli.subcommands.backup import add_backup
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, GREEN, OK, POLICIES, RED, Commands, add_command, fail, paint
 from server.cli.subcommands.diagnose import print_silent
-from server.cli.subcommands.input_options import add_entailment, add_inputs
+from server.cli.subcommands.input_options import add_dead_letters, add_entailment, add_inputs, add_on_error, find_letters_fault
 from server.cli.subcommands.token import add_token
 from server.cli.subcommands.verify import add_verify
 
@@ -240,30 +240,6 @@ def _connect(arguments: argparse.Namespace) -> int:
 
 
 # ---------------------------------------------------------------- replay
-def _add_on_error(parser: argparse.ArgumentParser, default: str | None, about: str) -> None:
-    parser.add_argument(
-        "--on-error",
-        type=_read_error_rule,
-        default=default,
-        metavar="{refuse,skip,dead_letter}",
-        help="This concerns rows, and lines of ndjson, that cannot be read or do not map. With refuse they end the run. With skip they are left out "
-        f"and counted. With dead_letter they are counted, and written to a file with their reasons. {about}",
-    )
-
-
-def _add_dead_letters(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dead-letters", type=Path, metavar="FILE", help=f"With --on-error dead_letter, this file takes the rows. The default is {DEAD_LETTERS}."
-    )
-
-
-def _read_error_rule(text: str) -> str:
-    word = read_on_error(text)
-    if word is None:
-        raise argparse.ArgumentTypeError(f"{text!r} says nothing about faults; expected {', '.join(ON_ERROR)}")
-    return word
-
-
 def _add_asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--query",
@@ -295,8 +271,8 @@ def _add_replay(commands: Commands) -> None:
     parser = add_command(commands, "replay", _replay, "Run queries over files as finished streams. Solutions go to stdout.")
     _add_asked(parser)
     add_inputs(parser)
-    _add_on_error(parser, REFUSE, "The default is refuse.")
-    _add_dead_letters(parser)
+    add_on_error(parser, REFUSE, "The default is refuse.")
+    add_dead_letters(parser)
     parser.add_argument("--runner", choices=_RUNNERS, default="inprocess", help="This runner evaluates the queries. The default is inprocess.")
     parser.add_argument("--master", default="local[*,4]", help="With --runner spark, queries run on this Spark master. The default is local[*,4].")
     parser.add_argument(
@@ -319,6 +295,7 @@ def _slice_count(text: str) -> int:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    from pipeline.replay.input_files import read_names
     from pipeline.replay.query_files import SourceFault, named_file
     from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
     from server.process import clock
@@ -328,10 +305,8 @@ def _replay(arguments: argparse.Namespace) -> int:
         check_extra("server", "--runner spark")
     if arguments.low_latency:
         _warn(without_effect("--low-latency"))
-    if arguments.dead_letters is not None and arguments.on_error != DEAD_LETTER:
-        return fail(
-            f"--dead-letters {arguments.dead_letters}: nothing is written there with --on-error {arguments.on_error}; add --on-error {DEAD_LETTER}"
-        )
+    if (fault := find_letters_fault(arguments)) is not None:
+        return fail(fault)
     began = time.monotonic()
     try:
         queries, own = _read_asked(arguments)
@@ -351,6 +326,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             arguments.slices,
             arguments.on_error,
             arguments.dead_letters or Path(DEAD_LETTERS),
+            read_names(arguments.base, arguments.prefix),
         )
         with _progress() as tell:
             summary = run(replay, arguments.format, sys.stdout.buffer, clock, tell, _warn, explains=True)
@@ -555,7 +531,7 @@ def _add_test(commands: Commands) -> None:
         "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
     )
     parser.add_argument("--update", action="store_true", help="Where solutions differ, the found ones replace the expected ones in the files.")
-    _add_on_error(parser, None, f"This is in place of what test.toml says; the file is {DEAD_LETTERS} in the test's folder.")
+    add_on_error(parser, None, f"This is in place of what test.toml says; the file is {DEAD_LETTERS} in the test's folder.")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="The results are also written to this file as JUnit XML.")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -26,6 +27,8 @@ _NAMES = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large", HTTPStatus.U
 """RFC 9110 has these names; Python's depend on its version."""
 _SHOWN_KINDS = {"ontology": "graph of the background", "observer": "webhook of this query"}
 """What a message calls a kind; codes and paths keep their names."""
+_LISTS = {"query": "/queries", "stream": "/streams", "ontology": "/ontologies", "connector": "/connectors", "trial": "/trials"}
+"""These paths list what there is of a kind."""
 _NAMED = ("/streams/", "/queries/", "/ontologies/", "/connectors/")
 _log = logging.getLogger("epsparql.server")
 
@@ -146,14 +149,25 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
 
 
 def unknown_fault(kind: str, name: str, known: Collection[str], *, query: str | None = None) -> Fault:
-    """Return a 404 with the nearest known name. The `kind` is that of the problem's code; a webhook is looked for in its `query`."""
-    near = get_close_matches(name[:_COMPARED], _alike(name, known), n=1, cutoff=0.0)
-    shown = _SHOWN_KINDS.get(kind, kind)
-    remedy = f"the nearest known name is {near[0]!r}" if near else f"there is no {shown} yet"
-    expected = near[0] if near else None
+    """Return a 404 with a known name that is near, or with how to list all. The `kind` is that of the problem's code; a webhook is of a `query`."""
+    near, shown = _find_near_name(name, known), _SHOWN_KINDS.get(kind, kind)
+    if near is not None:
+        remedy = f"the nearest known name is {near!r}"
+    elif known:
+        place = f"/queries/{quote(query, safe='')}/observers" if kind == "observer" and query is not None else _LISTS[kind]
+        remedy = f"GET {place} lists the {len(known)} that there are" if len(known) > 1 else f"GET {place} lists the only one"
+    else:
+        remedy = f"there is no {shown} yet"
     query = name if kind == "query" else query
     reserved = f"there is no {shown} named {name!r}"
-    return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=expected, query=query, reserved=reserved))
+    return Fault(Problem(HTTPStatus.NOT_FOUND, f"unknown-{kind}", f"{reserved}; {remedy}", expected=near, query=query, reserved=reserved))
+
+
+def _find_near_name(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that is most like `name`, without regard to case; None where none is like it."""
+    folded = {each.casefold(): each for each in _alike(name, known)}
+    near = get_close_matches(name[:_COMPARED].casefold(), folded, n=1)
+    return folded[near[0]] if near else None
 
 
 def _alike(name: str, known: Collection[str]) -> Collection[str]:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.extras import check_extra
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.definition import BROKEN, OK, USER_FAULT, Commands, add_command, fail
-from server.cli.subcommands.input_options import add_inputs
+from server.cli.subcommands.input_options import add_dead_letters, add_inputs, add_on_error, find_letters_fault
 
 if TYPE_CHECKING:
     from pipeline.diagnosis.model import Diagnosis
@@ -30,6 +31,8 @@ def add_diagnose(commands: Commands) -> None:
         "--json", action="store_true", help="The output is a JSON object, as the schema DiagnosisDocument in openapi.yaml describes it."
     )
     add_inputs(parser)
+    add_on_error(parser, REFUSE, "The default is refuse.")
+    add_dead_letters(parser)
     add_server_options(parser)
 
 
@@ -41,10 +44,13 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 
 
 def _diagnose_file(arguments: argparse.Namespace) -> int:
+    from pipeline.replay.input_files import read_names
     from pipeline.replay.query_files import SourceFault, named_file, read_asked
     from pipeline.replay.replay import PolicyFault, Replay, diagnose_files, policies_of
     from server.process import clock
 
+    if (fault := find_letters_fault(arguments)) is not None:
+        return fail(fault)
     try:
         query, policy = read_asked(Path(arguments.query))
         replay = Replay(
@@ -56,8 +62,11 @@ def _diagnose_file(arguments: argparse.Namespace) -> int:
             entailment=arguments.entailment or "rdfs",
             mappings=[named_file(each) for each in arguments.mapping],
             rounds=arguments.round is not None,
+            on_error=arguments.on_error,
+            dead_letters=arguments.dead_letters or Path(DEAD_LETTERS),
+            names=read_names(arguments.base, arguments.prefix),
         )
-        found = diagnose_files(replay, clock)
+        found = diagnose_files(replay, clock, lambda told: print(f"epsparql: {told}", file=sys.stderr))
     except PolicyFault as fault:
         return fail(f"--policy: {fault}")
     except SourceFault as fault:

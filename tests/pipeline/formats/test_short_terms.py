@@ -42,7 +42,7 @@ def test_values_are_terms(value: str, term: str | None) -> None:
 
 
 def test_compiled_code_decides_the_usual_values_alone() -> None:
-    """What it leaves to be looked at costs as much as fifty lines, for each value."""
+    """A value that it leaves to the exact path costs as much as fifty lines."""
     usual = ["21.5", '{"value":"text"}', '{"value":""}', '{"value":"a","xml:lang":"en"}', f'{{"value":"1","datatype":"{XSD}integer"}}', '{"type":"literal","value":"x:a"}',
         f'{{ "datatype" : "{XSD}decimal" , "value" : "21.5" , "type" : "literal" }}', '{"type":"uri","value":"http://e/o"}']  # fmt: skip
 

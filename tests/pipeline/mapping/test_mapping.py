@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +18,10 @@ from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.body_parser import Interval
 from pipeline.mapping.cloud_events import CLOUD_EVENT, CLOUD_EVENTS
 from pipeline.mapping.json_reader import check_fields
-from pipeline.mapping.mapper import MOST_REJECTED, MappedBody, map_body
+from pipeline.mapping.mapper import MOST_REJECTED, MappedBody, map_body, refuse_rejected
 from pipeline.mapping.mapping import compile_mapping
 from pipeline.mapping.stream_body import BodySettings, read_body, read_frame
+from pipeline.rejected_rows import Unmapped
 from tests.pipeline.mapping.plain_mapper import map_rows
 from tests.soak import examples, is_full
 
@@ -317,12 +319,22 @@ def test_rows_of_csv_that_do_not_map_leave_the_others() -> None:
     assert mapped(BASIC, f"ts,sensor,temp\n{T},a,\xff\n".encode("latin-1"), CSV).rejected[0].field == "temp"
 
 
+def test_of_very_many_rows_that_do_not_map_the_first_are_kept_and_all_counted() -> None:
+    body = "ts,sensor,temp\n" + ",,\n,\n" * MOST_REJECTED + f"{T},a,1\n"
+    found = mapped(BASIC, body, CSV)
+    assert (found.rows, len(found.rejected), found.beyond) == (1, MOST_REJECTED, MOST_REJECTED)
+    assert [row.row for row in found.rejected] == list(range(1, MOST_REJECTED + 1))
+    assert (len(found.unmapped.kept), found.unmapped.skipped) == (MOST_REJECTED, MOST_REJECTED)
+    assert replace(found, skips=True).unmapped == Unmapped(skipped=2 * MOST_REJECTED)
+    with pytest.raises(FormatError, match=rf"row 1, field ts: .* \({2 * MOST_REJECTED - 1} more rows do not map\)"):
+        refuse_rejected(found)
+
+
 BODIES = [
     pytest.param(BASIC, "ts,temp\n", CSV, "reads the column 'sensor', which the header does not have", id="a column that is not there"),
     pytest.param(BASIC, "ts,sensor,temp,ts\n", CSV, "twice", id="a column that is there twice"),
     pytest.param(BASIC, "", CSV, "no header", id="no header"),
     pytest.param(BASIC, f"[{READ},", JSON, "the array cannot be read", id="an array that ends early"),
-    pytest.param(BASIC, "ts,sensor,temp\n" + ",,\n" * (MOST_REJECTED + 1), CSV, "at most 1000 of a body are kept", id="too many rejected rows"),
 ]
 
 

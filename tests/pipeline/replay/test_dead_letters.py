@@ -119,3 +119,16 @@ def test_a_replay_tells_of_another_unit(folder: Path, capsys: pytest.CaptureFixt
     Path("s.csv").write_text("ts,sensor,temp\n1795910400000,a,1\n")
     assert main(["replay", "--query", "q.rq", "--stream", "s.csv", "--mapping", "m.json"]) == 0
     assert "stream default: its times look like milliseconds that were read as seconds, of 2026-11-29" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "found", "counted", "first"), FILES)
+def test_a_diagnosis(folder: Path, capsys: pytest.CaptureFixture[str], given: list[str], found: int, counted: str, first: str) -> None:
+    assert main(["diagnose", "q.rq", *given]) == 2
+    assert capsys.readouterr().out == ""
+    assert main(["diagnose", "q.rq", *given, "--on-error", "dead_letter", "--dead-letters", "kept.ndjson"]) == 0
+    told = capsys.readouterr()
+    assert f"q: {found} events" in told.out
+    assert f"epsparql: {counted} in kept.ndjson" in told.err
+    assert len(Path("kept.ndjson").read_text().splitlines()) == 2
+    assert main(["diagnose", "q.rq", *given, "--dead-letters", "kept.ndjson"]) == 2
+    assert "add --on-error dead_letter" in capsys.readouterr().err

@@ -53,6 +53,24 @@ def test_the_last_resort(scope: dict[str, Any], answer: list[str], caplog: pytes
         assert_problem(httpx.Response(500, headers=sent[0]["headers"], content=sent[1]["body"]), 500, "internal")
 
 
+NAMES = [
+    ("query", "overheting", ["overheating", "q-5d1"], "the nearest known name is 'overheating'", "overheating"),
+    ("query", "OverHeating", ["overheating"], "the nearest known name is 'overheating'", "overheating"),
+    ("query", "alerts", ["q-5d1", "rooms"], "GET /queries lists the 2 that there are", None),
+    ("stream", "alerts", ["q-5d1"], "GET /streams lists the only one", None),
+    ("ontology", "a", ["http://example.org/units"], "GET /ontologies lists the only one", None),
+    ("observer", "alerts", ["1", "2"], "GET /queries/a%2Fb/observers lists the 2 that there are", None),
+    ("stream", "alerts", [], "there is no stream yet", None),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "known", "remedy", "expected"), NAMES)
+def test_a_known_name_is_told_if_it_is_near(kind: str, name: str, known: list[str], remedy: str, expected: str | None) -> None:
+    problem = unknown_fault(kind, name, known, query="a/b").problem
+    assert problem.detail.partition("; ")[2] == remedy
+    assert problem.expected == expected
+
+
 def test_the_nearest_of_very_many_names() -> None:
     """Comparing each in full would hold up everyone else for a second."""
     known = {f"http://example.org/streams/sensor-{number:05d}/temperature": None for number in range(20_000)}

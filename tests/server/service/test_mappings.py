@@ -71,6 +71,16 @@ def test_a_body_is_refused_as_a_whole(http: httpx.Client, client: Client, stream
     assert http.get(f"/streams/{segment(stream)}/rejected").text == ""
 
 
+def test_of_very_many_rows_that_do_not_map_the_feed_has_the_first(http: httpx.Client, client: Client, stream: str) -> None:
+    header, good = CSV.splitlines(keepends=True)[:2]
+    for on_error in ("skip", "dead_letter"):
+        client.create_stream(stream, mapping=MAPPING, on_error=on_error)
+        answer = post(http, header + ",,\n" * 1_200 + good, stream=stream).json()
+        assert (answer["accepted"], answer["rejected"], answer["first_rejected"]["row"]) == (1, 1_200, 1)
+    assert client.stream(stream)["rejected"] == 2_400
+    assert len(http.get(f"/streams/{segment(stream)}/rejected?limit=5000").text.splitlines()) == 1_000
+
+
 def test_rows_are_left_out_and_counted(http: httpx.Client, client: Client, stream: str) -> None:
     """The stream says so, or the request for its body. `reject` is another name of `refuse`."""
     client.create_stream(stream, mapping=MAPPING, on_error="skip")
