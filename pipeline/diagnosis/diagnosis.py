@@ -3,11 +3,12 @@
 1. The recent events are read, within bounds of rows, bytes and time.
 2. Every step is evaluated as a query of its own, first over the last events, then over more of them while there is time.
 3. The first step without solutions whose inputs all have some is explained by its kind.
+4. If it reads what rules write, and they find nothing, the first of them is diagnosed instead.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.messages import UNRESTRICTED
 from epsparql import algebra as a
@@ -21,12 +22,15 @@ from pipeline.diagnosis.evaluation.steps import MOST_STEPS, Node, Words, build_s
 from pipeline.diagnosis.examination import Examination
 from pipeline.diagnosis.joins import explain_join, explain_within
 from pipeline.diagnosis.model import FOUND, NOTHING, UNKNOWN, Diagnosis, Examined, Reason, Step
+from pipeline.diagnosis.rules import find_writers
 from pipeline.diagnosis.triples import explain_pattern
 from pipeline.inspection.nearest_terms import find_nearest
 
 FIRST_EVENTS, GROWTH = 4_096, 8
 """So many of the last events are examined first, and so many times as many each time that they are found to be too few."""
 MOST_S = 1.2
+MOST_DEEP = 4
+"""A reason is followed through at most so many rules, each of which reads what the next one writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class Question:
     read_others: Callable[[], Sample] = lambda: Sample.from_batches({})
 
 
-def diagnose(asked: Question, most_s: float = MOST_S) -> Diagnosis:
-    """Return why a query finds nothing in its sample, or that it finds something."""
+def diagnose(asked: Question, most_s: float = MOST_S, depth: int = 0) -> Diagnosis:
+    """Return why a query finds nothing in its sample, or that it finds something. Its reason was reached through `depth` other queries."""
     query, sample = asked.parsed.query, asked.sample
     assert not isinstance(query, a.BackgroundRule), "a static rule reads no events"
     words = Words(asked.parsed)
@@ -61,7 +65,8 @@ def diagnose(asked: Question, most_s: float = MOST_S) -> Diagnosis:
     prober.deadline += most_s / 2
     failing = _find_failing(last, counted)
     case = Examination(asked.parsed, words, prober, counted, asked.read_others)
-    return Diagnosis(asked.name, NOTHING, examined, steps, _explain_step(case, failing))
+    reason = _explain_writers(asked, case, failing, most_s, depth) if depth < MOST_DEEP and not failing.inputs else None
+    return Diagnosis(asked.name, NOTHING, examined, steps, reason or _explain_step(case, failing))
 
 
 def _explain_silence(asked: Question, query: a.StreamQuery) -> Reason | None:
@@ -77,6 +82,26 @@ def _explain_silence(asked: Question, query: a.StreamQuery) -> Reason | None:
     message = f"the stream <{silent[0]}> has no events" + (f"; there are events in {listed}" if listed else "")
     remedy = f"read another stream: FROM STREAM <{nearest or next(iter(fed))}>" if listed else "send events to it"
     return Reason("stream-empty", message, remedy, nearest)
+
+
+def _explain_writers(asked: Question, case: Examination, node: Node, most_s: float, depth: int) -> Reason | None:
+    """Explain a pattern that reads what rules write by the first of these, if each of them finds nothing for a known reason."""
+    query, setting = case.prober.query, asked.setting
+    found = list[tuple[str, str, Reason]]()
+    for rule, parsed, stream in find_writers(query, node.pattern, setting.rules, asked.sample):
+        others = [each for each in setting.rules if each is not rule]  # a rule that needs its own events is left out, so this ends
+        below = replace(setting, rules=others, default_graph=rule.default_graph, policy=rule.policy)
+        silent = diagnose(Question(rule.name, parsed, below, asked.sample, asked.read_others), most_s / 2, depth + 1)
+        if silent.reason is None:
+            return None
+        found.append((rule.name, stream, silent.reason))
+    if not found:
+        return None
+    name, stream, reason = found[0]
+    more = f" (as {len(found) - 1} more {'rules do' if len(found) > 2 else 'rule does'})" if len(found) > 1 else ""
+    place = f" at its line {reason.line}, column {reason.column}" if reason.line is not None else ""
+    message = f"no event of the stream <{stream}>: the rule {name!r} writes it{more}, and finds nothing{place}: {reason.message}"
+    return case.make_reason(node, "rule-silent", message, reason.remedy, reason.nearest)
 
 
 def _count_steps(prober: Prober, nodes: list[Node]) -> Mapping[Node, Found] | None:

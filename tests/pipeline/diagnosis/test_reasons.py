@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import epsparql
-from engine.messages import OCCURRENCES, UNRESTRICTED
-from pipeline.diagnosis.diagnosis import Question, diagnose
+from engine.messages import OCCURRENCES, UNRESTRICTED, Register
+from pipeline.diagnosis.diagnosis import MOST_DEEP, Question, diagnose
 from pipeline.diagnosis.evaluation.probing import Setting
 from pipeline.diagnosis.evaluation.sample import Sample
 from pipeline.diagnosis.model import FOUND, NOTHING, Diagnosis
@@ -181,3 +181,76 @@ def test_a_claim_over_a_part_of_the_events_says_so() -> None:
     missing = diagnose(Question("q", epsparql.parse(select("{ ?s :temp ?t }")), Setting(), sample)).reason
     assert missing is not None
     assert "was never seen in the last 1 events of the stream <default>" in missing.message
+
+
+RULES = [
+    (
+        ["CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> WHERE { ?s :temp ?t FILTER(?t > 30) }"],
+        "SELECT * FROM STREAM <hot> WHERE { ?s :hot ?t }",
+        "no event of the stream <hot>: the rule 'rule 0' writes it, and finds nothing at its line 1, column 95: ?t > 30 is false 2 times: the closest value of ?t",
+        "rule-silent",
+    ),
+    (
+        ["CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> WHERE { ?s :tempp ?t }"],
+        "SELECT * FROM STREAM <default> FROM STREAM <hot> WHERE { ?s :temp ?t } SEQ { ?s :hot ?u }",
+        "the predicate <http://example.org/tempp> was never seen",
+        "rule-silent",
+    ),
+    (
+        [
+            "CONSTRUCT { ?s :alarm ?t } INTO STREAM <alarm> FROM STREAM <hot> WHERE { ?s :hot ?t }",
+            "CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> WHERE { ?s :temp ?t FILTER(?t > 30) }",
+        ],
+        "SELECT * FROM STREAM <alarm> WHERE { ?s :alarm ?t }",
+        "no event of the stream <alarm>: the rule 'rule 0' writes it, and finds nothing at its line 1, column 105: "
+        "no event of the stream <hot>: the rule 'rule 1' writes it, and finds nothing",
+        "rule-silent",
+    ),
+    (
+        [
+            "CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> WHERE { ?s :temp ?t FILTER(?t > 30) }",
+            "CONSTRUCT { ?s ?p ?t } INTO STREAM <hot> WHERE { ?s ?p ?t FILTER(?t > 40) }",
+        ],
+        "SELECT * FROM STREAM <hot> WHERE { ?s :hot ?t }",
+        "the rule 'rule 0' writes it (as 1 more rule does), and finds nothing",
+        "rule-silent",
+    ),
+    (
+        ["CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> FROM STREAM <hot> WHERE { ?s :hot ?t }"],
+        "SELECT * FROM STREAM <hot> WHERE { ?s :hot ?t }",
+        "the rule 'rule 0' writes it, and finds nothing",
+        "rule-silent",
+    ),
+    (
+        ["CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> WHERE { ?s :temp ?t }"],
+        "SELECT * FROM STREAM <hot> WHERE { ?s :hot ?t FILTER(?t > 30) }",
+        "the closest value of ?t was 29",
+        "filter-false",
+    ),
+    (
+        ["CONSTRUCT { ?s :hot ?t } INTO STREAM <hot> WHERE { ?s :temp ?t FILTER(?t > 30) }"],
+        "SELECT * FROM STREAM <default> FROM STREAM <hot> WHERE { ?s :tempo ?t }",
+        "the nearest is <http://example.org/temp>",
+        "predicate-never-seen",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rules", "query", "words", "code"), RULES)
+def test_a_silent_rule_is_the_reason(rules: list[str], query: str, words: str, code: str) -> None:
+    prefix = "PREFIX : <http://example.org/> "
+    entries = [Register(number, f"rule {number}", prefix + text) for number, text in enumerate(rules)]
+    found = diagnose(Question("q", epsparql.parse(prefix + query), Setting(rules=entries), sample_of(default="temp(x,29)@1 temp(x,20)@2")))
+    assert found.reason is not None
+    assert words in found.reason.message
+    assert found.reason.code == code
+
+
+def test_a_chain_of_rules_is_followed_for_some_steps() -> None:
+    texts = [f"CONSTRUCT {{ ?s <x:{k}> ?t }} INTO STREAM <s{k}> FROM STREAM <s{k + 1}> WHERE {{ ?s <x:{k + 1}> ?t }}" for k in range(6)]
+    entries = [Register(number, f"rule {number}", text) for number, text in enumerate(texts)]
+    found = diagnose(
+        Question("q", epsparql.parse("SELECT * FROM STREAM <s0> WHERE { ?s <x:0> ?t }"), Setting(rules=entries), sample_of(default="A@1"))
+    )
+    assert found.reason is not None
+    assert found.reason.message.count("the rule 'rule ") == MOST_DEEP
