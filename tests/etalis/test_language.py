@@ -82,10 +82,11 @@ def test_predicates_that_are_iris_are_triples(tmp_path: Path) -> None:
         t:slower(S, V) <- t:speed(S, U) seq t:speed(S, V) where V < U.
         jam(S, V) <- t:slower(S, V) seq t:Jam(S).
         jam2(S, V) <- t:slower(S, V) seq 'http://t/Jam'(S).
+        jam3(S, V) <- t:'slower'(S, V) seq t:'Jam'(S) where S == t:'s1'.
         t:slow(V, S) <- t:speed(S, V).
     """
     found = run_program(tmp_path, program, "\n".join((SPEED % (40, 1), SPEED % (20, 3), JAM)), "application/x-ndjson")
-    jams = [on(name, ["http://t/s1", 20], 1, 4) for name in ("jam", "jam2")]
+    jams = [on(name, ["http://t/s1", 20], 1, 4) for name in ("jam", "jam2", "jam3")]
     assert sorted(found) == sorted([on("http://t/slower", ["http://t/s1", 20], 1, 3), *jams])
 
 

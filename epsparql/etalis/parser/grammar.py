@@ -96,7 +96,7 @@ term = number_with_unit() | string | goal_compound | compound | constant | varia
 
 # ---------------------------------------------------------------- goals
 NO_GOAL = f"(?!{operator_pattern(name for name in GOALS if name.isalpha())})(?!{word_pattern(EVENT_WORDS - GOAL_NAMES)})"
-cut_before_goal = terminal(rf"!(?={SKIP}{NO_GOAL}(?![a-z]\w*+:[A-Za-z_])[A-Za-z_'])", nodes.warn_of_cut("after", place_after=True))
+cut_before_goal = terminal(rf"!(?={SKIP}{NO_GOAL}(?![a-z]\w*+:[A-Za-z_'])[A-Za-z_'])", nodes.warn_of_cut("after", place_after=True))
 cut_after_goal = terminal("!", nodes.warn_of_cut("before", place_after=False))
 before_operand = (sign("\\+", "-", "+") | cut_before_goal)[...]
 
@@ -111,7 +111,7 @@ operand = before_operand + term
 below_1000, to_1000, any_operator = operator(*(GOALS.keys() - CONNECTIVES)), operator(*(GOALS.keys() - {"->", ";"})), operator(*GOALS)
 argument <<= Goals(node(operand + (below_1000 + operand | event_operator)[...], nodes.fold_goals))  # Term, up to 999
 condition = Goals(node(operand + (any_operator + operand | cut_after_goal | event_operator)[...], nodes.fold_goals))  # Goals
-dynamic = terminal(r"dynamic(?!\w|:[A-Za-z_])", make_sign_named("dynamic"))
+dynamic = terminal(r"dynamic(?!\w|:[A-Za-z_'])", make_sign_named("dynamic"))
 goals <<= Goals(node(dynamic - operand + (to_1000 + operand | event_operator)[...], nodes.fold_goals)) | condition
 
 # ---------------------------------------------------------------- patterns

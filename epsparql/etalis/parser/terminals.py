@@ -12,13 +12,13 @@ from epsparql.parser.elements import Build, QueryText, Sign, Terminal
 
 SKIP = r"(?:\s|%[^\n]*+|/\*(?s:.)*?\*/)*+"
 NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-PREFIXED = r"[a-z]\w*+:[A-Za-z_]\w*+"
 NAME = r"[a-z]\w*+"
 VARIABLE = r"[A-Z_]\w*+"
 QUOTED = r"'(?:[^'\\]|''|\\(?s:.))*'"
 STRING = r'"(?:[^"\\]|""|\\(?s:.))*"'
+PREFIXED = rf"[a-z]\w*+:(?:[A-Za-z_]\w*+|{QUOTED})"
 ATOM = f"(?>{PREFIXED}|{NAME}|{QUOTED})"
-NO_PREFIXED = "(?![a-z]\\w*+:[A-Za-z_])"
+NO_PREFIXED = "(?![a-z]\\w*+:[A-Za-z_'])"
 END = r"\.(?=[ \t\r\n%]|/\*|\Z)"
 SIGNS = ("=..", "=:=", "=\\=", "\\==", "<-", ":-", "->", "==", "\\=", "=<", ">=", "\\+", "**", "//", "/\\", "\\/", *"←-+*/^=<>,;|()[]{}!:#")
 """Longer ones come first."""
@@ -89,7 +89,7 @@ def sign_pattern(text: str) -> str:
 
 def operator_pattern(names: Iterable[str]) -> str:
     """Return the pattern of operators between goals, which are signs, or names in small letters."""
-    return "|".join(rf"{name}(?!\w|:[A-Za-z_])" if name.isalpha() else sign_pattern(name) for name in sorted(names))
+    return "|".join(rf"{name}(?!\w|:[A-Za-z_'])" if name.isalpha() else sign_pattern(name) for name in sorted(names))
 
 
 def content_of(value: str) -> str:
@@ -147,7 +147,10 @@ def _build_variable(source: QueryText, value: str, span: Span) -> VariableTerm:
 
 
 def _build_name(source: QueryText, value: str, span: Span) -> Name:
-    return Name(content_of(value), span, value[0] != "'" and ":" in value)
+    if value[0] == "'" or ":" not in value:
+        return Name(content_of(value), span, False)
+    prefix, _, local = value.partition(":")
+    return Name(f"{prefix}:{content_of(local)}", span, True)
 
 
 def _build_functor(source: QueryText, value: str, span: Span) -> Name:
