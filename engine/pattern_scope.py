@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.temporal import duration_micros
 from engine.kernel.state.layout import FOREVER
 from epsparql import algebra as a
@@ -14,6 +15,7 @@ Matches = Callable[[a.TriplePattern, a.Place], bool]
 """The function returns whether a background triple matches a triple pattern at its place."""
 IDENTIFYING = frozenset({"RAND", "UUID", "STRUUID", "BNODE"})
 """These functions depend on the solution as a whole, and on their place in the query."""
+_TIMED = frozenset({"NOW", *BACKGROUND_FUNCTIONS})
 ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 
@@ -150,13 +152,18 @@ def variables_of(expression: a.Expression) -> Variables:
 
 
 def looks_at_time(expression: a.Expression) -> bool:
-    """Return whether the expression depends on its solution's interval."""
-    return any(isinstance(e, a.Time) or (isinstance(e, a.Call) and e.function == "NOW") for e in list_subexpressions(expression))
+    """Return whether the expression depends on its solution's interval, or on the background at its end."""
+    return any(isinstance(e, a.Time) or (isinstance(e, a.Call) and e.function in _TIMED) for e in list_subexpressions(expression))
 
 
 def asks_identity(expression: a.Expression) -> bool:
     """Return whether the expression's value may depend on more than its variables and its solution's interval."""
-    return any(isinstance(e, a.Call) and (e.function == "NOW" or e.function in IDENTIFYING) for e in list_subexpressions(expression))
+    return any(isinstance(e, a.Call) and (e.function in _TIMED or e.function in IDENTIFYING) for e in list_subexpressions(expression))
+
+
+def looks_at_background(expression: a.Expression) -> bool:
+    """Return whether a function of the expression looks into the background."""
+    return any(isinstance(e, a.Call) and e.function in BACKGROUND_FUNCTIONS for e in list_subexpressions(expression))
 
 
 def list_subexpressions(expression: a.Expression) -> list[a.Expression]:

@@ -21,9 +21,11 @@ from engine.background.reasoning.owl_rl.rdfs_bridge import speaks_of_words
 from engine.background.reasoning.rdfs_entailment import Entailed, close_triples, is_odd, of_several
 from engine.background.reasoning.rdfs_schema import DOMAIN, OF_OWL, OWL_STATES, RANGE, SUBCLASS, SUBPROPERTY, TYPE, VOCABULARY, Schema, Statement
 from engine.background.reasoning.stream_entailment import Entailment
+from engine.background.routes import Graphs, search_route
 from engine.background.static_rules.derivations import Derivations, Derived, RegisteredRule
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
+from engine.expressions.background_functions import Route
 from engine.expressions.evaluator import parse_term
 from engine.messages import ADD, DROP, RDFS
 from engine.physical_plan.plan import Lookup
@@ -67,6 +69,7 @@ class FactIndex:
         self._asked: set[object] = set()  # for those of them
         self._matching: dict[tuple[a.TriplePattern, a.Place], Ints] = {}  # what matches each pattern that was asked for
         self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by address of these
+        self._graphs: Graphs = {}  # of links, which versions share
         self.terms.holders.add(self)
 
     @classmethod
@@ -145,6 +148,7 @@ class FactIndex:
         found._found = {key: kept for key, kept in self._found.items() if key in self._asked}
         kept = {address(rows) for _, rows in found._found.values()}
         found._tables = {key: made for key, made in self._tables.items() if address(made[0]) in kept}
+        found._graphs = self._graphs
         same = found.regime == self.regime and self._states(found._effective) == self._states(self._effective)
         found.schema = self.schema if same else self._schema(found._effective, found.regime)
 
@@ -366,6 +370,10 @@ class FactIndex:
             table = table.with_more(more[:, lookup.parts])
         self._tables[key] = lookup.source, table
         return table
+
+    def find_route(self, arguments: Sequence[Term]) -> Route | None:
+        """Return the shortest route for the arguments of ep:route, None if there is none. Raises: ExpressionError."""
+        return search_route(self, self._graphs, arguments)
 
     # ------------------------------------------------------------ patterns
     def matching(self, pattern: a.TriplePattern, place: a.Place) -> Ints:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from engine.expressions import numeric, temporal
+from engine.expressions.background_functions import BACKGROUND_FUNCTIONS, call_background_function
 from engine.expressions.functions import call
 from engine.expressions.functions import supported as in_library
 from engine.expressions.literals import FALSE, TRUE, effective, parse_number, parse_term, term_of, value_of
@@ -47,6 +48,8 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: Micros | Non
             return now(end, identity)
         case algebra.Call(function, arguments):
             terms = [evaluate(argument, lookup, start, end, _inside(identity, k)) for k, argument in enumerate(arguments)]
+            if function in BACKGROUND_FUNCTIONS:
+                return call_background_function(function, terms, None if identity is None else identity.search)
             return individual(function, terms, identity) if function in INDIVIDUAL else call(function, terms)
         case _:
             return term_of(_evaluate_exactly(expression, lookup, start, end, identity))

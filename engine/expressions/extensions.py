@@ -81,7 +81,17 @@ def seconds(duration: Plain) -> Decimal:
     return Decimal(temporal.total_seconds(value).value)
 
 
-OWN: Mapping[str, Extension] = {f"{NAMESPACE}distance": Extension(distance, 4, 4), f"{NAMESPACE}seconds": Extension(seconds, 1, 1)}
+def _look_up(*_arguments: Plain) -> Plain:
+    """Signal an error, because a function that looks into the background is called with it (background_functions.py). Raises: ExpressionError."""
+    raise ExpressionError
+
+
+OWN: Mapping[str, Extension] = {
+    f"{NAMESPACE}distance": Extension(distance, 4, 4),
+    f"{NAMESPACE}seconds": Extension(seconds, 1, 1),
+    f"{NAMESPACE}route": Extension(_look_up, 3, 4),
+    f"{NAMESPACE}routeLength": Extension(_look_up, 3, 4),
+}
 
 
 @cache

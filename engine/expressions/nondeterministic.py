@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from engine.expressions import temporal
+from engine.expressions.background_functions import RouteSearch
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import ExpressionError, Micros, Number, NumericType, Text
 from epsparql.terms import BlankNode, Iri, Literal, Term
@@ -52,7 +53,7 @@ class Identity:
     """Tells one evaluation of an expression from all others.
 
     `site` names the expression within the query of `naming`; `solution` has the texts of all bindings and the interval, without what BIND or SELECT
-    expressions added to it. So BNODE("a") is one node in all expressions on one solution. `now` is NOW() of a timeless solution.
+    expressions added to it. So BNODE("a") is one node in all expressions on one solution. `now` is NOW() of a timeless solution, and `search` finds routes in the background.
     """
 
     naming: Naming
@@ -60,10 +61,11 @@ class Identity:
     solution: tuple[str, ...]
     now: Micros | None = None
     path: tuple[int, ...] = ()
+    search: RouteSearch | None = None
 
     def inside(self, operand: int) -> "Identity":
         """Return the identity of the operand of that number."""
-        return Identity(self.naming, self.site, self.solution, self.now, (*self.path, operand))
+        return Identity(self.naming, self.site, self.solution, self.now, (*self.path, operand), self.search)
 
 
 def individual(function: str, arguments: Sequence[Term], identity: Identity | None) -> Term:

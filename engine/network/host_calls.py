@@ -10,6 +10,7 @@ from engine.aggregation import Passage, RowBatch
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held, TermTable
+from engine.expressions.background_functions import RouteSearch
 from engine.expressions.etalis import KEY
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.nondeterministic import Identity, Naming
@@ -75,6 +76,7 @@ class KernelHost:
         self.quotas = Quotas(self.slots, self.collectors, self.shares)
         self.sharing = SubplanSharing(self.planning, self.slots, self.shares, self.quotas)
         self.failures: list[StoppedQuery] = []
+        self._searches = False  # whether a query that was ever here has a function that searches the background
         few: Ints = np.empty((c.FEED_HEIGHT, FEW_COLUMNS), np.int64)  # the feed, where it has few columns
         self._few = [few[:, :n] for n in range(FEW_COLUMNS)] + [few]  # by their number
         self._lent = few[:, :0]  # the feed that the kernel sees, kept alive while it is there
@@ -117,6 +119,7 @@ class KernelHost:
             self.slots.free_rows(planned)
             raise
         self.slots.add_inquiries(planned)
+        self._searches = self._searches or any(inquiry.searches for inquiry in fragment.inquiries)
         self.slots.lookups.set_tables(planned, fragment, self.planning.known)
         self.slots.add_readers(planned, fragment)
         self.collectors.add_collectors(planned, fragment, self.collectors.add_timers(fragment, at))
@@ -124,6 +127,8 @@ class KernelHost:
     def set_background(self, known: FactIndex) -> None:
         """Take up a background. The occurrences of an instant that has begun go on to entail what they did."""
         scans = self.slots.scans
+        if self._searches and known is not self.planning.known:
+            self.arrays.forget_answers()  # those of searches hold for one background
         self.planning.known, scans.entailment = known, scans.entailment_by(known)
         if scans.entails_otherwise and self.arrays.net.at[c.NOW] == -c.BIG:
             scans.entail_by(scans.entailment)
@@ -363,7 +368,9 @@ class KernelHost:
         for q in (first + np.flatnonzero(asked[:, c.ASK_ANSWER] == c.OPEN_QUESTION)).tolist():
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
             inquiry, naming = self.slots.inquiries[who]
-            given = answer_question(inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, naming, int(at[c.NOW]))
+            given = answer_question(
+                inquiry, arguments[c.ASK_ARG - c.ASK_WHO - 1 :], arrays.terms, naming, int(at[c.NOW]), self.planning.known.find_route
+            )
             questions[q, c.ASK_ANSWER] = given
         at[c.ANSWERED] = at[c.ASKED]
         n, depth = int(at[c.PARKED]), int(at[c.DEPTH])
@@ -415,11 +422,11 @@ def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
 _VERDICTS = {True: c.TRUE, False: c.FALSE, None: c.ERROR}
 
 
-def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, naming: Naming, now: int) -> int:
+def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, naming: Naming, now: int, search: RouteSearch | None = None) -> int:
     """Return a verdict (TRUE, FALSE or ERROR) or the number of a term (UNBOUND for an error).
 
     `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `now` is the
-    instant at which the question is asked, where a timeless solution stands.
+    instant at which the question is asked, where a timeless solution stands; `search` finds routes in the background.
     """
     n, asked = len(inquiry.variables), inquiry.expression
     bound = dict(zip(inquiry.variables, arguments[:n], strict=True))
@@ -436,8 +443,8 @@ def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable
     if inquiry.fresh is not None:
         return terms.intern(str(make_blank_node(inquiry.fresh, naming, [terms.text(k) for k in bound.values()], start, end)))
     identity = None
-    if inquiry.site or (inquiry.timed and end is None):
-        identity = Identity(naming, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now)
+    if inquiry.site or (inquiry.timed and (end is None or inquiry.searches)):
+        identity = Identity(naming, inquiry.site, (*(terms.text(bound[v]) for v in inquiry.solution), str(start), str(end)), now, search=search)
     try:
         if inquiry.condition is not None:
             return _VERDICTS[truth(inquiry.condition, lookup, start, end, identity)]

@@ -11,7 +11,7 @@ from engine.aggregation.operator import Collector
 from engine.alpha.free_rows import Ranges, with_rows
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
-from engine.pattern_scope import asks_identity, looks_at_time
+from engine.pattern_scope import asks_identity, looks_at_background, looks_at_time
 from engine.physical_plan.join_trees import PlanShape, Segment
 from epsparql.algebra import Expression
 from epsparql.terms import Variable
@@ -33,6 +33,12 @@ class Inquiry:
     fresh: str | None = None  # label of a template's blank node, a new one for each solution
     site: str = ""  # the place where the query asks, on which functions such as RAND depend
     solution: tuple[Variable, ...] = ()  # those of `variables` that are the whole solution's, on which RAND depends too
+
+    @property
+    def searches(self) -> bool:
+        """Return whether the answer depends on a search of the background."""
+        asked = self.condition or self.expression
+        return self.timed and asked is not None and looks_at_background(asked)
 
     @property
     def lasts(self) -> bool:

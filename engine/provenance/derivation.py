@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any, assert_never
 
+from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
 from engine.expressions.literals import FALSE, TRUE, value_of
+from engine.expressions.nondeterministic import NAMELESS, Identity
 from engine.expressions.values import DateTime
 from engine.messages import Micros
 from engine.provenance.aggregates import reports
@@ -241,13 +243,19 @@ class Derivation:
         return decided
 
     def _holds(self, condition: a.Expression, x: Proof) -> bool:
-        return truth(self._decided(condition, x), x.lookup, x.start, x.end) is True
+        return truth(self._decided(condition, x), x.lookup, x.start, x.end, self._search_for(condition)) is True
 
     def _evaluate_for(self, expression: a.Expression, x: Proof) -> Term | None:
         try:
-            return evaluate(self._decided(expression, x), x.lookup, x.start, x.end)
+            return evaluate(self._decided(expression, x), x.lookup, x.start, x.end, self._search_for(expression))
         except (ExpressionError, ValueError, ArithmeticError):
             return None
+
+    def _search_for(self, expression: a.Expression) -> Identity | None:
+        """Return what a function needs that looks into the background; None if the expression has none."""
+        if not any(isinstance(node, a.Call) and node.function in BACKGROUND_FUNCTIONS for node in walk_nodes(expression)):
+            return None
+        return Identity(NAMELESS, "", (), search=self.world.find_route)
 
     # ------------------------------------------------------------ what counts
     def _counts(self, z: Proof, x: Proof) -> bool:

@@ -1,11 +1,12 @@
 """This module describes what a derivation rests on, and where that is looked for: occurrences, the background, and what either entails."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from engine.background.fact_store import FactIndex, lies_in
 from engine.background.reasoning.rdfs_schema import Triple, entailed
+from engine.expressions.background_functions import Route
 from engine.messages import RDFS, Micros
 from engine.provenance.inference import DerivedTriples, Given, Steps
 from engine.rewrite.resolve_datasets import BACKGROUND
@@ -150,6 +151,10 @@ class World:
                 self._add_edge(Edge(triple, occurrence))
         for s, p, o, graph in known:
             self._add_edge(Edge((s, p, o), BackgroundFact((s, p, o), graph)))
+
+    def find_route(self, arguments: Sequence[Term]) -> Route | None:
+        """Return the shortest route in the background for the arguments of ep:route. Raises: ExpressionError."""
+        return self._known.find_route(arguments)
 
     def _add_edge(self, edge: Edge) -> None:
         s, p, o = edge.triple

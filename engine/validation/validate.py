@@ -9,10 +9,12 @@ from typing import Any, NoReturn
 
 from engine.background.changes import read_static_rule
 from engine.background.fact_store import FactIndex, numbers_of
+from engine.background.routes import MOST_VISITED
 from engine.background.static_rules.derivations import NegativeRecursion, RegisteredRule
 from engine.background.static_rules.translate import StaticRuleRefused
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
+from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.casts import CASTS
 from engine.expressions.evaluator import supported
 from engine.expressions.extensions import extensions
@@ -52,6 +54,7 @@ def check(
     `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation with the place in its text.
     """
     refuse_functions(parsed)
+    refuse_searches(parsed)
     refuse_invalid_terms(parsed)
     policy, known = policies.get(name, UNRESTRICTED), FactIndex.from_quads(facts, TermTable())
     if isinstance(parsed.query, a.BackgroundRule):
@@ -66,7 +69,8 @@ def check(
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
-    return doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
+    found = doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
+    return (*found, *_find_bounded_searches(parsed, known))
 
 
 def _place_rule(parsed: ParsedQuery, known: FactIndex, others: Mapping[str, a.Query], name: str, policies: Mapping[str, str]) -> None:
@@ -88,6 +92,16 @@ def _place_rule(parsed: ParsedQuery, known: FactIndex, others: Mapping[str, a.Qu
         message = f"this rule would read its own negation without a strict step in time: {cycle.way}"
         expected = "SEQ, OPTIONALSEQ or WITHOUT ... FOR somewhere on the cycle"
         raise CyclicNegation(message, place_of([parsed.query], parsed), parsed.text, expected) from None
+
+
+def _find_bounded_searches(parsed: ParsedQuery, known: FactIndex) -> Iterator[Warning_]:
+    """Yield a doubt for each function that may visit more nodes of the background than one search is granted."""
+    for node in walk_nodes(parsed.query):
+        match node:
+            case a.Call(function, (_, _, a.Constant(predicate), *_)) if function in BACKGROUND_FUNCTIONS:
+                if (links := known.count(str(predicate))) > MOST_VISITED:
+                    message = f"the background has {links:,} links {predicate}, and a search that has visited {MOST_VISITED:,} nodes finds no route"
+                    yield Warning_("bounded-search", message, place_of([node], parsed))
 
 
 def _check_static_rule(parsed: ParsedQuery, rule: a.BackgroundRule, known: FactIndex, others: Mapping[str, a.Query], name: str) -> None:
@@ -162,6 +176,17 @@ def refuse_functions(parsed: ParsedQuery) -> None:
         if not least <= len(node.arguments) <= most:
             message = f"the function {node.function} with {len(node.arguments)} arguments"
             expected = f"{least} of them" if least == most else f"{least} to {most} of them"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
+
+
+def refuse_searches(parsed: ParsedQuery) -> None:
+    """Raise Unsupported at a function that looks into the background where it has none: in a static rule, an aggregate, ORDER BY or RUN."""
+    whole = isinstance(parsed.query, a.BackgroundRule)
+    holders = [parsed.query] if whole else [node for node in walk_nodes(parsed.query) if isinstance(node, a.Aggregate | a.OrderKey | a.RunWindow)]
+    for node in (part for holder in holders for part in walk_nodes(holder)):
+        if isinstance(node, a.Call) and node.function in BACKGROUND_FUNCTIONS:
+            message = f"the function {node.function} is not evaluated {'in a static rule' if whole else 'in an aggregate, ORDER BY or RUN'}"
+            expected = "a query that reads what the rule derives" if whole else "BIND(... AS ?route) in the group, and ?route here"
             raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
 
 

@@ -4,7 +4,7 @@ Written apart from engine/, so that one error is not made twice. Functions: only
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from ctypes import c_float
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,6 +18,8 @@ import pyoxigraph as ox
 from epsparql import algebra
 from epsparql.iris import resolve
 from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm, Variable
+from verification.definitions.model import Fact
+from verification.definitions.routes import best_path, links_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTEGER, DECIMAL, DOUBLE, FLOAT, BOOLEAN = (XSD + name for name in ("integer", "decimal", "double", "float", "boolean"))
@@ -368,14 +370,19 @@ def zone_of(term: Term) -> str:
 
 
 # ---------------------------------------------------------------- expressions
-def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice) -> Term:
-    """The expression's value for the solution `lookup` on [start, end]; `exists` says how each EXISTS comes out. Raises: Failure."""
+def evaluate(
+    expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice, facts: Collection[Fact] = ()
+) -> Term:
+    """The expression's value for the solution `lookup` on [start, end]; `exists` says how each EXISTS comes out, `facts` are the background.
+
+    Raises: Failure.
+    """
 
     def evaluate_operand(operand: algebra.Expression) -> Term:
-        return evaluate(operand, lookup, start, end, exists)
+        return evaluate(operand, lookup, start, end, exists, facts)
 
     def truth_of(operand: algebra.Expression) -> bool | None:
-        return truth(operand, lookup, start, end, exists)
+        return truth(operand, lookup, start, end, exists, facts)
 
     match expression:
         case algebra.Constant(term):
@@ -411,6 +418,8 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, 
             if seconds is None:
                 raise Failure
             return decimal(seconds)
+        case algebra.Call("<urn:epsparql:function:route>" | "<urn:epsparql:function:routeLength>" as name, operands):
+            return of_routes(name, [evaluate_operand(operand) for operand in operands], facts)
         case algebra.Call("STR", (operand,)):
             return string(evaluate_operand(operand))
         case algebra.Call("IRI" | "STRDT" as name, operands):
@@ -420,9 +429,11 @@ def evaluate(expression: algebra.Expression, lookup: Lookup, start: int | None, 
     raise NotImplementedError(expression)
 
 
-def truth(expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice) -> bool | None:
+def truth(
+    expression: algebra.Expression, lookup: Lookup, start: int | None, end: int | None, exists: Choice, facts: Collection[Fact] = ()
+) -> bool | None:
     try:
-        return effective(evaluate(expression, lookup, start, end, exists))
+        return effective(evaluate(expression, lookup, start, end, exists, facts))
     except Failure:
         return None
 
@@ -526,6 +537,31 @@ def of_triples(name: str, terms: list[Term]) -> Term:
         case "OBJECT", [TripleTerm() as triple]:
             return triple.object
     raise Failure
+
+
+def of_routes(name: str, terms: list[Term], facts: Collection[Fact]) -> Term:
+    """ep:route and ep:routeLength. Raises: Failure."""
+    source, target, *predicates = terms
+    if not isinstance(source, Iri | BlankNode) or not isinstance(target, Iri | BlankNode) or not all(isinstance(p, Iri) for p in predicates):
+        raise Failure
+    found = best_path(links_of(facts, predicates[0], predicates[1] if len(predicates) > 1 else None, weight_of), source, target)
+    if found is None:
+        raise Failure
+    path, links = found
+    if name.endswith("route>"):
+        return Literal(" ".join(path.nodes))
+    kinds = [rank(link.written) for link in links if link.written is not None]
+    if not kinds:
+        return integer(Fraction(path.steps))
+    return (integer, decimal, lambda sum_: single(nearest_single(sum_)), lambda sum_: double(nearest_double(sum_)))[max(kinds)](path.weight)
+
+
+def weight_of(term: Term) -> Fraction | None:
+    """The exact value of a finite number."""
+    try:
+        return finite(numeric(term))
+    except Failure:
+        return None
 
 
 def exists_in(expression: object) -> list[algebra.Exists]:

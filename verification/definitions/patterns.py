@@ -338,12 +338,12 @@ class Evaluation:
         return any(compatible(x, z) and self._counts(z, x) for z in self.decided.evaluate(substituted(node.pattern, dict(x.bindings))))
 
     def holds(self, condition: algebra.Expression, x: Solution) -> bool:
-        return truth(condition, x.lookup, x.start, x.end, self._outcomes(condition, x)) is True
+        return truth(condition, x.lookup, x.start, x.end, self._outcomes(condition, x), self.world.facts) is True
 
     def value_of(self, expression: algebra.Expression, x: Solution) -> Term | None:
         """None stands for an error."""
         try:
-            return evaluate(expression, x.lookup, x.start, x.end, self._outcomes(expression, x))
+            return evaluate(expression, x.lookup, x.start, x.end, self._outcomes(expression, x), self.world.facts)
         except Failure:
             return None
 

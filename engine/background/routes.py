@@ -1,0 +1,273 @@
+"""This module finds shortest paths over the links of a background's predicate, for ep:route and ep:routeLength.
+
+A route is found backwards and read forwards:
+
+1. Distances. Beginning at the target, each node that can reach it gets its distance: the number of links, or the
+   weights' sum and then the number of links. A node's distance never changes once its links have been followed.
+2. Way. Beginning at the source, the next node is the one with the least text among those on a shortest way. So of
+   several shortest routes, the one that is found has the least texts in order (semantics.md section 15).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import pairwise
+from math import isfinite
+from typing import Protocol, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.dictionary.term_dictionary import TermTable
+from engine.expressions import numeric
+from engine.expressions.background_functions import Route
+from engine.expressions.literals import parse_number, term_of
+from engine.expressions.values import ExpressionError, Number, NumericType
+from engine.triples.relation import addition
+from epsparql.terms import RDF, BlankNode, Iri, Literal, Term, TripleTerm
+
+Ints = NDArray[np.int64]
+MOST_VISITED = 200_000
+"""A search that has visited more nodes than this finds no route."""
+_REMEMBERED = 1 << 14
+_REIFIES = f"<{RDF}reifies>"
+_SUBJECT, _OBJECT = 0, 1
+_BITS = 32
+_MASK = (1 << _BITS) - 1
+Distance = tuple[Fraction, int]
+"""The sum of a way's weights (0 if links have none), and its number of links."""
+Distances = Callable[[int], Distance | None]
+"""It returns a node's distance to the target; None for a node that the search has not reached."""
+
+
+class Triples(Protocol):
+    """Gives the rows (subject, object, graph) of all that holds with a predicate in one version of the background."""
+
+    @property
+    def terms(self) -> TermTable: ...
+
+    def match_rows(self, predicate: int) -> Ints: ...
+
+
+@dataclass(slots=True)
+class RouteGraph:
+    """Holds the links of one predicate as they are in one version of the background.
+
+    A link is a pair of term numbers in one integer. `forward` has the pairs of source and target, sorted, and `backward`
+    those of target and source. `weights` has a link's weight by its pair in `forward`; None if links have none.
+    """
+
+    forward: Ints
+    backward: Ints
+    weights: dict[int, Number] | None = None
+    nodes: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = np.union1d(self.forward >> _BITS, self.backward >> _BITS)
+
+    @classmethod
+    def from_rows(cls, rows: Ints) -> "RouteGraph":
+        return cls(np.unique(_pair(rows, _SUBJECT, _OBJECT)), np.unique(_pair(rows, _OBJECT, _SUBJECT)))
+
+    def with_more(self, rows: Ints) -> "RouteGraph":
+        """Return the graph with the links of more rows. It costs a copy of the links, but no sorting of them."""
+        return RouteGraph(_merge(self.forward, _pair(rows, _SUBJECT, _OBJECT)), _merge(self.backward, _pair(rows, _OBJECT, _SUBJECT)))
+
+    def with_weights(self, weights: dict[int, Number]) -> "RouteGraph":
+        """Return the graph of those links that have a weight, which is given by their pairs in `forward`."""
+        weighted = np.array(list(weights), np.int64)
+        forward = np.intersect1d(self.forward, weighted)
+        return RouteGraph(forward, np.sort(_turn(forward)), {pair: weights[pair] for pair in forward.tolist()})
+
+    def list_targets(self, node: int) -> list[int]:
+        found: list[int] = (_slice(self.forward, node) & _MASK).tolist()
+        return found
+
+    def find_way(self, source: int, target: int, text_of: Callable[[int], str]) -> list[int] | None:
+        """Return the nodes of the shortest way, None if there is none within the bound."""
+        distance_to = self._count_steps(source, target) if self.weights is None else self._sum_weights(source, target)
+        if distance_to is None:
+            return None
+        way = [source]
+        while way[-1] != target:
+            here = way[-1]
+            nearer = [node for node in self.list_targets(here) if distance_to(node) == self._subtract_link(distance_to(here), here, node)]
+            way.append(min(nearer, key=text_of))
+        return way
+
+    def _subtract_link(self, distance: Distance | None, source: int, target: int) -> Distance:
+        """Return the distance that the link's target has if it is the next node of a shortest way."""
+        assert distance is not None
+        weight, steps = distance
+        link = Fraction(0) if self.weights is None else Fraction(self.weights[source << _BITS | target].value)
+        return weight - link, steps - 1
+
+    def _count_steps(self, source: int, target: int) -> Distances | None:
+        """Return the links from each node to the target, by a search level by level; None if the source does not reach it."""
+        steps = np.full(len(self.nodes), -1, np.int64)
+        level, last, reached, distance = np.array([target]), self._place(source), 1, 0
+        steps[self._place(target)] = 0
+        while len(level) and reached <= MOST_VISITED and steps[last] < 0:
+            distance += 1
+            first, after = (np.searchsorted(self.backward, (level + more) << _BITS) for more in (0, 1))
+            counts = after - first
+            links = np.repeat(after - np.cumsum(counts), counts) + np.arange(counts.sum())
+            before = np.searchsorted(self.nodes, self.backward[links] & _MASK)
+            new = np.unique(before[steps[before] < 0])
+            steps[new] = distance
+            level, reached = self.nodes[new], reached + len(new)
+        if steps[last] < 0:
+            return None
+        return lambda node: None if (found := int(steps[self._place(node)])) < 0 else (Fraction(0), found)
+
+    def _place(self, node: int) -> int:
+        return int(np.searchsorted(self.nodes, node))
+
+    def _sum_weights(self, source: int, target: int) -> Distances | None:
+        """Return the distances of all nodes nearer to the target than the source (Dijkstra); None if the source does not reach it."""
+        assert self.weights is not None
+        best, settled = {target: (Fraction(0), 0)}, dict[int, Distance]()
+        queue = [(Fraction(0), 0, target)]
+        while queue and len(settled) <= MOST_VISITED:
+            weight, steps, node = heappop(queue)
+            if node in settled:
+                continue
+            settled[node] = weight, steps
+            if node == source:
+                return settled.get
+            for before in (_slice(self.backward, node) & _MASK).tolist():
+                distance = weight + Fraction(self.weights[before << _BITS | node].value), steps + 1
+                if before not in settled and (before not in best or distance < best[before]):
+                    best[before] = distance
+                    heappush(queue, (*distance, before))
+        return None
+
+
+def _pair(rows: Ints, first: int, second: int) -> Ints:
+    return rows[:, first] << _BITS | rows[:, second]
+
+
+def _turn(pairs: Ints) -> Ints:
+    """Return the pairs with their parts exchanged."""
+    return (pairs & _MASK) << _BITS | pairs >> _BITS
+
+
+def _slice(pairs: Ints, first: int) -> Ints:
+    """Return the sorted pairs that have this first part."""
+    begin, end = np.searchsorted(pairs, [first << _BITS, (first + 1) << _BITS])
+    return pairs[begin:end]
+
+
+def _merge(pairs: Ints, more: Ints) -> Ints:
+    """Return sorted pairs with more of them, each once."""
+    more = np.unique(more)
+    places = np.searchsorted(pairs, more)
+    new = np.ones(len(more), np.bool_)
+    inside = places < len(pairs)
+    new[inside] = pairs[places[inside]] != more[inside]
+    return np.insert(pairs, places[new], more[new])
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Holds a graph with the rows of which it was made, and the routes that were found in it."""
+
+    made_of: tuple[Ints, ...]
+    graph: RouteGraph
+    routes: dict[tuple[int, int], Route | None] = field(default_factory=dict)
+
+
+Graphs = dict[tuple[int, int | None], _Kept]
+"""By predicate and predicate of the weights, as term numbers. Versions of one background share them."""
+
+
+def search_route(triples: Triples, graphs: Graphs, arguments: Sequence[Term]) -> Route | None:
+    """Return the shortest route of ep:route's arguments: from, to, the links' predicate and, if given, that of their weights.
+
+    The result is None if there is no route, or it is beyond the bound of visited nodes. Raises: ExpressionError for
+    arguments that are no nodes or predicates.
+    """
+    source, target, *predicates = arguments
+    if not isinstance(source, Iri | BlankNode) or not isinstance(target, Iri | BlankNode):
+        raise ExpressionError
+    if not all(isinstance(predicate, Iri) for predicate in predicates):
+        raise ExpressionError
+    if source == target:
+        return Route((str(source),), term_of(Number(NumericType.INTEGER, 0)))
+    terms = triples.terms
+    numbers = [terms.intern(str(term)) for term in arguments]
+    kept = _find_graph(triples, graphs, numbers[2], numbers[3] if len(numbers) > 3 else None)
+    ends = numbers[0], numbers[1]
+    if ends not in kept.routes:
+        if len(kept.routes) >= _REMEMBERED:
+            kept.routes.clear()
+        kept.routes[ends] = _read_route(kept.graph, terms, *ends)
+    return kept.routes[ends]
+
+
+def _find_graph(triples: Triples, graphs: Graphs, predicate: int, weight: int | None) -> _Kept:
+    """Return the graph of a predicate's links, made anew if one of its rows has changed."""
+    asked = (predicate,) if weight is None else (predicate, weight, triples.terms.intern(_REIFIES))
+    rows = tuple(triples.match_rows(each) for each in asked)
+    kept = graphs.get((predicate, weight))
+    if kept is None or any(x is not y for x, y in zip(kept.made_of, rows, strict=True)):
+        more = None if kept is None or weight is not None else addition(kept.made_of[0], rows[0])
+        graph = RouteGraph.from_rows(rows[0]) if kept is None or more is None else kept.graph.with_more(more)
+        if weight is not None:
+            graph = graph.with_weights(_read_weights(triples.terms, predicate, *rows[1:]))
+        kept = graphs[predicate, weight] = _Kept(rows, graph)
+    return kept
+
+
+def _read_weights(terms: TermTable, predicate: int, weights: Ints, reified: Ints) -> dict[int, Number]:
+    """Return the least weight of each link, by the numbers of its ends; what is no number, or below 0, is passed over."""
+    predicate_text, found = terms.text(predicate), dict[int, Number]()
+    statements: dict[int, list[int]] = {}
+    for reifier, statement, _ in reified.tolist():
+        statements.setdefault(reifier, []).append(statement)
+    for reifier, value, _ in weights.tolist():
+        number = _read_weight(terms.term(value)) if reifier in statements else None
+        if number is None:
+            continue
+        for statement in statements[reifier]:
+            link = terms.term(statement)
+            if isinstance(link, TripleTerm) and str(link.predicate) == predicate_text:
+                pair = terms.intern(str(link.subject)) << _BITS | terms.intern(str(link.object))
+                if pair not in found or Fraction(number.value) < Fraction(found[pair].value):
+                    found[pair] = number
+    return found
+
+
+def _read_weight(term: Term | None) -> Number | None:
+    number = parse_number(term) if isinstance(term, Literal) else None
+    if number is None or (isinstance(number.value, float) and not isfinite(number.value)) or number.value < 0:
+        return None
+    return number
+
+
+def _read_route(graph: RouteGraph, terms: TermTable, source: int, target: int) -> Route | None:
+    if not np.isin([source, target], graph.nodes).all():
+        return None
+    way = graph.find_way(source, target, terms.text)
+    if way is None:
+        return None
+    texts = tuple(map(terms.text, way))
+    if graph.weights is None:
+        return Route(texts, term_of(Number(NumericType.INTEGER, len(way) - 1)))
+    return Route(texts, term_of(_add_weights([graph.weights[x << _BITS | y] for x, y in pairwise(way)])))
+
+
+def _add_weights(weights: Sequence[Number]) -> Number:
+    """Return the exact sum of weights; a sum with a float or double is rounded once."""
+    kind, total = max(weight.kind for weight in weights), sum((Fraction(weight.value) for weight in weights), Fraction(0))
+    match kind:
+        case NumericType.INTEGER:
+            return numeric.bounded(int(total))
+        case NumericType.DECIMAL:
+            return numeric.add(Number(NumericType.INTEGER, 0), Number(kind, numeric.exact_decimal(total)))
+        case NumericType.FLOAT:
+            return Number(kind, numeric.nearest_single(total))
+        case NumericType.DOUBLE:
+            return Number(kind, numeric.to_float(total))
+    assert_never(kind)
