@@ -420,18 +420,17 @@ class Engine(EngineState):
         ]
         own = heeded.difference(*(each.members for each in unsettled))
         join(self, side, own & (side.registered.keys() | side.fallen.keys()))
-        self.behind |= {lead: behind for lead, behind in side.behind.items() if lead in own}
+        followers = {lead: behind for lead, behind in side.behind.items() if lead in own}
+        self.behind |= followers
+        for engine in (engine for behind in followers.values() for engine in behind.engines):
+            engine.past = self.read_past  # the side engine goes
         return unsettled
 
     def _read_beside(self, side: "Engine", after: int) -> None:
         """Let an engine beside read the log before the entry `after`. Raises LogGap."""
-        for block in self.past(side.position, after) if side.position < after else ():
-            side.apply_block(block)
-            self.caught_up += block.num_rows
+        for _ in side.read_log(after):
             if self.terms.due:
                 self.terms.collect(member.pending.terms for each in (*self.engines(), *side.engines()) for member in each.members)
-        if side.position != after:
-            raise LogGap(f"the log ends at {side.position}, before {after}, where queries move")
 
     def _declare(self, entry: SetStream | DropStream) -> None:
         """Take up the message key that a stream declares."""
@@ -480,18 +479,17 @@ class Engine(EngineState):
     # ------------------------------------------------------------ what is behind
     def beside(self) -> "Engine":
         """Return a new engine over the same terms, which reads all rows and plans as this one does."""
-        found = Engine(past=self.past, terms=self.terms)
+        found = Engine(past=self.read_past, terms=self.terms)
         found.without = self.without
         return found
 
     def beside_before(self, entry: int) -> "Engine":
         """Return a new engine over the same terms, which reads this one's share of the log before an entry. Queries live there as they do at the entry."""
-        return Engine(self.share, self.sets.settled(entry), self.past, self.terms)
+        return Engine(self.share, self.sets.settled(entry), self.read_past, self.terms)
 
     def look_back_by(self, past: Past) -> None:
         """Set where queries that are behind find the log again; a restored engine must be told too."""
-        for engine in self.engines():
-            engine.past = past
+        self.past = past
 
     def engines(self) -> Iterator[EngineState]:
         """Return this engine and those beside it."""
@@ -504,16 +502,13 @@ class Engine(EngineState):
         behind = self.behind.get(entry.registered)
         if behind is None or behind.paused:
             return
-        before = behind.rows
         if behind.replaces is not None:
             changes += [change] if (change := read_promotion(self, behind, entry)) is not None else []
-            self.caught_up += behind.rows - before
             return
         for outcome in behind.read(min(entry.upto, entry.offset)):
             news = of_own(outcome, behind.own, entry.offset)
             self._caught.append(news.solutions)
             changes += news.changes
-        self.caught_up += behind.rows - before
         if behind.engine.position == entry.offset:
             del self.behind[entry.registered]
             join(self, behind.engine, behind.own)

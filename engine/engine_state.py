@@ -9,7 +9,7 @@ catches up.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -54,6 +54,19 @@ class EngineState(Registry, ABC):
         self.heeds: Callable[[Entry], bool] = lambda _: True
         """It returns whether a control entry is for this engine."""
 
+    def read_past(self, first: int, after: int) -> Iterator[Block]:
+        """Yield the entries [first, after) of the log, and count their rows. Engines beside this one read the log here."""
+        for block in self.past(first, after) if first < after else ():
+            yield block
+            self.caught_up += block.num_rows
+
+    def read_log(self, upto: int) -> Iterator[Outcome]:
+        """Read the log up to a position, and yield what each block brings. Raises LogGap."""
+        for block in self.past(self.position, upto) if self.position < upto else ():
+            yield self.apply_block(block)
+        if self.position != upto:
+            raise LogGap(f"the log ends at {self.position}, before {upto}")
+
     @abstractmethod
     def apply_block(self, block: Block) -> Outcome:
         """Apply a block."""
@@ -90,7 +103,6 @@ class Behind:
     paused: bool = False
     beginning: tuple[Register, ...] = ()  # registrations that wait for the place where the past begins
     later: EngineState | None = None  # the engine to go on with at the registration, while the past is read
-    rows: int = 0  # how many rows of the log were read
     replaces: int | None = None  # the query that runs, and whose place its new text is to take
 
     @property
@@ -135,22 +147,13 @@ class Behind:
             elif self.engine.position >= upto:
                 break
             else:
-                outcomes += self._feed(min(upto, self._next_stop(upto)))
+                outcomes += self.engine.read_log(min(upto, self._next_stop(upto)))
         return outcomes
 
     def _next_stop(self, upto: int) -> int:
         if self.beginning and self.beginning[0].reads_from is not None:
             return self.beginning[0].reads_from
         return upto if self.later is None else self.later.position
-
-    def _feed(self, upto: int) -> list[Outcome]:
-        engine = self.engine
-        outcomes = []
-        for block in engine.past(engine.position, upto):
-            outcomes.append(engine.apply_block(block))
-            self.rows += block.num_rows
-        assert engine.position == upto, "the log has what is read of it"
-        return outcomes
 
     def _begin(self) -> Outcome:
         changes: list[StateChange] = []
