@@ -35,6 +35,8 @@ export function Rail() {
       <div class={`scroll ${many ? "many" : ""}`}>
         <Queries only={many ? wanted.value : ""} />
         {feeds.value && <Streams only={many ? wanted.value : ""} />}
+      </div>
+      <div class="ways">
         {admin.value && <Page to={{ kind: "file" }} title="Send a file" tells="" />}
         {admin.value && <Page to={{ kind: "ontologies" }} title="Background" tells={String(ontologies.value.length || "")} />}
         {admin.value && <Page to={{ kind: "sparql" }} title="SPARQL" tells="" />}

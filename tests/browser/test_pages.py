@@ -159,3 +159,18 @@ def test_the_pages_on_three_widths(page: Page, client: Client, scheme: Any) -> N
             page.evaluate(AXE)
             assert page.evaluate(VIOLATIONS, RULES) == [], (title, width)
             assert page.evaluate(FAINT) == [], (title, width)
+
+
+def test_the_ways_to_pages_stay_in_sight(page: Page, client: Client) -> None:
+    """Many queries scroll above them, on a low window too."""
+    for number in range(35):
+        client.register(f"q{number}", values("s"))
+    ways = page.get_by_role("navigation").locator(".ways").get_by_role("button")
+    for width, height in ((1440, 500), (390, 600)):
+        page.set_viewport_size({"width": width, "height": height})
+        if width == min(WIDTHS):
+            page.get_by_role("button", name="Queries and streams").click()
+        expect(page.get_by_role("navigation").get_by_text("q34", exact=True)).to_be_attached()
+        expect(ways).to_have_count(6)
+        for way in ways.all():
+            expect(way).to_be_in_viewport(ratio=1)
