@@ -41,7 +41,8 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-l
 class CsvDialect:
     """Says how CSV or lines of text are written.
 
-    `skip` lines stand before the header, or before the first row of lines. `header_rows` counts the header and the rows of units below it.
+    `skip` lines stand before the header, or before the first row of lines. `header_rows` counts the header and the rows of units below it; with 0 there
+    is no header.
     `pattern` is the regular expression of lines; lines that begin with `comment` are no rows.
     """
 
@@ -107,10 +108,10 @@ def _character(found: Mapping[str, Any], member: str, default: str, excluded: st
     return str(value)
 
 
-def _line_count(found: Mapping[str, Any], member: str, least: int) -> int:
-    value = found.get(member, least)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST_LINES:
-        raise InvalidMapping(member, "is no number of lines", f"a number from {least} to {_MOST_LINES}")
+def _line_count(found: Mapping[str, Any], member: str, default: int) -> int:
+    value = found.get(member, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_LINES:
+        raise InvalidMapping(member, "is no number of lines", f"a number from 0 to {_MOST_LINES}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""This module reads the columns of CSV (RFC 4180, with a header) by Arrow's parser."""
+"""This module reads the columns of CSV (RFC 4180) by Arrow's parser. Without a header, the columns are named by their numbers."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
     if len(body) > _LONGEST:
         raise FormatError("csv", f"the body has more than {_LONGEST} bytes; send it in parts")
     fields, dialect = list(mapping.fields), mapping.dialect
-    body = skip_lines(body, dialect)
+    body = name_columns(skip_lines(body, dialect), dialect)
     header = read_header(body, dialect)
     _check_columns(header, fields)
     budget.spend(_CELL_BYTES * len(fields) * (body.count(b"\n") + body.count(b"\r") + 1))
@@ -51,6 +51,18 @@ def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
 
     faults = tuple(RowFault(number, "", reason) for number, reason, _ in refused)
     return Table(table.num_rows, columns, numbers, text_of, faults, has_header=True)
+
+
+def name_columns(body: bytes, dialect: CsvDialect) -> bytes:
+    """Return a body below a header: its own, or else the names of its columns, as many as its first row has cells. Raises: FormatError."""
+    if dialect.header_rows or not body.strip():
+        return body
+    return dialect.delimiter.join(number_columns(len(read_header(body, dialect)))).encode() + b"\n" + body.lstrip(b"\r\n")
+
+
+def number_columns(width: int) -> list[str]:
+    """Return the names of columns that have none."""
+    return [f"column{number}" for number in range(1, width + 1)]
 
 
 def read_header(body: bytes, dialect: CsvDialect) -> list[str]:
@@ -79,12 +91,13 @@ def _check_columns(names: Sequence[str], fields: Sequence[str]) -> None:
 
 def _parse(body: bytes, dialect: CsvDialect, names: Sequence[str], refused: list[tuple[int, str, str]]) -> pa.Table:
     """Return the columns as bytes; put the rows with too few or too many cells into `refused`: number, reason, text."""
+    below = max(dialect.header_rows, 1)  # rows stand below so many
 
     def refuse(row: pacsv.InvalidRow) -> str:
-        reason = f"the row has {row.actual_columns} cells and the header {row.expected_columns}"
+        reason = f"the row has {row.actual_columns} cells and the {'header' if dialect.header_rows else 'first row'} {row.expected_columns}"
         refused.append(
             (
-                int(row.number) - 1 - dialect.header_rows,
+                int(row.number) - 1 - below,
                 reason,
                 row.text if isinstance(row.text, str) else bytes(row.text).decode(errors="backslashreplace"),
             )
@@ -94,7 +107,7 @@ def _parse(body: bytes, dialect: CsvDialect, names: Sequence[str], refused: list
     unique = list(dict.fromkeys(names))
     return pacsv.read_csv(
         pa.BufferReader(body),
-        pacsv.ReadOptions(use_threads=False, block_size=max(len(body), 1) + 1, skip_rows_after_names=dialect.header_rows - 1),
+        pacsv.ReadOptions(use_threads=False, block_size=max(len(body), 1) + 1, skip_rows_after_names=below - 1),
         pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
         pacsv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(unique, pa.binary()), include_columns=unique, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.errors import FormatError
 from pipeline.mapping.csv_dialect import CsvDialect, skip_lines, to_utf8
+from pipeline.mapping.csv_reader import number_columns
 from pipeline.mapping.mapping import MAX_PROPERTIES
 from pipeline.proposals.choices import Choices
 from pipeline.proposals.date_forms import find_form
@@ -18,7 +19,7 @@ from pipeline.proposals.values import NO_VALUE, is_number
 _DELIMITERS = ",;\t|"
 _ENCODINGS = ("windows-1252", "iso-8859-15", "windows-1250", "windows-1251", "cp850", "mac-roman")
 _HEAD_BYTES, _HEAD_ROWS = 256 << 10, 200
-_NO_UNIT = re.compile(r"\d{3}")
+_NO_UNIT, _YEAR = re.compile(r"\d{3}"), re.compile(r"(?:19|20)\d\d")
 _SHOWN = 5
 
 
@@ -69,7 +70,11 @@ def find_table_layout(body: bytes, choices: Choices) -> Layout:
         words["skip"] = skipped
         told.append(f"the header is in line {skipped + 1}, after {skipped} other line{'s'[: skipped > 1]}; without skip it is line 1")
     names, rows = head.rows[head.header], head.rows[head.header + 1 :]
-    if rows and _is_units(rows[0], rows[1:]) and choices.choose_value("header_rows", ["2", "1"]) == "2":
+    if _is_row(names, rows) and choices.choose_value("header_rows", ["0", "1"]) == "0":
+        words["header_rows"] = 0
+        told.append(f"the first row ({', '.join(names[:_SHOWN])}) has values as the rows below, so there is no header; header_rows 1 makes it one")
+        names = number_columns(len(names))
+    elif rows and _is_units(rows[0], rows[1:]) and choices.choose_value("header_rows", ["2", "1"]) == "2":
         words["header_rows"] = 2
         told.append(
             f"the row below the header has units ({', '.join(filter(None, rows[0][:_SHOWN]))}) and is passed over; header_rows 1 makes it a row"
@@ -117,6 +122,15 @@ def _count_comments(rows: Sequence[Sequence[str]]) -> int:
 
 def _is_datum(cell: str) -> bool:
     return is_number(cell) or find_form(cell) is not None or re.match(r"\d{4}-\d\d-\d\d", cell) is not None
+
+
+def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first row is no header: it has numbers and times where the rows below do. Years in a row may name columns."""
+    data = [k for k in range(len(first)) if (cells := [row[k] for row in rows if k < len(row)]) and _are_data(cells)]
+    years = [cell for cell in first if _YEAR.fullmatch(cell)]
+    if len(years) > 1 and len(years) == sum(map(_is_datum, first)) and years == sorted(set(years)):
+        return False
+    return bool(data) and all(_is_datum(first[k]) or first[k].lower() in NO_VALUE for k in data) and any(_is_datum(first[k]) for k in data)
 
 
 def _is_units(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -319,6 +319,15 @@ def test_rows_of_csv_that_do_not_map_leave_the_others() -> None:
     assert mapped(BASIC, f"ts,sensor,temp\n{T},a,\xff\n".encode("latin-1"), CSV).rejected[0].field == "temp"
 
 
+def test_columns_without_a_header_are_named_by_their_numbers() -> None:
+    document = {"header_rows": 0, "skip": 1, "time": "column1", "base": EX, "subject": "{column2}", "properties": {"column3": ":t"}}
+    found = mapped(document, f"a line above\n\n{T},a,1\n{T},b\n{T},c,3\n", CSV)
+    assert [row[0] for row in rows_of(found.batch)] == [f"<{EX}a>", f"<{EX}c>"]
+    assert [(row.row, row.reason, row.text) for row in found.rejected] == [(2, "the row has 2 cells and the first row 3", f"{T},b")]
+    with pytest.raises(FormatError, match="reads the column 'column3', which the header does not have"):
+        mapped(document, f"x\n{T},a\n", CSV)
+
+
 def test_of_very_many_rows_that_do_not_map_the_first_are_kept_and_all_counted() -> None:
     body = "ts,sensor,temp\n" + ",,\n,\n" * MOST_REJECTED + f"{T},a,1\n"
     found = mapped(BASIC, body, CSV)

@@ -82,6 +82,23 @@ TABLES = [
         "ts,sensor,code\n1511545388.123456789,a,007\n1511545389.5,a,010\n", {},
         ['<sensor/a> :code "007" .  # 2017-11-24T17:43:08.123457Z', '<sensor/a> :code "010" .  # 2017-11-24T17:43:09.5Z'], id="fractions of loggers, and codes",
     ),
+    pytest.param(
+        "2026-03-01T08:00:00Z,a,1.5\n2026-03-01T08:01:00Z,b,2.5\n", {},
+        ['_ :column2 "a" .  # 2026-03-01T08:00:00Z', '_ :column3 "1.5"^^decimal .  # 2026-03-01T08:00:00Z',
+         '_ :column2 "b" .  # 2026-03-01T08:01:00Z', '_ :column3 "2.5"^^decimal .  # 2026-03-01T08:01:00Z'],
+        id="no header: the first row has values",
+    ),
+    pytest.param(
+        "2026-03-01;NA;7\r\n2026-03-02;2,5;8\r\n", {},
+        ['_ :column3 "7"^^integer .  # 2026-03-01T00:00:00Z', '_ :column2 "2.5"^^decimal .  # 2026-03-02T00:00:00Z', '_ :column3 "8"^^integer .  # 2026-03-02T00:00:00Z'],
+        id="no header, and no value in the first row",
+    ),
+    pytest.param(
+        "time,2025,2026\n2026-03-01,1,2\n2026-03-02,3,4\n", {},
+        ['_ :2025 "1"^^integer .  # 2026-03-01T00:00:00Z', '_ :2026 "2"^^integer .  # 2026-03-01T00:00:00Z',
+         '_ :2025 "3"^^integer .  # 2026-03-02T00:00:00Z', '_ :2026 "4"^^integer .  # 2026-03-02T00:00:00Z'],
+        id="a header of years",
+    ),
     pytest.param("time,a b,a_b\n2026-03-01,1,2\n", {}, ['_ :a_b "1"^^integer .  # 2026-03-01T00:00:00Z', '_ :a_b_2 "2"^^integer .  # 2026-03-01T00:00:00Z'], id="equal names"),
 ]  # fmt: skip
 
