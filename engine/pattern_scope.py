@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
@@ -54,12 +55,14 @@ class Scope:
 EMPTY = Scope(frozenset(), frozenset(), True, timed=False)
 
 
-def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
-    """Return the scope of a pattern's solutions."""
+def find_scope(pattern: a.Pattern, matches: Matches, occurrence: int = FOREVER) -> Scope:
+    """Return the scope of a pattern's solutions, where an occurrence of its streams lasts at most `occurrence` µs."""
+    find = partial(find_scope, matches=matches, occurrence=occurrence)
     match pattern:
         case a.Bgp(triples, place):
             bound = _variables(t for triple in triples for t in (triple.subject, triple.predicate, triple.object)) | find_place_variables(place)
-            return Scope(bound, bound, all(matches(triple, place) for triple in triples), timed=bool(triples))
+            lasts = occurrence if len(triples) == 1 else FOREVER
+            return Scope(bound, bound, all(matches(triple, place) for triple in triples), timed=bool(triples), longest=lasts)
         case a.Path(subject, _, other, place):
             bound = _variables((subject, other)) | find_place_variables(place)
             return Scope(bound, bound, not isinstance(subject, Variable) or not isinstance(other, Variable) or matches(ANY_TRIPLE, place))
@@ -67,38 +70,36 @@ def find_scope(pattern: a.Pattern, matches: Matches) -> Scope:
             certain = frozenset(v for k, v in enumerate(variables) if all(row[k] is not None for row in rows))
             return Scope(certain, frozenset(variables), True, timed=False)
         case a.Graph(name, inner, place):
-            x = find_scope(inner, matches)
+            x = find(inner)
             bound = _variables((name,))
-            return Scope(x.certain | bound, x.possible | bound, x.timeless and matches(ANY_TRIPLE, place))
-        case a.InWindow(_, inner):
-            return find_scope(inner, matches)
+            return Scope(x.certain | bound, x.possible | bound, x.timeless and matches(ANY_TRIPLE, place), longest=max(x.longest, occurrence))
+        case a.InWindow(_, inner) | a.Minus(inner, _):
+            return find(inner)
         case a.Group(inner, keys, aggregates, _):
-            x = find_scope(inner, matches)
-            return Scope(x.certain & frozenset(keys), frozenset(keys) | {variable for variable, _ in aggregates}, False)
+            return Scope(find(inner).certain & frozenset(keys), frozenset(keys) | {variable for variable, _ in aggregates}, False)
         case a.SubSelect(inner, projection):
-            x = find_scope(inner, matches)
+            x = find(inner)
             return Scope(x.certain & frozenset(projection), frozenset(projection), x.timeless, x.timed, x.longest)
         case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin() | a.SeqWithout() | a.JoinWithout():
-            return _join_scopes(pattern, find_scope(pattern.left, matches), find_scope(pattern.right, matches))
+            return _join_scopes(pattern, find(pattern.left), find(pattern.right))
         case a.Union(left, right):
-            x, y = find_scope(left, matches), find_scope(right, matches)
+            x, y = find(left), find(right)
             return Scope(x.certain & y.certain, x.possible | y.possible, x.timeless or y.timeless, x.timed or y.timed, max(x.longest, y.longest))
         case a.Filter(condition, inner):
-            x, conditions = find_scope(inner, matches), list_conjuncts(condition)
+            x, conditions = find(inner), list_conjuncts(condition)
             bound = frozenset(e.variable for e in conditions if isinstance(e, a.Bound))
             return replace(x, certain=x.certain | bound & x.possible).limited(span_of(conditions))
         case a.Within(inner, limit):
-            return find_scope(inner, matches).limited(limit)
-        case a.Minus(inner, _):
-            return find_scope(inner, matches)
+            return find(inner).limited(limit)
         case a.Extend(inner, variable, _):
-            x = find_scope(inner, matches)
+            x = find(inner)
             return Scope(x.certain, x.possible | {variable}, x.timeless, x.timed, x.longest)
         case a.LeftJoin(kept, other, _) | a.EqLeftJoin(kept, other, _) | a.SeqRightJoin(other, kept, _):
-            x, y = find_scope(kept, matches), find_scope(other, matches)
-            return Scope(x.certain, x.possible | y.possible, x.timeless)
+            x, y = find(kept), find(other)
+            lasts = max(x.longest, y.longest) if isinstance(pattern, a.EqLeftJoin) else FOREVER
+            return Scope(x.certain, x.possible | y.possible, x.timeless, longest=lasts)
         case a.WithoutFor(inner, _, _) | a.Alarm(inner, _):
-            x = find_scope(inner, matches)
+            x = find(inner)
             return Scope(x.certain, x.possible, False)
         case a.Instant():
             return Scope(frozenset(), frozenset(), False, longest=0)

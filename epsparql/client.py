@@ -83,6 +83,7 @@ _STREAM_SETTINGS = (
     "parts",
     "round",
     "prefixes",
+    "instants",
 )
 _PAGE = 10_000
 _AGAIN_S = 0.1

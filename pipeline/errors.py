@@ -86,6 +86,21 @@ class TooFarAhead(PipelineError):
         return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; {self.unit or 'correct its time or raise max_ahead, which 0 turns off'}"
 
 
+class NoInstant(PipelineError):
+    """An event lasts, and the stream takes only instants (422). `row` counts from 0."""
+
+    code = "no-instant"
+
+    def __init__(self, stream: str, row: int) -> None:
+        super().__init__(stream, row)
+        self.stream, self.row = stream, row
+
+    def __str__(self) -> str:
+        return (
+            f"occurrence {self.row + 1} starts before it ends, and stream {self.stream!r} takes only instants: send one time, or turn off `instants`"
+        )
+
+
 class MessageKeyRefused(PipelineError):
     """A body does not have one key for each message, as its stream declares (422)."""
 

@@ -24,7 +24,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.server.forked_starts import ForkedStarts
 from tests.soak import examples, is_full
 
-gc.set_threshold(50_000)  # as the command does
+gc.set_threshold(50_000)  # as the command does: what is imported and collected stays
 settings.register_profile("explore", deadline=None, max_examples=examples(100))
 settings.register_profile("ci", parent=settings.get_profile("explore"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
@@ -58,16 +58,6 @@ def forked_starts() -> Iterator[ForkedStarts]:
     with closing(ForkedStarts()) as starts, pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "_fork_exec", starts)
         yield starts
-
-
-def pytest_collection_finish() -> None:
-    """Keep Python's garbage collector from the modules and the collected tests: some million objects, which stay."""
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # libraries that count what is left at the end would report it
 
 
 class SharedSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types

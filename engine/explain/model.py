@@ -1,7 +1,7 @@
 """This module explains a query: its algebra, its plan, its partition key, and the parts of its state that nothing bounds."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from engine.background.fact_store import FactIndex
 from engine.background.static_rules.description import describe_rules
@@ -10,13 +10,14 @@ from engine.explain.algebra_outline import Item, Outliner, words, write_term
 from engine.explain.live_counts import StepRows
 from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
+from engine.kernel.state import layout as c
 from engine.messages import RDFS, UNRESTRICTED, MessageKey
 from engine.network.network import Network
 from engine.network.placed_query import list_reads
-from engine.partitioning import NO_KEYS, TimeSlices, partition
+from engine.partitioning import TimeSlices, partition
 from engine.physical_plan.join_trees import Linear, Pairing, Tree
 from engine.physical_plan.plan import Fragment, Read
-from engine.planner import plan_query
+from engine.planner import PlanOptions, plan_query
 from engine.planner.builder.join_order import NO_RATES, Rates
 from engine.planner.detached_names import name_apart
 from engine.planner.reach import Asked, Reach, find_reaches
@@ -24,6 +25,8 @@ from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
 from epsparql.renderer.queries import render
+
+_OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true bounds that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +50,42 @@ class Explanation:
     slices: TimeSlices | None = None  # by which partitions share a query without a key
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Holds what streams declare: their message keys, and whether no event that the query reads lasts."""
+
+    message_keys: Mapping[str, MessageKey] = field(default_factory=dict)
+    instants: bool = False
+
+
 def explain(
     query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
-    reads: Sequence[Read] = (), declared: Mapping[str, MessageKey] = NO_KEYS,
+    reads: Sequence[Read] = (), declared: Declared = Declared(),
 ) -> Explanation:  # fmt: skip
     """Return the plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal.
 
     The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the background that there is, and `declared`
-    are the message keys of streams.
+    is what its streams declare.
     """
     if isinstance(query, a.BackgroundRule):
         return _explain_rule(query, default_graph)
     terms = TermTable()
     network = Network(terms, without=frozenset(without))
     taken = rewrite_query(query, default_graph, policy, without)
-    names = network.planning.make_names(FactIndex(terms), policy=policy, rates=rates)
     assert not isinstance(taken, a.BackgroundRule)
+    options = PlanOptions(policy=policy, rates=rates, occurrence=0 if declared.instants else c.FOREVER)
+    names, of_instants = (network.planning.make_names(FactIndex(terms), each) for each in (options, replace(options, occurrence=0)))
     fragment = plan_query(taken, names)
     algebra, reach = Outliner.from_query(query).outline_query(query), find_reaches([Asked(taken, policy)], names.matches)[0]
-    apart = partition(query, policy, declared, reach.settled)
+    apart = partition(query, policy, declared.message_keys, reach.settled)
     streams = {number: name for name, number in network.slots.streams.numbers.items()}
     outliner = Outliner.from_query(taken, fragment.columns)
-    steps = Reader(fragment, algebra[0], outliner, Written.from_pattern(taken.pattern), streams, terms.text).steps()
-    unbounded = dict.fromkeys(_kept_for_ever(step) for step in steps if step.unbounded)
+    reader = Reader(fragment, algebra[0], outliner, Written.from_pattern(taken.pattern), streams, terms.text)
+    steps = reader.steps()
+    left = replace(reader, fragment=plan_query(taken, of_instants)).steps() if any(step.unbounded for step in steps) else steps
+    unbounded = dict.fromkeys(
+        _kept_for_ever(step, or_instants=not other.unbounded) for step, other in zip(steps, left, strict=True) if step.unbounded
+    )
     return Explanation(
         render(query) if not (isinstance(query, a.Select) and query.program) else "an ETALIS program",
         algebra,
@@ -126,6 +142,6 @@ def _braced(tree: Tree) -> str:
     return str(tree + 1) if isinstance(tree, int) else f"{{{_braced(tree[0])} SEQ {_braced(tree[1])}}}"
 
 
-def _kept_for_ever(step: OperatorStep) -> str:
+def _kept_for_ever(step: OperatorStep, *, or_instants: bool) -> str:
     sides = " and ".join(kept.side for kept in step.keeps if kept.time == FOR_EVER)
-    return words(step.operator, f"on {' '.join(step.on)}" if step.on else "", f"keeps its {sides} for ever")
+    return words(step.operator, f"on {' '.join(step.on)}" if step.on else "", f"keeps its {sides} for ever{_OR_INSTANTS if or_instants else ''}")

@@ -294,12 +294,19 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
             sides = ("latest of the left side", "right side") if row.kind == c.RECENT else ("unconsumed left side", "unserved right side")
             between = () if absent == c.NEVER else (Kept("absent ones", _life(absent)),)
             return Kept(sides[0], _life(left)), Kept(sides[1], _life(right)), *between
+        case c.WITHOUT if row.keep != c.NOT_PASSING:
+            passed = (Kept("left side", _until_passed(left)), *((Kept("right side", _until_passed(right)),) if row.relation == c.ANY else ()))
+            return *passed, Kept("absent ones", _life(absent))
         case c.WITHOUT if row.relation == c.ANY:
             return Kept("left side", _life(left)), Kept("right side", _life(right)), Kept("absent ones", _life(absent))
         case c.WITHOUT | c.WITHOUTFOR:
             return Kept("left side", _life(left)), Kept("absent ones", _life(absent))
         case _:
             return Kept("left side", _life(left)), Kept("right side", _life(right))
+
+
+def _until_passed(life: int) -> str:
+    return f"{'kept' if life >= LIFTED else f'{_life(life)}, or'} until an absent one has passed"
 
 
 def window_time(window: a.GroupWindow | None) -> str:

@@ -102,7 +102,7 @@ class KernelHost:
         self.set_background(facts)
         rates = self.planning.estimate_rates(source.query) if rates is None else rates
         answers = Answers()
-        fragment = plan_query(source.query, self.planning.make_names(facts, source.naming, source.policy, rates, shape, answers))
+        fragment = plan_query(source.query, self.planning.make_names(facts, source.make_options(rates, shape), answers))
         self.place_plan(source, fragment, rates)
         self.planning.rest_on(source.registered, facts, answers)
 

@@ -1,7 +1,7 @@
 """This module plans queries, and describes them at their places in a network."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from engine.alpha.alpha_nodes import Want
 from engine.alpha.free_rows import by_predicate
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
-from engine.expressions.nondeterministic import NAMELESS, Naming
+from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
@@ -48,10 +48,15 @@ class RegisteredQuery:
     max_derivations: int = 0
     policy: str = UNRESTRICTED
     node_names: int = 1
+    instants: bool = False
 
     @property
     def naming(self) -> Naming:
         return Naming(self.name, self.node_names)
+
+    def make_options(self, rates: Rates, shape: PlanShape | None) -> PlanOptions:
+        """Return how the query is planned at these rates, in this shape."""
+        return PlanOptions(self.naming, self.policy, rates, shape, occurrence=0 if self.instants else c.FOREVER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,22 +166,17 @@ class QueryPlanning:
         self._plans: dict[tuple[RegisteredQuery, PlanShape | None, FactIndex], tuple[Fragment, Answers]] = {}  # for a change of the background
         self._plans_terms = 0  # the generation of the terms that they name
 
-    def make_names(
-        self,
-        facts: FactIndex,
-        naming: Naming = NAMELESS,
-        policy: str = UNRESTRICTED,
-        rates: Rates = NO_RATES,
-        shape: PlanShape | None = None,
-        answers: Answers | None = None,
-    ) -> NetworkNames:
-        """Return what a plan over a background is made with. What the background tells is noted in `answers`."""
+    def make_names(self, facts: FactIndex, options: PlanOptions, answers: Answers | None = None) -> NetworkNames:
+        """Return what a plan over a background is made with, without what the network does without.
+
+        What the background tells is noted in `answers`.
+        """
         noted = Answers() if answers is None else answers
         solvers: list[tuple[FactIndex, Solve]] = []
 
         def once(inner: a.Select, contents: Mapping[str, Ints], now: int) -> Ints:
             if not solvers or solvers[-1][0] is not self.known:
-                solvers[:] = [(self.known, self.solver_of(self._arrays.terms, inner, self.known, policy, naming))]
+                solvers[:] = [(self.known, self.solver_of(self._arrays.terms, inner, self.known, options.policy, options.naming))]
             return solvers[-1][1](contents, now)
 
         owns, intern = self.owns, self._arrays.terms.intern
@@ -191,8 +191,7 @@ class QueryPlanning:
         def is_any(place: a.Place) -> bool:
             return noted.any.setdefault(place, facts.any(place))
 
-        options = PlanOptions(naming, policy, rates, shape, self.without)
-        return NetworkNames(intern, self._number_stream, matching, graphs, is_any, options, once, own)
+        return NetworkNames(intern, self._number_stream, matching, graphs, is_any, replace(options, without=self.without), once, own)
 
     def plan_anew(self, planned: Planned) -> Fragment:
         """Plan a query as it was planned, over the background on which it rests."""
@@ -214,7 +213,7 @@ class QueryPlanning:
 
     def _plan(self, planned: Planned, facts: FactIndex) -> tuple[Fragment, Answers]:
         source, answers = planned.source, Answers()
-        return plan_query(source.query, self.make_names(facts, source.naming, source.policy, planned.rates, planned.shape, answers)), answers
+        return plan_query(source.query, self.make_names(facts, source.make_options(planned.rates, planned.shape), answers)), answers
 
     def forget_plans(self) -> None:
         """Forget the plans that a change of the background asked for."""

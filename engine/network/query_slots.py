@@ -353,5 +353,6 @@ class QuerySlots:
 
 
 def _links_goals(node: Node) -> bool:
-    """Return whether goals may leave a node's store from its middle: a policy chooses among them, or ONCE PER ... UNTIL resets them."""
-    return node.kind in POLICIES or (node.kind == c.ONCE and node.life_left == c.FOREVER)
+    """Return whether goals may leave a node's store from its middle: a policy chooses, ONCE PER ... UNTIL resets, or blockers of a WITHOUT pass."""
+    passing = node.kind == c.WITHOUT and node.keep != c.NOT_PASSING
+    return passing or node.kind in POLICIES or (node.kind == c.ONCE and node.life_left == c.FOREVER)

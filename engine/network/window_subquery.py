@@ -18,7 +18,7 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import KEPT, with_width
 from engine.network.host_calls import KernelHost, SolverStopped
 from engine.network.placed_query import RegisteredQuery, Solve
-from engine.planner import plan_query
+from engine.planner import PlanOptions, plan_query
 from engine.planner.queries import RANK
 from epsparql import algebra as a
 
@@ -38,7 +38,7 @@ class WindowSolver:
         name = "" if naming.form == 1 else naming.query
         self._host.add_query(RegisteredQuery(0, name, query, 0, policy=policy, node_names=naming.form), known)
         self._planned = self._host.slots.planned[0]
-        self._fragment = plan_query(query, self._host.planning.make_names(known, self._planned.source.naming, policy))
+        self._fragment = plan_query(query, self._host.planning.make_names(known, PlanOptions(self._planned.source.naming, policy)))
         self._clean = {name: array.copy() for name, array in self._read_filled().items()}
 
     def solve_contents(self, contents: Mapping[str, Ints], now: int) -> Ints:

@@ -31,7 +31,8 @@ def _promote(engine: EngineState, entry: Promote) -> StateChange | None:
         return StateChange(entry.offset, entry.name, entry.offset, FAILED, _ENDED)
     begins = entry.offset + 1 if entry.reads_from is None else entry.reads_from
     limits, names = (entry.max_derivations, entry.max_goals, entry.max_state_bytes), engine.registered[entry.registered].node_names
-    query = Register(entry.registered, entry.name, entry.text, entry.policy, entry.default_graph, *limits, begins, node_names=names)
+    asked = entry.registered, entry.name, entry.text, entry.policy, entry.default_graph, *limits, begins
+    query = Register(*asked, node_names=names, instants=entry.instants)
     if entry.reads_from is not None:
         behind = engine.behind[entry.offset] = begin_behind(engine, entry.offset, query)
         behind.replaces = entry.registered

@@ -21,7 +21,7 @@ from engine.planner.operators.joins import relation_of
 from engine.planner.operators.minus import visible
 from engine.planner.operators.optional import bounds_of
 from engine.planner.operators.property_paths import keeps_steps
-from engine.planner.operators.without import blocking_life
+from engine.planner.operators.without import blocking_life, find_passing
 from epsparql import algebra as a
 from epsparql.errors import Span, Warning_
 from epsparql.translate.source_map import beginning
@@ -30,6 +30,8 @@ from epsparql.translate.translator import ParsedQuery
 MOST = 10
 """At most this many warnings of one code are spelled out."""
 
+UNBOUNDED = "unbounded-state"
+_OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true bounds it too"
 _BOUND = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
 _IN_GROUP = f"{_BOUND} in its group bounds that"
 _ON_CHAIN = f"WITHIN after it, or {_BOUND} in its group, bounds that"
@@ -65,18 +67,32 @@ class Under:
     graphed: bool = False
 
 
-def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) -> tuple[Warning_, ...]:
+def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED, *, instants: bool = False) -> tuple[Warning_, ...]:
     """Return the doubts in the order of the text. A query over named windows has none, because the windows
-    bound what they hold; a program has those of its translation alone."""
+    bound what they hold; a program has those of its translation alone. `instants` says whether no event that the query reads lasts."""
     query = parsed.query
     if query.sources.windows or (isinstance(query, a.Select) and query.program):
         return ()
-    reader = _Reader(parsed, matches, policy)
+    found = _find_doubts(parsed, matches, policy, 0 if instants else c.FOREVER)
+    if not instants and any(code == UNBOUNDED for _, code, _ in found):
+        left = {(span, code) for span, code, _ in _find_doubts(parsed, matches, policy, 0)}
+        found = [(span, code, text if code != UNBOUNDED or (span, code) in left else text + _OR_INSTANTS) for span, code, text in found]
+    return tuple(_first_of_each(sorted(found, key=lambda each: each[0].start)))
+
+
+def find_bounded_by_instants(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) -> Span | None:
+    """Return the place of the first part that keeps less if no event that the query reads lasts; None if there is none."""
+    return next((doubt.span for doubt in doubts(parsed, matches, policy) if doubt.message.endswith(_OR_INSTANTS)), None)
+
+
+def _find_doubts(parsed: ParsedQuery, matches: Matches, policy: str, occurrence: int) -> list[tuple[Span, str, str]]:
+    """Return the doubts of a query whose events last at most `occurrence` µs."""
+    reader, query = _Reader(parsed, matches, policy, occurrence), parsed.query
     under = Under(c.FOREVER, Span(0, min(1, len(parsed.text))))
     reader.read_pattern(query.pattern, under)
     if isinstance(query, a.Select):
         reader.read_modifiers(query, under)
-    return tuple(_first_of_each(sorted(reader.found, key=lambda found: found[0].start)))
+    return reader.found
 
 
 def _first_of_each(found: list[tuple[Span, str, str]]) -> Iterable[Warning_]:
@@ -96,10 +112,11 @@ class _Reader:
     parsed: ParsedQuery
     matches: Matches
     policy: str
+    occurrence: int
     found: list[tuple[Span, str, str]] = field(default_factory=list)
 
     def scope(self, pattern: a.Pattern) -> Scope:
-        return find_scope(pattern, self.matches)
+        return find_scope(pattern, self.matches, self.occurrence)
 
     def _at(self, node: object, under: Under) -> Span:
         return self.parsed.places.find_span(node) or under.at
@@ -107,7 +124,7 @@ class _Reader:
     def _written(self, span: Span) -> str:
         return self.parsed.text[span.start : span.end].upper()
 
-    def _warn(self, span: Span, message: str, code: str = "unbounded-state") -> None:
+    def _warn(self, span: Span, message: str, code: str = UNBOUNDED) -> None:
         self.found.append((span, code, message))
 
     # ------------------------------------------------ patterns
@@ -247,7 +264,10 @@ class _Reader:
         span = under.span if pattern.within is None else min(under.span, pattern.within)
         x, y, at, ordered = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under), isinstance(pattern, a.SeqWithout)
         sides, kept = ("on its left", x) if ordered else ("on both sides", x.joined(y))
-        if span == c.FOREVER and (x.timed or not ordered):
+        _, lag = find_passing(x, y, self.scope(pattern.absent), ordered=ordered)
+        if lag < c.FOREVER:
+            pass  # what is absent bounds what is kept, as long as it comes
+        elif span == c.FOREVER and (x.timed or not ordered):
             self._warn(at, f"{'SEQ' if ordered else 'AND'} ... WITHOUT keeps the solutions {sides} and of what is absent for ever: {_ON_CHAIN}")
         else:
             self._absent(pattern, kept, span, at)

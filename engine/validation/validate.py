@@ -48,8 +48,10 @@ def check(
     facts: Sequence[Quad] = (),
     name: str = "this query",
     policies: Mapping[str, str] = MappingProxyType({}),
+    *,
+    instants: bool = False,
 ) -> tuple[Warning_, ...]:
-    """Return the doubts about a query that may run beside `others` (by name) over `facts`.
+    """Return the doubts about a query that may run beside `others` (by name) over `facts`; `instants` says whether it reads only events that do not last.
 
     `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation with the place in its text.
     """
@@ -69,7 +71,7 @@ def check(
     except Refusal as refusal:
         message, place = f"{refusal} is not evaluated by this version", place_of(culprits(refusal.word, parsed.query), parsed)
         raise Unsupported(message, place, parsed.text, _INSTEAD.get(refusal.word, "")) from refusal
-    found = doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy)
+    found = doubts(parsed, lambda triple, place: len(known.matching(triple, place)) > 0, policy, instants=instants)
     return (*found, *_find_bounded_searches(parsed, known))
 
 

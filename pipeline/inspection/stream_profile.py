@@ -39,7 +39,7 @@ class SeenName:
 class StreamProfile:
     """Describes the events of a stream that were read: `events` of them, of which `late` were late, back to the log position `since`.
 
-    `is_complete` says whether these are all events of the stream. Names are in the order of their counts. `rate` is events a second.
+    `lasting` of them start before they end. `is_complete` says whether these are all events of the stream. Names are in the order of their counts. `rate` is events a second.
 
     `objects` counts the objects of each predicate by their datatype, or as IRI or NODE; such a name is that of the predicate, a space and the kind.
     """
@@ -53,6 +53,7 @@ class StreamProfile:
     classes: tuple[SeenName, ...] = ()
     datatypes: tuple[SeenName, ...] = ()
     objects: tuple[SeenName, ...] = ()
+    lasting: int = 0
 
 
 def profile_of(reader: BackwardReader, stream: Stream, most: int, now: Micros) -> StreamProfile:
@@ -74,6 +75,7 @@ def profile_of(reader: BackwardReader, stream: Stream, most: int, now: Micros) -
         classes=_list_seen(counter.classes, span_s),
         datatypes=_list_seen(counter.datatypes, span_s),
         objects=_list_seen(counter.objects, span_s),
+        lasting=counter.lasting,
     )
 
 
@@ -101,7 +103,7 @@ class _Counter:
 
     def __init__(self, recent_since: Micros) -> None:
         self._recent_since = recent_since
-        self.events = self.late = self.recent = 0
+        self.events = self.late = self.recent = self.lasting = 0
         self.oldest = END_OF_TIME
         """The earliest arrival of a row."""
         self.predicates, self.classes, self.datatypes, self.objects = (dict[str, _Tally]() for _ in range(4))
@@ -125,6 +127,7 @@ class _Counter:
         self.oldest = min(self.oldest, *(piece.arrived for piece in pieces))
         self.late += int(np.count_nonzero(table.column("late").to_numpy()))
         self.recent += int(np.count_nonzero(rows.recent))
+        self.lasting += rows.count_lasting()
         predicates, objects = _column(table, "p").dictionary, _column(table, "o").dictionary
         of_predicate, of_object = _codes(table, "p"), _codes(table, "o")
         is_class, datatype_of, datatypes = _kinds_of(objects)
@@ -148,6 +151,10 @@ class _Rows:
     def __init__(self, table: pa.Table, recent: NDArray[np.bool_]) -> None:
         self._table, self.recent = table, recent
         self._start, self._end = (_instants(table, name) for name in ("start", "end"))
+
+    def count_lasting(self) -> int:
+        """Return how many rows start before they end."""
+        return int(np.count_nonzero(self._start < self._end))
 
     def count_into(self, tallies: dict[str, _Tally], rows: Ints, codes: Ints, names: pa.StringArray) -> None:
         """Count these rows, whose names are `names` at `codes`."""

@@ -77,6 +77,7 @@ class Stream(msgspec.Struct, frozen=True):
     revisable: Micros | None = None
     round: str = ""  # "microsecond", or "" for none
     prefixes: str = ""  # JSON text; "" for none
+    instants: int | None = None  # the entry since which events that last are refused; None: they are taken
     retractable: Waiting = ()  # marks (end, position) of a revisable stream: all events before the position end by the instant
 
     @property
@@ -172,6 +173,7 @@ class Registration:
     versions: tuple[Version, ...] = ()
     emit: str = CERTAIN
     node_names: int = 1
+    instants: bool = False
 
     @property
     def stands(self) -> bool:
@@ -384,7 +386,7 @@ class Catalogue:
         self._remove_query(entry.name)
         found = Registration(
             entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit,
-            node_names=entry.node_names,
+            node_names=entry.node_names, instants=entry.instants,
         )  # fmt: skip
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
@@ -490,6 +492,7 @@ class Catalogue:
             revisable=entry.revisable,
             round=entry.round,
             prefixes=entry.prefixes,
+            instants=None if not entry.instants else entry.offset if known.instants is None else known.instants,
             retractable=() if entry.revisable is None else known.retractable or ((-END_OF_TIME, entry.offset + 1),),
         )
         self.streams[entry.stream] = changed

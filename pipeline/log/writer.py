@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import INSTANT, NO_END, NO_ROWS, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
-from pipeline.errors import Corrupt, LogFailed, NotRevisable, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
+from pipeline.errors import Corrupt, LogFailed, NoInstant, NotRevisable, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.log.catalog import Catalogue, Stream, find_slowest, least_end, source_ends
 from pipeline.log.codec import Content, Record, decode, decode_records, encode
 from pipeline.log.format_version import read_format, write_format
@@ -593,10 +593,18 @@ def _columns_of(requests: list[_Request], joined: pa.RecordBatch) -> Iterator[_C
         begin = after
 
 
+def _list_ends(stream: Stream, columns: _Columns, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the ends of a body's events, which its retractions do not have. Raises: NoInstant for an event that lasts in a stream of instants."""
+    is_event = ends > NO_END
+    if stream.instants is not None and (lasting := (columns.start < columns.end) & is_event).any():
+        raise NoInstant(stream.name, int(lasting.argmax()))
+    return ends[is_event]
+
+
 def _judge_lateness(
     catalogue: Catalogue, stream: Stream, request: _Request, columns: _Columns, at: Micros, opened: Micros, presence: Presence | None
 ) -> tuple[Record, pa.RecordBatch]:
-    """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, TooFarAhead.
+    """Return the entry of a body. Lateness is judged against the watermark before the body. Raises: StreamFinished, NoInstant, TooFarAhead.
 
     Retractions with a target are no late rows, though they are marked as such: nobody is to take them for occurrences.
     """
@@ -617,7 +625,7 @@ def _judge_lateness(
         hits, misses = presence.judge(rows, stream.watermark)
         ends = np.where(hits | misses, NO_END, ends)
         late, revises, retracts, untargeted = int(np.count_nonzero(misses)), bool(hits.any()), ranges_of(hits), ranges_of(misses)
-    timely = ends[ends > NO_END] if retracts or untargeted else ends
+    timely = _list_ends(stream, columns, ends)
     if len(timely):
         last, first = (int(timely.max()), int(timely.min())) if len(timely) > 1 else (timely.item(), timely.item())
         if stream.max_ahead is not None and last > at + stream.max_ahead:

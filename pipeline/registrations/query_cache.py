@@ -25,6 +25,7 @@ from epsparql.algebra import (
     RunWindow,
     Select,
     WithoutFor,
+    writing_rules,
     written_stream,
 )
 from epsparql.errors import QueryError, Span, Warning_
@@ -67,11 +68,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Holds what a query reads of the background, the rows that its operators have had (None where it does not run), and the streams' message keys."""
+    """Holds what a query reads of the background, the rows that its operators have had (None where it does not run), and the streams' message keys.
+
+    `instants` says whether no event that it reads lasts.
+    """
 
     reads: "Sequence[Read]" = ()
     operators: "Sequence[OperatorState] | None" = None
     message_keys: Mapping[str, MessageKey] = field(default_factory=dict)
+    instants: bool = False
 
 
 NOTHING_OBSERVED = Observed()
@@ -83,10 +88,12 @@ def check_registration(
     others: Mapping[str, str] = MappingProxyType({}),
     name: str = "this query",
     policies: Mapping[str, str] = MappingProxyType({}),
+    *,
+    instants: bool = False,
 ) -> tuple[Warning_, ...]:
     """Return the warnings of a query that can be registered beside `others` (texts by name).
 
-    `policies`, by name, are those of all of them; where there is none, it is `unrestricted`.
+    `policies`, by name, are those of all of them; where there is none, it is `unrestricted`. `instants` says whether no event that it reads lasts.
 
     Raises: QueryError.
     """
@@ -98,7 +105,7 @@ def check_registration(
     rules = {known: other for known, other in others.items() if get_shape(other).is_rule} if is_rule else {}  # only rules can close a cycle
     return (
         *parsed.warnings,
-        *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies),
+        *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies, instants=instants),
     )
 
 
@@ -122,9 +129,8 @@ def explain_query(
     from engine import explain  # as above
 
     check_registration(text, name="explained", policies={"explained": policy})
-    found = explain.explain(
-        epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads, observed.message_keys
-    )
+    declared = explain.Declared(observed.message_keys, observed.instants)
+    found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads, declared)
     if observed.operators is not None:
         found = replace(found, rows=explain.match_counts(found.plan, observed.operators))
     match form:
@@ -201,6 +207,18 @@ def get_shape(text: str) -> Shape:
             found = Shape(Bindings(()), (), None)
         _shapes[text] = found
     return found
+
+
+def may_write_intervals(text: str, *, instants: bool) -> bool:
+    """Return whether a rule may write events that last; `instants` says whether it reads only events that do not. Raises: QueryError."""
+    from engine.kernel.state.layout import FOREVER  # as above
+    from engine.pattern_scope import find_scope
+
+    query = epsparql.parse(text).query
+    if isinstance(query, BackgroundRule):
+        return False
+    longest = 0 if instants else FOREVER
+    return any(rule.sources.windows or find_scope(rule.pattern, lambda *_: False, longest).longest > 0 for rule in writing_rules(query))
 
 
 def recall_texts(texts: Collection[str], kept: ParsedTexts) -> None:

@@ -173,6 +173,14 @@ def read_choice_member(found: dict[str, Any], name: str, choices: tuple[str, ...
     return value
 
 
+def read_flag_member(found: dict[str, Any], name: str) -> bool:
+    """Return a boolean member; one that is missing is false. Raises: Fault 400."""
+    value = found.get(name, False)
+    if not isinstance(value, bool):
+        raise bad_request("invalid-member", f"{name} is {_describe_value(value)}", expected="true or false")
+    return value
+
+
 def read_names_member(found: dict[str, Any], name: str, most: int, longest: int) -> tuple[str, ...]:
     """Return an array of different strings of 1 to `longest` characters, at most `most` of them. Raises: Fault 400."""
     values = found.get(name, [])

@@ -18,6 +18,7 @@ from server.registrations.catch_up_rules import (
     find_written_streams,
     name_query,
 )
+from server.registrations.instant_rules import check_instants_written, reads_instants
 
 MOST_VERSIONS = 100
 """A query has at most this many texts, because its earlier solutions are read with the columns of theirs."""
@@ -76,7 +77,10 @@ def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str |
     if wish.keeps:
         return replace(wish, offset=offset)
     begins = start if start == "now" else find_reading_start(known, start)
-    return replace(wish, offset=offset, reads_from=find_start(catalog, offset, wish.name, begins))
+    reads_from = find_start(catalog, offset, wish.name, begins)
+    instants = reads_instants(catalog, wish.text, offset + 1 if reads_from is None else reads_from)
+    check_instants_written(catalog, wish.name, wish.text, instants=instants)
+    return replace(wish, offset=offset, reads_from=reads_from, instants=instants)
 
 
 def _find_promotable(catalog: CatalogView, wish: Promote) -> Registration:

@@ -247,8 +247,8 @@ async def get_plan(name: Name, request: Request, service: Shared) -> Response:
 def _explain_registration(service: Service, registration: Registration, form: str) -> str:
     report = service.read_report()
     standing = report.queries.get(registration.registered) if report is not None else None
-    keys = service.log.catalogue.message_keys
-    observed = Observed(message_keys=keys) if standing is None else Observed(standing.reads, standing.operators, keys)
+    keys, instants = service.log.catalogue.message_keys, registration.instants
+    observed = Observed((), None, keys, instants) if standing is None else Observed(standing.reads, standing.operators, keys, instants)
     return explain_query(registration.text, form, registration.default_graph, registration.policy, observed=observed)
 
 

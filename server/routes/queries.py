@@ -28,12 +28,14 @@ from server.http import auth
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
+from server.inspection.instant_offers import offer_instants
 from server.inspection.unfit_values import warn_of_unfit
 from server.inspection.unknown_sources import warn_of_sources
 from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.promotion_notices import hash_text
 from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
 from server.registrations.companions import find_companions, name_companion, write_companion
+from server.registrations.instant_rules import reads_instants
 from server.registrations.promotion_rules import begin_late, check_new_text, find_reading_start, promote_entry
 from server.registrations.revision_rules import check_revised_place, check_revised_text
 from server.service import Service
@@ -511,6 +513,7 @@ async def warn_of_data(service: Service, name: str, text: str) -> list[Warning_]
     streams, written = dict(service.log.catalogue.streams), find_written(shapes)
     graphs = {*service.log.catalogue.graphs, *(shape.graph for shape in shapes if shape.graph is not None)}
     found = warn_of_sources(parsed, streams, written, graphs)
+    found += await offer_instants(parsed, streams, written, service.inspector)
     found += await warn_of_unseen(parsed, streams, written, service.inspector, service.background)
     if not any(shape.graph is not None for shape in shapes):  # static rules derive triples that no stream carries
         found += await warn_of_unfit(parsed, streams, written, service.inspector, service.background)
@@ -577,7 +580,9 @@ async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_,
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]  # what reads no rule's stream is checked by itself
     policies = {rule.name: rule.policy for rule in rules} | {name: wish.policy}
     try:
-        warnings = await asyncio.to_thread(check_registration, wish.text, {rule.name: rule.text for rule in rules}, name, policies)
+        instants = reads_instants(service.catalog, wish.text, service.log.head())
+        texts = {rule.name: rule.text for rule in rules}
+        warnings = await asyncio.to_thread(check_registration, wish.text, texts, name, policies, instants=instants)
     except epsparql.QueryError as error:
         raise Fault(describe_exception(error, query=name)) from None
     if wish.emit == REVISED:
@@ -760,7 +765,8 @@ async def get_query(name: Name, service: Shared) -> QueryDocument:
     registration = service.catalog.get_query(name)
     warnings: tuple[Warning_, ...] = ()
     if registration.state == "running":
-        warnings = await asyncio.to_thread(check_registration, registration.text, {}, name, {name: registration.policy})
+        policies, instants = {name: registration.policy}, registration.instants
+        warnings = await asyncio.to_thread(check_registration, registration.text, {}, name, policies, instants=instants)
     return await build_document(service, registration, warnings)
 
 

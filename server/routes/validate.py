@@ -20,6 +20,7 @@ from pipeline.registrations.stream_dependencies import find_written, warn_of_sil
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.problem_details import bad_request, describe_responses
+from server.registrations.instant_rules import reads_instants
 from server.routes.explain import PlanDocument
 from server.routes.queries import DEFAULT_GRAPHS, ETALIS, warn_of_data
 from server.service import Service
@@ -121,11 +122,12 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
 def _check_text(service: Service, text: str, policy: str, default_graph: str, name: str) -> CheckDocument:
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]
     policies = {rule.name: rule.policy for rule in rules} | {name: policy}
-    known = Observed(message_keys=service.log.catalogue.message_keys)
+    keys = service.log.catalogue.message_keys
 
     def check(text: str) -> tuple[tuple[Warning_, ...], str]:
-        warnings = check_registration(text, {rule.name: rule.text for rule in rules}, name, policies)
-        return warnings, explain_query(text, "json", default_graph, policy, observed=known)
+        instants = reads_instants(service.catalog, text, service.log.head())
+        warnings = check_registration(text, {rule.name: rule.text for rule in rules}, name, policies, instants=instants)
+        return warnings, explain_query(text, "json", default_graph, policy, observed=Observed(message_keys=keys, instants=instants))
 
     mended = mend_text(text, check)
     if mended.all_faults:

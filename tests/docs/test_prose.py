@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from server.cli.commands import parser
+from server.cli.openapi_doc import yaml
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -70,7 +71,7 @@ def helps() -> dict[str, str]:
 
 def described() -> str:
     """Return the summaries and descriptions of the OpenAPI document."""
-    found = re.findall(r'^ *(?:- )?(?:summary|description): "((?:[^"\\]|\\.)*)"$', (ROOT / "openapi.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.findall(r'^ *(?:- )?(?:summary|description): "((?:[^"\\]|\\.)*)"$', yaml(), re.MULTILINE)
     return "\n\n".join(json.loads(f'"{text}"') for text in found)
 
 

@@ -146,7 +146,6 @@ class Trials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        gc.unfreeze()  # functions, dictionaries and caches are looked for among all objects, of which tests/conftest.py froze most
         self.program.load()
         self.survey.kills = memoryview(mmap(-1, 8 * max(len(session.items), 1))).cast("q")  # children share it
         mutants = self.program.draw_mutants(self.draw.number, self.draw.seed)

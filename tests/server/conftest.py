@@ -5,13 +5,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 
 from epsparql.client import Client, segment
 from pipeline.errors import PipelineError
@@ -30,14 +28,6 @@ COMPILING_S = 300.0  # the first start on a machine
 PARTITIONS = int(os.environ["EPSPARQL_TEST_PARTITIONS"]) if "EPSPARQL_TEST_PARTITIONS" in os.environ else None
 """Servers have so many partitions, where a test does not say how many (`make partitions`)."""
 _numbers = itertools.count(1)
-
-
-@cache
-def operations() -> list[tuple[str, str]]:
-    """Return method and path of each operation in `openapi.yaml`, which is the app's own document (`test_openapi.py` compares the two)."""
-    text = (Path(__file__).parents[2] / "openapi.yaml").read_text(encoding="utf-8")
-    paths = yaml.load(text, Loader=yaml.CSafeLoader)["paths"]
-    return [(method.upper(), path) for path, methods in paths.items() for method in methods]
 
 
 @contextmanager

@@ -40,12 +40,14 @@ def entries(
     background: Background,
     max_delay: int = 0,
     settings: Mapping[str, Settings] | None = None,
+    *,
+    instants: bool = False,
 ) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of all streams."""
+    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of all streams. `instants` says that no event lasts."""
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(number, graph, text), ()) for number, (graph, text) in enumerate(_facts(background))]
     for name, text in queries.items():
         chosen = (settings or {}).get(name, Settings())
-        log.append((Register(len(log), name, text, chosen.policy, chosen.default_graph), ()))
+        log.append((Register(len(log), name, text, chosen.policy, chosen.default_graph, instants=instants), ()))
     latest: dict[str, int] = {}
     for body in bodies:
         latest[body.stream] = max(latest.get(body.stream, -END_OF_TIME), *(o.end for o in body.occurrences))

@@ -1,7 +1,6 @@
 """The statements of our source files, which are parsed once for all tests that look at them."""
 
 import ast
-import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -10,9 +9,7 @@ from pathlib import Path
 @cache
 def statements_of(file: Path) -> tuple[ast.AST, ...]:
     """Return the module and the statements of a file. Expressions, which are most of a tree and hold no definitions and imports, are not walked."""
-    found = tuple(list_statements(ast.parse(file.read_text(encoding="utf-8"))))
-    gc.freeze()  # the trees stay, two million objects in all
-    return found
+    return tuple(list_statements(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 def list_statements(node: ast.AST) -> Iterator[ast.AST]:

@@ -1376,7 +1376,7 @@ export interface components {
          * ProfileDocument
          * @description Describes what the last events of a stream carry, counted when it is asked for.
          *
-         *     `events` were read, `late` ones among them, from the log position `since` on. `complete` says whether these are all events of the stream.
+         *     `events` were read, `late` ones among them, from the log position `since` on. `lasting` of them start before they end. `complete` says whether these are all events of the stream.
          *
          *     `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is shorter.
          */
@@ -1385,6 +1385,8 @@ export interface components {
             events: number;
             /** Late */
             late: number;
+            /** Lasting */
+            lasting: number;
             /** Since */
             since: number;
             /** Complete */
@@ -1818,6 +1820,8 @@ export interface components {
             prefixes: {
                 [key: string]: string;
             };
+            /** Instants */
+            instants: boolean;
             /** Warning */
             warning: string | null;
         };
@@ -2270,6 +2274,8 @@ export interface components {
          *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
          *     predicates that link the nodes of a message, such as sosa:hasResult.
          *
+         *     With `instants`, events whose start and end differ are refused, so queries keep less.
+         *
          *     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it they are refused.
          */
         StreamSettings: {
@@ -2342,6 +2348,11 @@ export interface components {
             prefixes?: {
                 [key: string]: string;
             };
+            /**
+             * Instants
+             * @default false
+             */
+            instants?: boolean;
         };
         /**
          * TrialRequest
@@ -2523,6 +2534,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

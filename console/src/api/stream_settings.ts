@@ -17,6 +17,7 @@ export const settingsOf = (stream: StreamDocument) => ({
   revisable: stream.revisable,
   round: stream.round,
   prefixes: stream.prefixes,
+  instants: stream.instants,
 });
 
 /** The object that a person wrote as JSON; a fault names it by `subject`. */

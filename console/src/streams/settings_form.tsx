@@ -1,7 +1,8 @@
 /** A stream's settings: how long it waits, and for what. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { client, type StreamDocument } from "../api/client";
+import { profileOf } from "../api/stream_profiles";
 import { settingsOf } from "../api/stream_settings";
 import { lookAgain } from "../state/query_checks";
 import { attempt } from "../state/server_state";
@@ -15,10 +16,13 @@ const SETTINGS: ["max_delay" | "idle_timeout" | "max_ahead", string, string][] =
 export function StreamSettings({ stream }: { stream: StreamDocument }) {
   const { name, max_delay, idle_timeout, max_ahead } = stream;
   const [wanted, want] = useState({ max_delay, idle_timeout: idle_timeout ?? "", max_ahead: max_ahead ?? "", description: stream.description });
+  const [instants, setInstants] = useState(stream.instants);
+  const [offered, offer] = useState(false);
+  useEffect(() => void profileOf(name).then((found) => offer(!!found?.events && !found.lasting)), [name]);
   const save = (event: Event) => {
     event.preventDefault();
     const given = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [key, value.trim() || (key === "description" ? "" : null)]));
-    void attempt(() => client.createStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0 }), "Saved").then(lookAgain); // a warning may have named the setting
+    void attempt(() => client.createStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0, instants }), "Saved").then(lookAgain); // a warning may have named the setting
   };
   return (
     <form class="settings" onSubmit={save}>
@@ -37,6 +41,13 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
         <div class="field">
           <label for="description">description</label>
           <input id="description" type="text" value={wanted.description} onInput={(event) => want({ ...wanted, description: event.currentTarget.value })} />
+        </div>
+        <div class="field">
+          <label for="instants">instants</label>
+          <input id="instants" type="checkbox" aria-describedby="instants-tells" checked={instants} onChange={(event) => setInstants(event.currentTarget.checked)} />
+          <span id="instants-tells" class="quiet small">
+            events that last are refused, so that queries keep less{offered && !stream.instants && "; no event of this stream has lasted so far"}
+          </span>
         </div>
       </div>
       <button type="submit">Save</button>

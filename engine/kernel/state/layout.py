@@ -42,6 +42,9 @@ MOST_FINDS = 8  # of one node
 # of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
 AWAITING = KEEP  # of a ONCE: how many rows wait for the end of their entry; below zero, how many of them are yet to be gathered
+# of a WITHOUT: how it finds the goals that blockers have passed, and how many goals its last sweep has spared (docs/decisions/0132-passed-goals.md)
+PASSING, SPARED = KEEP, COLUMN
+NOT_PASSING, PASSING_BY_KEY, PASSING_BY_SWEEP = range(3)
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
@@ -198,7 +201,8 @@ RECORDS = {
     "rows": _columns("START", "VAR"),
     "stores": _columns("HEAD", "STORE_WIDTH"),
     "nodes": _columns("KIND", "NODE_WIDTH")
-    | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "awaiting": AWAITING, "any_subject": ANY_SUBJECT, "outward": OUTWARD},
+    | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "awaiting": AWAITING, "any_subject": ANY_SUBJECT, "outward": OUTWARD}
+    | {"passing": PASSING, "spared": SPARED},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
     "frame": _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_"),

@@ -30,12 +30,12 @@ Conditions = Sequence[a.Expression]
 Ints = NDArray[np.int64]
 
 
-CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs")
+CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs", "passing")
 """A plan could do without these choices.
 
 Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What decides on absence is kept for its
 window alone. The right side of a SEQ keeps nothing that no left solution precedes. An EQUALSOPTIONAL that asks for pairs with nothing between them
-makes no other pairs.
+makes no other pairs. A WITHOUT discards the goals that its blockers have passed.
 """
 IN_PARTITIONS = frozenset({"suppression"})
 """A partition is planned without these choices, so that fewer changes of the background make it read the log again."""
@@ -50,6 +50,12 @@ class PlanOptions:
     rates: Rates = field(default_factory=dict)  # how often triples occur
     shape: PlanShape | None = None  # that of a plan that stands already; None: as the rates and the background ask for
     without: frozenset[str] = frozenset()
+    occurrence: int = c.FOREVER  # how long an occurrence of the query's streams lasts at most (µs)
+
+    @property
+    def passes(self) -> bool:
+        """Return whether a WITHOUT discards the goals that its blockers have passed."""
+        return self.expires and "passing" not in self.without
 
     @property
     def expires(self) -> bool:
@@ -116,7 +122,7 @@ class PlanBuilder:
         return self.names.options
 
     def scope(self, pattern: a.Pattern) -> Scope:
-        found = find_scope(pattern, self.names.matches)
+        found = find_scope(pattern, self.names.matches, self.options.occurrence)
         return replace(found, longest=c.FOREVER) if "windows" in self.options.without else found
 
     # ------------------------------------------------------------ columns and terms

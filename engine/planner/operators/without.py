@@ -21,6 +21,21 @@ def absent_span(blocking: int, span: int) -> int:
     return LIFTED if span < blocking else blocking
 
 
+def find_passing(x: Scope, y: Scope, z: Scope, *, ordered: bool) -> tuple[int, int]:
+    """Return how a WITHOUT finds the goals that a blocker has passed, and how long after its end a blocker is due (µs); FOREVER if it never is.
+
+    A later solution starts no more than its longest duration before it comes. What a blocker has passed must follow from the goal alone, so the goal
+    certainly binds all that it may share with the blocker. A timeless goal is never passed.
+    """
+    kept = x if ordered else x.joined(y)
+    deciding = x.certain if ordered else x.certain & y.certain
+    joined, lag = x.joined(y), y.longest if ordered else max(x.longest, y.longest)
+    if lag >= c.FOREVER or kept.timeless or not joined.possible & z.possible <= deciding & z.certain:
+        return c.NOT_PASSING, c.FOREVER
+    has_one_key = x.certain & y.certain == joined.certain & z.certain
+    return c.PASSING_BY_KEY if has_one_key else c.PASSING_BY_SWEEP, lag
+
+
 def plan_without(builder: PlanBuilder, pattern: a.SeqWithout | a.JoinWithout, target: Target, span: int, wanted: Conditions) -> None:
     span = span if pattern.within is None else min(span, pattern.within)
     x, y, z = builder.scope(pattern.left), builder.scope(pattern.right), builder.scope(pattern.absent)
@@ -29,14 +44,17 @@ def plan_without(builder: PlanBuilder, pattern: a.SeqWithout | a.JoinWithout, ta
     relation, life_right = (c.SEQ, c.FOREVER) if ordered else (c.ANY, span)
     node = Node(c.WITHOUT, relation, span, life_left=span, life_right=life_right, timeless=x.timeless or y.timeless or z.timeless)
     node.key2, node.rest2 = builder.key_columns(joined, z)
-    node.life_blocker = blocking_life(x if ordered else joined, span, expires=builder.options.expires)
+    blocking = node.life_blocker = blocking_life(x if ordered else joined, span, expires=builder.options.expires)
+    passing, lag = find_passing(x, y, z, ordered=ordered)
+    if builder.options.passes and lag < blocking:
+        node.keep, node.life_blocker = passing, lag
     node.by_right = ordered and not node.timeless and node.rest2.n == 0 and joined.certain & z.certain <= y.certain
     node.filter = compile_join_filter(builder, own, span)
     node.key, node.rest = builder.key_columns(x, y)
     number = builder.add_node(node, target)
     if ordered and not y.timeless:
         builder.fragment.strict |= {(number, c.LEFT), (number, c.BLOCKER)}
-    builder.plan_pattern(pattern.absent, (number, c.BLOCKER), absent_span(node.life_blocker, span))
+    builder.plan_pattern(pattern.absent, (number, c.BLOCKER), absent_span(blocking, span))
     builder.plan_pattern(pattern.left, (number, c.LEFT), span, to_left)
     builder.plan_pattern(pattern.right, (number, c.RIGHT), span, to_right)
 

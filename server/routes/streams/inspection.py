@@ -53,13 +53,14 @@ class SeenList(BaseModel):
 class ProfileDocument(BaseModel):
     """Describes what the last events of a stream carry, counted when it is asked for.
 
-    `events` were read, `late` ones among them, from the log position `since` on. `complete` says whether these are all events of the stream.
+    `events` were read, `late` ones among them, from the log position `since` on. `lasting` of them start before they end. `complete` says whether these are all events of the stream.
 
     `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is shorter.
     """
 
     events: int
     late: int
+    lasting: int
     since: int
     complete: bool
     rate: float
@@ -154,6 +155,7 @@ async def get_profile(name: Name, service: Shared) -> ProfileDocument:
     return ProfileDocument(
         events=found.events,
         late=found.late,
+        lasting=found.lasting,
         since=found.since,
         complete=found.is_complete,
         rate=found.rate,

@@ -29,11 +29,13 @@ from server.http.body_parsing import (
     parse_json_object,
     read_body,
     read_duration_member,
+    read_flag_member,
     read_names_member,
     read_text_member,
 )
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
+from server.registrations.instant_rules import set_entry
 from server.registrations.revision_rules import check_revised_place
 from server.service import Service
 
@@ -52,6 +54,7 @@ _SETTINGS = (
     "parts",
     "round",
     "prefixes",
+    "instants",
 )
 _LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
@@ -93,6 +96,7 @@ class StreamDocument(BaseModel):
     parts: list[str]
     round: str
     prefixes: dict[str, str]
+    instants: bool
     warning: str | None
 
 
@@ -113,6 +117,8 @@ class StreamSettings(BaseModel):
     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
     predicates that link the nodes of a message, such as sosa:hasResult.
 
+    With `instants`, events whose start and end differ are refused, so queries keep less.
+
     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it they are refused.
     """
 
@@ -129,6 +135,7 @@ class StreamSettings(BaseModel):
     parts: list[str] = []
     round: str = ""
     prefixes: dict[str, str] = {}
+    instants: bool = False
 
 
 class SourceDocument(BaseModel):
@@ -175,6 +182,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         parts=[] if stream.message_key is None else list(stream.message_key.parts),
         round=stream.round,
         prefixes=json.loads(stream.prefixes) if stream.prefixes else {},
+        instants=stream.instants is not None,
         warning=None if stream.latest is None else describe_wrong_unit(stream.latest, service.clock()),
     )
 
@@ -199,7 +207,7 @@ _SETTINGS_BODY: dict[str, Any] = {
     "/streams/{name}",
     dependencies=[ADMIN],
     summary="Create a stream or change its settings",
-    responses=describe_responses(HTTPStatus.BAD_REQUEST, success={201: {"description": "Created", "model": StreamDocument}}),
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, success={201: {"description": "Created", "model": StreamDocument}}),
     openapi_extra=_SETTINGS_BODY,
 )
 async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
@@ -215,6 +223,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         _read_horizon(found, service, name),
         _read_rounding(found),
         _read_prefixes(found),
+        read_flag_member(found, "instants"),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
@@ -232,8 +241,9 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             known.revisable,
             known.round,
             known.prefixes,
+            known.instants is not None,
         ):
-            await asyncio.to_thread(service.log.append, lambda offset: SetStream(offset, name, *wanted))
+            await asyncio.to_thread(service.log.append, lambda offset: set_entry(service.catalog, SetStream(offset, name, *wanted)))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK
     return _document(service, service.catalog.get_stream(name))
 

@@ -12,6 +12,7 @@ from engine.kernel.state import layout as c
 from engine.messages import ADD, DROP, REPLACE, Facts, Register
 from engine.network.network import Network
 from engine.network.placed_query import describe_plan
+from engine.planner import PlanOptions
 from engine.planner.builder.join_order import EVERYTHING, KNOWN, OVER
 from epsparql.algebra import Select
 from epsparql.etalis.parser.vocabulary import OWN
@@ -191,5 +192,5 @@ def test_a_partition_copies_its_own_triples_of_the_background() -> None:
     known = changed(FactIndex(Engine().terms), [("", "s K k . t K k . u K k", ADD)])
     rows = known.numbers
     network = Network(known.terms, known=known, owns=lambda quad: quad[0] == Iri(EXAMPLE + "t"))
-    assert [known.terms.text(row[0]) for row in network.planning.make_names(known).own(rows).tolist()] == [str(Iri(EXAMPLE + "t"))]
-    assert len(Network(known.terms, known=known).planning.make_names(known).own(rows)) == 3
+    assert [known.terms.text(row[0]) for row in network.planning.make_names(known, PlanOptions()).own(rows).tolist()] == [str(Iri(EXAMPLE + "t"))]
+    assert len(Network(known.terms, known=known).planning.make_names(known, PlanOptions()).own(rows)) == 3

@@ -23,7 +23,7 @@ from engine.physical_plan.common_subplans import copy_subplan, find_subplans
 from engine.physical_plan.plan import Fragment, Inquiry, Node, RowRange
 from engine.physical_plan.plan_signature import sign_plan
 from engine.physical_plan.recipes import make_recipe
-from engine.planner import plan_query
+from engine.planner import PlanOptions, plan_query
 from engine.planner.builder.join_order import rates_given
 from engine.planner.reach import Asked, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
@@ -101,7 +101,7 @@ def show_query(text: str) -> str:
     known, network = FactIndex.from_quads(quads_of(given.quads), terms), Network(terms, without=frozenset(given.without))
     taken = rewrite_query(name_own_stream(query, 7), next(iter(given.all_of("default")), "all"), given.policy, given.without)
     assert not isinstance(taken, a.BackgroundRule)
-    names = network.planning.make_names(known, Naming("q", 1), given.policy, rates_given(given.rates))
+    names = network.planning.make_names(known, PlanOptions(Naming("q", 1), given.policy, rates_given(given.rates)))
     try:
         fragment = plan_query(taken, names)
     except Refusal as refusal:

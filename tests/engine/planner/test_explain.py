@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 import epsparql
-from engine.explain import Explanation, explain, mermaid, rates_given, reads_over, render_document, render_text
+from engine.explain import Declared, Explanation, explain, mermaid, rates_given, reads_over, render_document, render_text
 from engine.explain.algebra_outline import Outliner
 from engine.explain.render import DEEPEST, LONGEST, LONGEST_BOX
 from engine.partitioning import partition
@@ -233,6 +233,7 @@ def test_a_bound_keeps_as_much_as_one_by_hand(pattern: str, by_hand: str) -> Non
     assert not any(kept.time == "kept for ever" for _, keeps in found for kept in keeps)
 
 
+OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true bounds that"
 UNBOUNDED = [
     pytest.param(
         f"{{ {PLAIN} OPTIONAL {PAIR} }} WITHIN 5",
@@ -251,7 +252,7 @@ UNBOUNDED = [
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 9 WITHOUT { ?x :c ?w }", [], id="WITHOUT within"),
     pytest.param(
         "{ ?x :a ?y } AND { ?x :b ?z } WITHOUT { ?x :c ?w }",
-        ["AND ... WITHOUT on ?x keeps its left side and right side and absent ones for ever"],
+        [f"AND ... WITHOUT on ?x keeps its left side and right side and absent ones for ever{OR_INSTANTS}"],
         id="AND ... WITHOUT",
     ),
 ]
@@ -263,6 +264,14 @@ def test_what_is_kept_for_ever(pattern: str, expected: list[str]) -> None:
     assert list(found.unbounded) == expected
     assert (":::unbounded" in mermaid(found)) == bool(expected)
     assert f"unbounded state: {'; '.join(expected) or 'none'}" in render_text(found)
+
+
+def test_what_instants_bound() -> None:
+    text = parsed("SELECT * { { ?x :a ?y } SEQ { ?x :a ?z } WITHOUT { ?x :a ?w } }")
+    assert [each.endswith(OR_INSTANTS) for each in explain(text).unbounded] == [True]
+    found = explain(text, declared=Declared(instants=True))
+    assert found.unbounded == ()
+    assert "[left side kept until an absent one has passed, absent ones kept for the instant]" in render_text(found)
 
 
 PARTITIONS = [

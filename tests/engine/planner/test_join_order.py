@@ -17,7 +17,7 @@ from engine.kernel.state import layout as c
 from engine.messages import Entry, Events, Facts, Register, int64s
 from engine.network.network import Network
 from engine.physical_plan.join_trees import Linear, Pairing, Shape, Tree, least, shape_of, tree_of, work
-from engine.planner import plan_query
+from engine.planner import PlanOptions, plan_query
 from engine.planner.builder import join_order
 from engine.rewrite import rewrite_query
 from engine.snapshot.format import pack, unpack
@@ -252,7 +252,7 @@ TURNS = [
 def test_the_shape_that_rates_ask_for(text: str, counts: dict[str, int], shape: Shape | None) -> None:
     network = Network(TermTable())
     query = rewrite_query(parse(PREFIXES + text).query, "all")
-    assert plan_query(query, network.planning.make_names(FactIndex(), rates=rates(**counts))).shape == shape
+    assert plan_query(query, network.planning.make_names(FactIndex(), PlanOptions(rates=rates(**counts)))).shape == shape
 
 
 def test_no_tree_is_cheaper_than_the_one_that_is_found() -> None:
@@ -276,7 +276,7 @@ def test_only_the_occurrences_of_a_window_count() -> None:
     found = []
     for n, windows in ((10_000, 1), (10_000, 1_000), (10_000_000, 1_000)):
         given_rates = {**rates(A=n, B=n, C=n, D=n), join_order.OVER: windows * 10 * SECOND}
-        found.append(plan_query(query, Network(TermTable()).planning.make_names(FactIndex(), rates=given_rates)).shape)
+        found.append(plan_query(query, Network(TermTable()).planning.make_names(FactIndex(), PlanOptions(rates=given_rates))).shape)
     assert found == [((0, 1), (2, 3)), Linear.WRITTEN, ((0, 1), (2, 3))]
 
 
@@ -285,7 +285,7 @@ def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> 
         text = "SELECT * WHERE { " + " SEQ ".join(f"{{?s :P{k} ?v{k}}}" for k in range(n)) + " }"
         query = rewrite_query(parse(PREFIXES + text).query, "all")
         falling = rates(**{f"P{k}": 10 * 2 ** (n - k) for k in range(n)})
-        assert plan_query(query, Network(TermTable()).planning.make_names(FactIndex(), rates=falling)).shape is shape
+        assert plan_query(query, Network(TermTable()).planning.make_names(FactIndex(), PlanOptions(rates=falling))).shape is shape
 
 
 def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:

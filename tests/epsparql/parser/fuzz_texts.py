@@ -83,10 +83,9 @@ NESTS = [
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds what a text gave: the fault's code, or `query`; the fault, if there is one; and the processor time of the answer."""
+    """Holds what a text gave: the fault's code, or `query`; and the processor time of the answer."""
 
     found: str
-    fault: QueryError | None
     seconds: float
 
 
@@ -106,12 +105,12 @@ def outcome(text: str, patience_s: float = PATIENCE_S) -> Outcome:
     if isinstance(answer, QueryError):
         assert answer.message, text
         assert 0 <= answer.span.start <= answer.span.end <= len(text), text
-        return Outcome(answer.code, answer, seconds)
+        return Outcome(answer.code, seconds)
     for doubt in answer.warnings:
         assert doubt.span is None or 0 <= doubt.span.start < doubt.span.end <= len(text), (doubt, text)
     again = render(answer.query)
     assert len(again) > MAX_LENGTH or word_beyond(again) is not None or parse(again).query == answer.query, f"{text!r} is rendered as {again!r}"
-    return Outcome("query", None, seconds)
+    return Outcome("query", seconds)
 
 
 def _answer(text: str) -> ParsedQuery | QueryError:

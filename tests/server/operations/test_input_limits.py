@@ -21,20 +21,26 @@ import pytest
 from epsparql.client import ApiError, Client
 from pipeline.formats.body_parser import parse_frame
 from pipeline.log import LogWriter
-from server.app import create_app
+from server.app import create_app, document
+from server.cli.openapi_doc import _never
 from server.http.auth import Gate
 from server.http.problem_details import Fault
 from server.process import clock
 from server.routes import websockets
 from server.service import Service, running
 from server.settings import Settings
-from tests.server.conftest import DEADLINE_S, event, operations, serving, until, values
+from tests.server.conftest import DEADLINE_S, event, serving, until, values
 from tests.server.operations.test_security import digest
 from tests.server.routes.test_streams import assert_problem
 from tests.server.subscriptions.test_websockets import closing, dial
 
 PUBLIC = {("GET", "/livez"), ("GET", "/readyz")}
-OPERATIONS = [each for each in operations() if each not in PUBLIC]
+OPERATIONS = [
+    (method.upper(), path)
+    for path, operations in document(create_app(_never))["paths"].items()
+    for method in operations
+    if (method.upper(), path) not in PUBLIC
+]
 
 
 LISTS = ("/queries", "/streams", "/trials", "/trials/{id}", "/trials/{id}/solutions")

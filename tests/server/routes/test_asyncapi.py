@@ -17,7 +17,7 @@ from server.routes import websockets
 from tests.server.conftest import DEADLINE_S, EX, event, serving, until, values
 from tests.server.subscriptions.test_websockets import dial, narrow
 
-DOCUMENT: dict[str, Any] = yaml.load((Path(__file__).parents[3] / "asyncapi.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+DOCUMENT: dict[str, Any] = yaml.safe_load((Path(__file__).parents[3] / "asyncapi.yaml").read_text(encoding="utf-8"))
 VALIDATORS = {
     name: jsonschema_rs.validator_for(message["payload"] | {"components": DOCUMENT["components"]})
     for name, message in DOCUMENT["components"]["messages"].items()

@@ -16,7 +16,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from epsparql.client import Client
-from tests.server.conftest import event, operations, serving, until, values
+from server.app import create_app, document
+from server.cli.openapi_doc import _never
+from tests.server.conftest import event, serving, until, values
 from tests.soak import is_full
 
 pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this process, and lift the limit while they read a query
@@ -39,7 +41,12 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
-OPERATIONS = [(path, method.lower()) for method, path in operations() if path != "/queries/{name}/events"]  # which does not end
+OPERATIONS = [
+    (path, method)
+    for path, operations in document(create_app(_never))["paths"].items()
+    for method in operations
+    if path != "/queries/{name}/events"  # which does not end
+]
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)

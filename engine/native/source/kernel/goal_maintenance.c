@@ -10,7 +10,10 @@ enum { TOGETHER = 32, SWEPT_AT_ONCE = 16 };
 static void sweep_store(Net net, i64 store) {
   const NodesRecord *node = node_at(net, store / SIDES);
   i64 side = store % SIDES;
-  if (store_at(net, store)->count > 0 && !(node->kind == WITHOUTFOR && side == LEFT) && node->kind != FIRST && !is_policy_store(net, store))
+  if (is_passing(node)) {
+    if (side == BLOCKER) retire_blockers(net, store / SIDES);
+    else if (store_at(net, store)->count > 0) expire_goals(net, store, net->at->now - life_of(node, side));
+  } else if (store_at(net, store)->count > 0 && !(node->kind == WITHOUTFOR && side == LEFT) && node->kind != FIRST && !is_policy_store(net, store))
     expire_goals(net, store, net->at->now - life_of(node, side));
 }
 
@@ -206,8 +209,10 @@ static int store_goals_in_order(const Argument *in, i64 *out) {
   const i64 *stores = in[1].view.at, *numbers = in[2].view.at;
   (void)out;
   if (in[2].view.count < in[1].view.count) return OUT_OF_BOUNDS;
-  for (i64 k = 0; k < in[1].view.count; k++)
+  for (i64 k = 0; k < in[1].view.count; k++) {
+    if (is_policy_store(&tables, stores[k])) link_before(&tables, stores[k], numbers[k]);
     store_goal_in_order(&tables, stores[k], hash_stored_goal(&tables, stores[k], row_at(&tables, numbers[k])), numbers[k]);
+  }
   return FINE;
 }
 

@@ -14,10 +14,18 @@ static inline int lacks_room_to_ask(Net net) { return height_of(net, TABLE_QUEST
 /* Returns whether x alone is short enough to be joined. */
 static inline int is_in_span(Net net, i64 node, i64 x) { return row_at(net, x)->start >= net->at->now - node_at(net, node)->span; }
 
+/* Returns whether a WITHOUT discards the goals that its blockers have passed. */
+static inline int is_passing(const NodesRecord *here) { return here->kind == WITHOUT && here->passing != NOT_PASSING; }
+
 static void store_side(Net net, i64 node, i64 side, i64 x) {
   const NodesRecord *here = node_at(net, node);
   i64 store = store_of(node, side), at = side == BLOCKER ? here->key2_at : here->key_at, n = side == BLOCKER ? here->key2_n : here->key_n;
-  store_goal(net, store, hash_stored_key(net, store, row_at(net, x), at, n), x, life_of(here, side));
+  i64 life = life_of(here, side);
+  if (is_passing(here)) {
+    if (side == BLOCKER) life = FOREVER; /* they leave by retire_blockers */
+    else link_before(net, store, x);
+  }
+  store_goal(net, store, hash_stored_key(net, store, row_at(net, x), at, n), x, life);
   count_made(net, node, 1);
 }
 
@@ -346,6 +354,66 @@ static i64 find_latest_blocker(Net net, i64 node, const Row *y) {
   return last;
 }
 
+/* ---------------------------------------------------------------- what blockers have passed */
+/* What comes at a passing node from now on starts no more than `life_blocker` before now. A blocker that ended before that is *due*: it lies before
+ * all that is to come, so it blocks each pair of a compatible goal that ended before the blocker began. These goals are dead. Once they are gone,
+ * the blocker is needed no more: what is stored from now on ends after it. Rows that came at this instant are never dead, nor is any blocker of this
+ * instant due, so no step under way stands at what is discarded by key. A sweep takes place only where no step is under way. */
+
+enum { LEAST_SWEPT = 16 }; /* goals and blockers that a sweep is worth */
+
+/* Discards the goals of a side that a blocker has passed, where all three sides have one key. */
+static void discard_passed(Net net, i64 node, i64 side, const Row *blocker) {
+  const NodesRecord *here = node_at(net, node);
+  i64 store = store_of(node, side), hash = hash_stored_key(net, store, blocker, here->key_at, here->key_n);
+  for (i64 goal = find_newest(net, hash), older; goal != NONE; goal = older) {
+    const Row *row = row_at(net, goal);
+    older = row->older;
+    int is_dead = row->hash == hash && row->end < blocker->start && has_same_key(net, row, blocker, here->key_at, here->key_n);
+    if (is_dead) discard_goal(net, store, goal);
+  }
+}
+
+/* Returns whether a blocker that ended before `horizon` has passed a goal. */
+static int is_passed(Net net, i64 node, const Row *row, i64 horizon) {
+  const NodesRecord *here = node_at(net, node);
+  i64 hash = hash_stored_key(net, store_of(node, BLOCKER), row, here->key2_at, here->key2_n);
+  for (i64 blocker = find_newest(net, hash); blocker != NONE && row_at(net, blocker)->end > row->end; blocker = row_at(net, blocker)->older) {
+    const Row *other = row_at(net, blocker);
+    int lies_between = other->end < horizon && row->end < other->start;
+    if (lies_between && other->hash == hash && has_same_key(net, row, other, here->key2_at, here->key2_n)) return 1;
+  }
+  return 0;
+}
+
+/* Discards the goals of a side that due blockers have passed, whatever their keys. */
+static void sweep_passed(Net net, i64 node, i64 side, i64 horizon) {
+  i64 store = store_of(node, side);
+  for (i64 goal = store_at(net, store)->head, after; goal != NONE; goal = after) {
+    after = row_at(net, goal)->queue;
+    if (is_passed(net, node, row_at(net, goal), horizon)) discard_goal(net, store, goal);
+  }
+}
+
+/* Discards due blockers, and the goals that they have passed. Sweeps wait until the node keeps twice what the last one spared. */
+static void retire_blockers(Net net, i64 node) {
+  NodesRecord *here = node_at(net, node);
+  i64 store = store_of(node, BLOCKER), horizon = net->at->now - here->life_blocker, due = store_at(net, store)->head;
+  i64 sides = here->relation == ANY ? BLOCKER : RIGHT; /* only AND keeps goals on its right side */
+  if (due == NONE || row_at(net, due)->end >= horizon) return;
+  if (here->passing == PASSING_BY_SWEEP) {
+    i64 kept = store_at(net, store)->count;
+    for (i64 side = LEFT; side < sides; side++) kept += store_at(net, store_of(node, side))->count;
+    if (net->at->depth > 0 || net->at->parked > 0 || kept < 2 * here->spared + LEAST_SWEPT) return;
+    for (i64 side = LEFT; side < sides; side++) sweep_passed(net, node, side, horizon);
+  } else
+    for (; due != NONE && row_at(net, due)->end < horizon; due = row_at(net, due)->queue)
+      for (i64 side = LEFT; side < sides; side++) discard_passed(net, node, side, row_at(net, due));
+  expire_goals(net, store, horizon);
+  here->spared = store_at(net, store)->count;
+  for (i64 side = LEFT; side < sides; side++) here->spared += store_at(net, store_of(node, side))->count;
+}
+
 static void emit_unblocked(Net net, i64 node, const Row *x, const Row *y) {
   i64 z = join_rows(net, x, y), after = x->end, until = y->start;
   int unordered = node_at(net, node)->relation == ANY;
@@ -414,6 +482,7 @@ static void decide_without(Net net, i64 node, i64 side, i64 x) {
 /* A row is decided at once where all that counts ended before this instant; a left one is paired at the close with timeless right goals. */
 static void arrive_without(Net net, i64 node, i64 side, i64 x) {
   const NodesRecord *here = node_at(net, node);
+  if (is_passing(here)) retire_blockers(net, node);
   if (side == BLOCKER || (side == LEFT && here->relation != ANY)) {
     if (side == LEFT && here->timeless != 0) wait_for_close(net, node, DECIDE_LEFT, copy_row(net, x));
     store_side(net, node, side, x);

@@ -64,17 +64,17 @@ static void leave_oldest(Net net, i64 node, i64 x) {
 }
 
 /* ---------------------------------------------------------------- the store of left goals */
-/* Returns whether goals leave a store from its middle: a policy chooses among them, or UNTIL discards them. */
+/* Returns whether goals leave a store from its middle: a policy chooses among them, UNTIL discards them, or blockers pass them. */
 static inline int is_policy_store(Net net, i64 store) {
   const NodesRecord *here = node_at(net, store / SIDES);
   int policy = here->kind == RECENT || here->kind == CHRONOLOGICAL, until = here->kind == ONCE && here->life_left == FOREVER;
-  return (policy || until) && store % SIDES != BLOCKER;
+  return (policy || until || is_passing(here)) && store % SIDES != BLOCKER;
 }
 
 /* Stores a goal with what lets it leave from the middle of its store's queue. */
 static void store_policy_goal(Net net, i64 node, i64 side, i64 goal) {
   i64 store = store_of(node, side);
-  link_at(net, goal)->before = store_at(net, store)->tail;
+  link_before(net, store, goal);
   link_at(net, goal)->marked = -BIG;
   store_goal(net, store, hash_policy_key(net, node, side, goal), goal, life_of(node_at(net, node), side));
 }
@@ -82,25 +82,10 @@ static void store_policy_goal(Net net, i64 node, i64 side, i64 goal) {
 /* Stores a goal of another network, or of a snapshot, as the youngest of those of its key and end. */
 static void restore_policy_goal(Net net, i64 node, i64 side, i64 goal, i64 marked) {
   i64 store = store_of(node, side);
-  link_at(net, goal)->before = store_at(net, store)->tail;
+  link_before(net, store, goal);
   link_at(net, goal)->marked = marked;
   store_goal_in_order(net, store, hash_policy_key(net, node, side, goal), goal);
   if (side == LEFT && has_oldest(net, node) && !is_timeless(row_at(net, goal))) enter_oldest(net, node, goal);
-}
-
-/* Discards a timed goal from its store, wherever it stands in the queue. */
-static void discard_goal(Net net, i64 store, i64 goal) {
-  StoresRecord *here = store_at(net, store);
-  const Row *row = row_at(net, goal);
-  i64 after = row->queue, before = link_at(net, goal)->before;
-  if (here->head == goal) here->head = after;
-  else row_at(net, before)->queue = (int32_t)after;
-  if (here->tail == goal) here->tail = before;
-  else link_at(net, after)->before = before;
-  here->count--;
-  discount_goals(net, store, 1);
-  unlink_goal(net, net->heads, row);
-  free_row(net, goal);
 }
 
 static void link_goal_behind(Net net, i64 younger, i64 x) {

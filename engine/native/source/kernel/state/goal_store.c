@@ -129,6 +129,24 @@ static void store_goal_in_order(Net net, i64 store, i64 hash, i64 goal) {
   count_goal(net, store);
 }
 
+/* Notes what a goal that enters its store comes after, so that it may leave from the middle of the queue. */
+static inline void link_before(Net net, i64 store, i64 goal) { link_at(net, goal)->before = store_at(net, store)->tail; }
+
+/* Discards a timed goal from its store, wherever it stands in the queue. */
+static void discard_goal(Net net, i64 store, i64 goal) {
+  StoresRecord *here = store_at(net, store);
+  const Row *row = row_at(net, goal);
+  i64 after = row->queue, before = link_at(net, goal)->before;
+  if (here->head == goal) here->head = after;
+  else row_at(net, before)->queue = (int32_t)after;
+  if (here->tail == goal) here->tail = before;
+  else link_at(net, after)->before = before;
+  here->count--;
+  discount_goals(net, store, 1);
+  unlink_goal(net, net->heads, row);
+  free_row(net, goal);
+}
+
 /* Frees all goals of a store, the timeless ones too. */
 static void clear_store(Net net, i64 store) {
   StoresRecord *here = store_at(net, store);

@@ -1,0 +1,68 @@
+"""Decides what the stream setting `instants` means for queries and rules. All of it is decided where the log is written.
+
+A plan rests on it that all events of the streams that it reads are instants. So a rule that may write an event which lasts is refused there, and the
+setting stays as long as a query rests on it (docs/decisions/0132-passed-goals.md).
+"""
+
+from http import HTTPStatus
+
+from engine.messages import SetStream
+from pipeline.log.catalog import Registration
+from pipeline.registrations.query_cache import get_shape, may_write_intervals
+from server.http.problem_details import Fault, Problem
+from server.registrations.catalog_view import CatalogView
+
+_REMEDY = 'add FILTER(getDURATION() = "PT0S"^^xsd:duration) to its pattern, or write another stream'
+
+
+def reads_instants(catalog: CatalogView, text: str, first: int) -> bool:
+    """Return whether all events that a query reads from the entry `first` on are instants, by the settings of its streams."""
+    known, read = catalog.log.catalogue.streams, get_shape(text).streams
+    settings = [known[name].instants if name in known else None for name in read]
+    return bool(settings) and all(since is not None and since < first for since in settings)
+
+
+def check_instants_written(catalog: CatalogView, name: str, text: str, *, instants: bool) -> None:
+    """Check that a rule writes no events that last into a stream of instants; `instants` says whether it reads only such. Raises: Fault 409."""
+    into = get_shape(text).into
+    stream = None if into is None else catalog.log.catalogue.streams.get(into)
+    if stream is not None and stream.instants is not None and may_write_intervals(text, instants=instants):
+        raise _interval_fault(f"the rule {name!r} may write events that last into the stream {into!r}, which takes only instants; {_REMEDY}", name)
+
+
+def set_entry(catalog: CatalogView, entry: SetStream) -> SetStream:
+    """Return the entry that sets a stream; runs in the log's committer. Raises: Fault 409."""
+    known = catalog.log.catalogue.streams.get(entry.stream)
+    is_set = known is not None and known.instants is not None
+    if entry.instants and not is_set:
+        for rule in catalog.list_rules():
+            if entry.stream in _list_written(rule) and any(may_write_intervals(text, instants=_rests(rule)) for text in _list_texts(rule)):
+                detail = f"the rule {rule.name!r} may write events that last into the stream {entry.stream!r}; drop it, or {_REMEDY}"
+                raise _interval_fault(detail, rule.name)
+    if is_set and not entry.instants:
+        for query in catalog.list_queries():
+            reads = any(entry.stream in get_shape(text).streams for text in _list_texts(query))
+            if query.state in ("running", "paused") and reads and (query.instants or query.versions):
+                detail = (
+                    f"the query {query.name!r} rests on it that the stream {entry.stream!r} has only instants; drop it first, or leave `instants` on"
+                )
+                raise Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=query.name))
+    return entry
+
+
+def _list_texts(query: Registration) -> list[str]:
+    """Return a query's text, and the one that is to take its place."""
+    return [query.text, *(() if query.waiting is None else (query.waiting.text,))]
+
+
+def _list_written(rule: Registration) -> list[str | None]:
+    return [get_shape(text).into for text in _list_texts(rule)]
+
+
+def _rests(rule: Registration) -> bool:
+    """Return whether a rule is known to have read nothing but instants, with whatever text."""
+    return rule.instants and not rule.versions
+
+
+def _interval_fault(detail: str, query: str) -> Fault:
+    return Fault(Problem(HTTPStatus.CONFLICT, "writes-intervals", detail, query=query))
