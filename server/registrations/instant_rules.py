@@ -1,7 +1,7 @@
 """Decides what the stream setting `instants` means for queries and rules. All of it is decided where the log is written.
 
 A plan rests on it that all events of the streams that it reads are instants. So a rule that may write an event which lasts is refused there, and the
-setting stays as long as a query rests on it (docs/decisions/0132-passed-goals.md).
+setting stays as long as a query rests on it (docs/decisions/0133-passed-goals.md).
 """
 
 from http import HTTPStatus

@@ -42,7 +42,7 @@ MOST_FINDS = 8  # of one node
 # of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
 AWAITING = KEEP  # of a ONCE: how many rows wait for the end of their entry; below zero, how many of them are yet to be gathered
-# of a WITHOUT: how it finds the goals that blockers have passed, and how many goals its last sweep has spared (docs/decisions/0132-passed-goals.md)
+# of a WITHOUT: how it finds the goals that blockers have passed, and how many goals its last sweep has spared (docs/decisions/0133-passed-goals.md)
 PASSING, SPARED = KEEP, COLUMN
 NOT_PASSING, PASSING_BY_KEY, PASSING_BY_SWEEP = range(3)
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for

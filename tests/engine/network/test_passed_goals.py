@@ -1,4 +1,4 @@
-"""A WITHOUT discards the goals that its blockers have passed (docs/decisions/0132-passed-goals.md): what it keeps, and that its answers stay."""
+"""A WITHOUT discards the goals that its blockers have passed (docs/decisions/0133-passed-goals.md): what it keeps, and that its answers stay."""
 
 import random
 
