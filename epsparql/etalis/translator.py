@@ -77,6 +77,10 @@ def split_header(text: str) -> tuple[str, str]:
     return f"%{text[1:]}", header[1]
 
 
+_KEEPS_BOTH = (":and", ":par", ":during")
+"""These operators wait for either operand."""
+
+
 class _Translation:
     """Translates one program."""
 
@@ -130,12 +134,24 @@ class _Translation:
         shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
         query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules), program=True, into=into)
         self._warn_of_policy()
+        self._warn_of_state()
         return TranslatedProgram(query, self._policy, tuple(self._program.warnings))
 
     def _warn_of_policy(self) -> None:
         if self._program.policy is None and any(_has_seq(rule.body) for rule in self._program.rules):
             message = "no policy is set: it is unrestricted, where ETALIS's default is recent"
             self._program.warnings.append(Warning_("no-policy", message))
+
+    def _warn_of_state(self) -> None:
+        """Warn of operators that keep events for ever. `recent` keeps one event of each key, and a pattern without variables has one key."""
+        for rule in self._program.rules:
+            for term in _list_unbounded(rule.body) if rule.window is None else ():
+                name, keyed = term.name.removeprefix(":"), bool(set(variables_of(term.args[0])) & set(variables_of(term.args[1])))
+                if self._policy == "recent" and not keyed:
+                    continue
+                side = "on both sides" if term.name in _KEEPS_BOTH else "on its left"
+                message = f"{name} keeps the events {side} for ever: a window around it, such as (a {name} b).60, bounds that"
+                self._program.warnings.append(Warning_("unbounded-state", message, term.span))
 
     # ------------------------------------------------------------ rules
     def _translate_rule(self, rule: EventRule) -> _Derived:
@@ -288,6 +304,20 @@ def _list_inner_heads(term: Term) -> Iterator[Struct]:
             yield head
         for part in term.args:
             yield from _list_inner_heads(part)
+
+
+def _list_unbounded(term: Term) -> Iterator[Struct]:
+    """Yield the operators of a pattern that keep events and stand in no window."""
+    match term:
+        case Struct(":within"):
+            return
+        case Struct(":where" | ":check" | ":timestamp" | ":event_multiply", (pattern, _)):
+            yield from _list_unbounded(pattern)
+        case Struct(name, args) if name.startswith(":"):
+            if name in (":seq", ":forall_seq", *_KEEPS_BOTH) and not isinstance(args[0], Num):
+                yield term
+            for part in args:
+                yield from _list_unbounded(part)
 
 
 def _has_seq(term: Term) -> bool:

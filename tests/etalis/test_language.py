@@ -203,3 +203,27 @@ def test_events_have_iris_that_formats_can_write(name: str) -> None:
 def test_a_prefix_is_an_absolute_iri() -> None:
     with pytest.raises(epsparql.QueryError, match="'t/' is no absolute IRI"):
         epsparql.parse(query_text("prefix(t, 't/'). d(X) <- a(X).")[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "policy", "columns"),
+    [
+        ("a(X) seq b(X)", "unrestricted", [14]),
+        ("(a(X) seq b(X)).30", "unrestricted", []),
+        ("(a(X) seq b(X)) within 30", "unrestricted", []),
+        ("((a(X) seq b(X)) seq c(X)).30", "unrestricted", []),
+        ("(a(X) seq b(X)).30 seq c(X)", "unrestricted", [28]),
+        ("(a(X) and b(X)) par c(X)", "unrestricted", [15, 25]),
+        ("NOT(c(X)).[a(X), b(X)]", "unrestricted", [9]),
+        ("a(X) equals b(X)", "unrestricted", []),
+        ("a(X) or b(X) where X > 3", "unrestricted", []),
+        ("a(X) seq b(Y)", "recent", []),
+        ("a(X) seq b(X)", "recent", [14]),
+        ("a(X) seq b(Y)", "chronological", [14]),
+    ],
+)
+def test_operators_that_keep_events_for_ever_are_told(body: str, policy: str, columns: list[int]) -> None:
+    """A rule's window bounds what its operators keep; `recent` without a shared variable keeps one event."""
+    text, _ = query_text(f"e(X) <- {body}.", policy)
+    found = [warning for warning in epsparql.parse(text).warnings if warning.code == "unbounded-state"]
+    assert sorted(warning.span.place(text)[1] for warning in found if warning.span is not None) == columns
