@@ -26,6 +26,7 @@ LARGE_FOLDERS = {
     "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",
+    "tests/engine/background": "one file for each part of the background, with those of its rules, streams and routes",
     "tests/epsparql": "one file for each part of the language that has no folder of its own",
     "tests/browser": "one file for each page of the console, which share one browser",
 }
