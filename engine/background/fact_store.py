@@ -25,7 +25,7 @@ from engine.background.routes import Graphs, search_route
 from engine.background.static_rules.derivations import Derivations, Derived, RegisteredRule
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
-from engine.expressions.background_functions import Route
+from engine.expressions.background_functions import ShortestRoute
 from engine.expressions.evaluator import parse_term
 from engine.messages import ADD, DROP, RDFS
 from engine.physical_plan.plan import Lookup
@@ -371,7 +371,7 @@ class FactIndex:
         self._tables[key] = lookup.source, table
         return table
 
-    def find_route(self, arguments: Sequence[Term]) -> Route | None:
+    def find_route(self, arguments: Sequence[Term]) -> ShortestRoute | None:
         """Return the shortest route for the arguments of ep:route, None if there is none. Raises: ExpressionError."""
         return search_route(self, self._graphs, arguments)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions import numeric
-from engine.expressions.background_functions import Route
+from engine.expressions.background_functions import ShortestRoute
 from engine.expressions.literals import parse_number, term_of
 from engine.expressions.values import ExpressionError, Number, NumericType
 from engine.triples.relation import addition
@@ -175,14 +175,14 @@ class _Kept:
 
     made_of: tuple[Ints, ...]
     graph: RouteGraph
-    routes: dict[tuple[int, int], Route | None] = field(default_factory=dict)
+    routes: dict[tuple[int, int], ShortestRoute | None] = field(default_factory=dict)
 
 
 Graphs = dict[tuple[int, int | None], _Kept]
 """By predicate and predicate of the weights, as term numbers. Versions of one background share them."""
 
 
-def search_route(triples: Triples, graphs: Graphs, arguments: Sequence[Term]) -> Route | None:
+def search_route(triples: Triples, graphs: Graphs, arguments: Sequence[Term]) -> ShortestRoute | None:
     """Return the shortest route of ep:route's arguments: from, to, the links' predicate and, if given, that of their weights.
 
     The result is None if there is no route, or it is beyond the bound of visited nodes. Raises: ExpressionError for
@@ -194,7 +194,7 @@ def search_route(triples: Triples, graphs: Graphs, arguments: Sequence[Term]) ->
     if not all(isinstance(predicate, Iri) for predicate in predicates):
         raise ExpressionError
     if source == target:
-        return Route((str(source),), term_of(Number(NumericType.INTEGER, 0)))
+        return ShortestRoute((str(source),), term_of(Number(NumericType.INTEGER, 0)))
     terms = triples.terms
     numbers = [terms.intern(str(term)) for term in arguments]
     kept = _find_graph(triples, graphs, numbers[2], numbers[3] if len(numbers) > 3 else None)
@@ -246,7 +246,7 @@ def _read_weight(term: Term | None) -> Number | None:
     return number
 
 
-def _read_route(graph: RouteGraph, terms: TermTable, source: int, target: int) -> Route | None:
+def _read_route(graph: RouteGraph, terms: TermTable, source: int, target: int) -> ShortestRoute | None:
     if not np.isin([source, target], graph.nodes).all():
         return None
     way = graph.find_way(source, target, terms.text)
@@ -254,8 +254,8 @@ def _read_route(graph: RouteGraph, terms: TermTable, source: int, target: int) -
         return None
     texts = tuple(map(terms.text, way))
     if graph.weights is None:
-        return Route(texts, term_of(Number(NumericType.INTEGER, len(way) - 1)))
-    return Route(texts, term_of(_add_weights([graph.weights[x << _BITS | y] for x, y in pairwise(way)])))
+        return ShortestRoute(texts, term_of(Number(NumericType.INTEGER, len(way) - 1)))
+    return ShortestRoute(texts, term_of(_add_weights([graph.weights[x << _BITS | y] for x, y in pairwise(way)])))
 
 
 def _add_weights(weights: Sequence[Number]) -> Number:

@@ -13,14 +13,14 @@ BACKGROUND_FUNCTIONS = frozenset({ROUTE, ROUTE_LENGTH})
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ShortestRoute:
     """Represents a shortest route: its nodes as N-Triples texts, and its number of steps or the sum of its weights."""
 
     nodes: tuple[str, ...]
     length: Term
 
 
-RouteSearch = Callable[[Sequence[Term]], Route | None]
+RouteSearch = Callable[[Sequence[Term]], ShortestRoute | None]
 """It returns the route for the arguments of a function, None if there is none. Raises: ExpressionError."""
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from engine.background.fact_store import FactIndex, lies_in
 from engine.background.reasoning.rdfs_schema import Triple, entailed
-from engine.expressions.background_functions import Route
+from engine.expressions.background_functions import ShortestRoute
 from engine.messages import RDFS, Micros
 from engine.provenance.inference import DerivedTriples, Given, Steps
 from engine.rewrite.resolve_datasets import BACKGROUND
@@ -152,7 +152,7 @@ class World:
         for s, p, o, graph in known:
             self._add_edge(Edge((s, p, o), BackgroundFact((s, p, o), graph)))
 
-    def find_route(self, arguments: Sequence[Term]) -> Route | None:
+    def find_route(self, arguments: Sequence[Term]) -> ShortestRoute | None:
         """Return the shortest route in the background for the arguments of ep:route. Raises: ExpressionError."""
         return self._known.find_route(arguments)
 

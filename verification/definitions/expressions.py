@@ -413,19 +413,8 @@ def evaluate(
             return time(function, start, end)
         case algebra.Exists():
             return flag(exists[expression])
-        case algebra.Call("<urn:epsparql:function:seconds>", (operand,)):
-            seconds = total_seconds(evaluate_operand(operand))
-            if seconds is None:
-                raise Failure
-            return decimal(seconds)
-        case algebra.Call("<urn:epsparql:function:route>" | "<urn:epsparql:function:routeLength>" as name, operands):
-            return of_routes(name, [evaluate_operand(operand) for operand in operands], facts)
-        case algebra.Call("STR", (operand,)):
-            return string(evaluate_operand(operand))
-        case algebra.Call("IRI" | "STRDT" as name, operands):
-            return of_iris(name, [evaluate_operand(operand) for operand in operands])
-        case algebra.Call("ISTRIPLE" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT" as name, operands):
-            return of_triples(name, [evaluate_operand(operand) for operand in operands])
+        case algebra.Call(name, operands):
+            return call_function(name, [evaluate_operand(operand) for operand in operands], facts)
     raise NotImplementedError(expression)
 
 
@@ -537,6 +526,25 @@ def of_triples(name: str, terms: list[Term]) -> Term:
         case "OBJECT", [TripleTerm() as triple]:
             return triple.object
     raise Failure
+
+
+def call_function(name: str, terms: list[Term], facts: Collection[Fact]) -> Term:
+    """The value of a function for its arguments. Raises: Failure."""
+    match name, terms:
+        case "<urn:epsparql:function:seconds>", [term]:
+            seconds = total_seconds(term)
+            if seconds is None:
+                raise Failure
+            return decimal(seconds)
+        case "<urn:epsparql:function:route>" | "<urn:epsparql:function:routeLength>", _:
+            return of_routes(name, terms, facts)
+        case "STR", [term]:
+            return string(term)
+        case "IRI" | "STRDT", _:
+            return of_iris(name, terms)
+        case "ISTRIPLE" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT", _:
+            return of_triples(name, terms)
+    raise NotImplementedError(name)
 
 
 def of_routes(name: str, terms: list[Term], facts: Collection[Fact]) -> Term:
